@@ -1,0 +1,193 @@
+"""A cluster: devices of kinds, in machines, joined by links, with memory limits and prices."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from stretto.domain.csr import Floats, Ints
+from stretto.domain.units import parse_rate
+from stretto.errors import InvalidInput
+
+#: Between any two devices of a shorthand cluster, unless it says otherwise.
+DEFAULT_BANDWIDTH = 1e9
+MAX_DEVICES = 100_000
+
+_GROUP = re.compile(r"^([A-Za-z_][\w.-]*)(?::(\d+))?(?:x([0-9.]+(?:[eE][+-]?\d+)?))?$")
+
+
+@dataclass(frozen=True)
+class Device:
+    """Runs one task at a time.
+
+    Attributes
+    ----------
+    speed
+        Work done per second; durations measured on this kind are divided by it.
+    memory_bytes, cores
+        ``inf`` means "no limit".
+    """
+
+    name: str
+    kind: str = "cpu"
+    speed: float = 1.0
+    memory_bytes: float = float("inf")
+    cores: float = float("inf")
+    machine: str = "m0"
+    price_usd_per_hour: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (self.speed > 0 and np.isfinite(self.speed)):
+            raise InvalidInput(f"speed {self.speed} must be positive and finite", field=f"device {self.name}")
+        for what in ("memory_bytes", "cores", "price_usd_per_hour"):
+            if not getattr(self, what) >= 0:
+                raise InvalidInput(f"{what} {getattr(self, what)} must not be negative", field=f"device {self.name}")
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """Shared links and the route of each ordered pair of devices over them.
+
+    ``route[route_ptr[a * m + b] : route_ptr[a * m + b + 1]]`` are the links from a to b.
+    """
+
+    names: tuple[str, ...]
+    bandwidth: Floats  # [L] bytes per second
+    route_ptr: Ints  # [m*m+1]
+    route: Ints
+
+
+@dataclass(frozen=True)
+class KindRule:
+    """What a device kind can run: part of the heterogeneity model, see ``domain.heterogeneity``.
+
+    Attributes
+    ----------
+    like
+        Take the durations that a graph holds for this other kind.
+    only, never
+        Glob patterns of task categories that run here, or that cannot.
+    factor
+        Speed-up of this kind by category pattern, on top of the device's speed.
+    """
+
+    like: str | None = None
+    only: tuple[str, ...] = ()
+    never: tuple[str, ...] = ()
+    factor: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Cluster:
+    """Devices and what joins them.
+
+    Without ``links``, each ordered pair of devices has a link of its own with the
+    bandwidth of the matrix; with ``links``, pairs share the links of their routes.
+    """
+
+    devices: tuple[Device, ...]
+    latency_s: Floats  # [m, m]
+    bandwidth: Floats  # [m, m] bytes per second
+    name: str = "cluster"
+    links: Links | None = None
+    rules: Mapping[str, KindRule] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        m = len(self.devices)
+        if m == 0:
+            raise InvalidInput("the cluster has no devices", field="devices")
+        names = [device.name for device in self.devices]
+        if len(set(names)) != m:
+            twice = next(name for name in names if names.count(name) > 1)
+            raise InvalidInput(f"two devices are called {twice!r}", field="devices")
+        for what, matrix in (("latency", self.latency_s), ("bandwidth", self.bandwidth)):
+            if matrix.shape != (m, m):
+                raise InvalidInput(f"{what} has shape {matrix.shape}, expected ({m}, {m})", field=what)
+        off = ~np.eye(m, dtype=bool)
+        bad = np.argwhere(off & ~((self.latency_s >= 0) & np.isfinite(self.latency_s)))
+        if len(bad):
+            a, b = bad[0]
+            raise InvalidInput(f"latency {self.latency_s[a, b]} from {names[a]} to {names[b]}", field="latency")
+        bad = np.argwhere(off & ~(self.bandwidth > 0))
+        if len(bad):
+            a, b = bad[0]
+            raise InvalidInput(
+                f"bandwidth {self.bandwidth[a, b]} from {names[a]} to {names[b]} must be positive", field="bandwidth"
+            )
+
+    @property
+    def num_devices(self) -> int:
+        return len(self.devices)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(device.kind for device in self.devices))
+
+    @staticmethod
+    def uniform(
+        devices: Sequence[Device],
+        *,
+        bandwidth: float = DEFAULT_BANDWIDTH,
+        latency_s: float = 0.0,
+        name: str = "cluster",
+    ) -> Cluster:
+        """Join all pairs of devices by equal links."""
+        m = len(devices)
+        latency = np.full((m, m), float(latency_s))
+        np.fill_diagonal(latency, 0.0)
+        return Cluster(tuple(devices), latency, np.full((m, m), float(bandwidth)), name)
+
+    @staticmethod
+    def related(
+        speeds: Sequence[float],
+        *,
+        bandwidth: float | Floats = DEFAULT_BANDWIDTH,
+        latency_s: float = 0.0,
+        kind: str = "cpu",
+    ) -> Cluster:
+        """Make one device per speed, with one bandwidth or a matrix of them."""
+        devices = [Device(f"{kind}{i}", kind, float(speed)) for i, speed in enumerate(speeds)]
+        cluster = Cluster.uniform(devices, latency_s=latency_s)
+        matrix = np.broadcast_to(np.asarray(bandwidth, dtype=np.float64), cluster.bandwidth.shape)
+        return Cluster(cluster.devices, cluster.latency_s, np.ascontiguousarray(matrix), "related")
+
+    @staticmethod
+    def parse(text: str) -> Cluster:
+        """Read the shorthand ``kind:count[xSPEED],...[@BANDWIDTH]``.
+
+        Examples
+        --------
+        >>> Cluster.parse("cpu:8x1.0,gpu:2x5.0").num_devices
+        10
+        >>> Cluster.parse("gpu:4@16GB/s").bandwidth[0, 1]
+        16000000000.0
+        """
+        body, _, rate = text.partition("@")
+        bandwidth = parse_rate(rate) if rate else DEFAULT_BANDWIDTH
+        devices: list[Device] = []
+        counters: dict[str, int] = {}
+        for part in body.split(","):
+            match = _GROUP.match(part.strip())
+            if match is None:
+                raise InvalidInput(
+                    f"{part.strip()!r} is not KIND:COUNT or KIND:COUNTxSPEED, as in 'cpu:8x1.0,gpu:2x5.0@10GB/s'",
+                    field="cluster",
+                )
+            kind, count, speed = match.group(1), int(match.group(2) or 1), _speed(match.group(3), part)
+            if count == 0 or count + len(devices) > MAX_DEVICES:
+                raise InvalidInput(f"{part.strip()!r}: between 1 and {MAX_DEVICES} devices", field="cluster")
+            for _ in range(count):
+                number = counters.get(kind, 0)
+                counters[kind] = number + 1
+                devices.append(Device(f"{kind}{number}", kind, speed))
+        return Cluster.uniform(devices, bandwidth=bandwidth, name=text)
+
+
+def _speed(text: str | None, part: str) -> float:
+    try:
+        return float(text) if text else 1.0
+    except ValueError:
+        raise InvalidInput(f"{part.strip()!r}: {text!r} is not a speed", field="cluster") from None

@@ -1,0 +1,68 @@
+"""Quantities as people write them: ``16GB``, ``10Gbit/s``, ``50us``; and back."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from stretto.errors import InvalidInput
+
+_NUMBER = re.compile(r"^\s*([0-9.]+(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z/]*)\s*$")
+_PREFIX = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30}
+_BYTES = {f"{p}B": f for p, f in _PREFIX.items()} | {"kB": 1e3, "": 1.0}
+_BITS = {f"{p}bit": f / 8 for p, f in _PREFIX.items()}
+_RATE = {f"{unit}/s": f for unit, f in (_BYTES | _BITS).items() if unit} | {"": 1.0}
+_TIME = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0}
+
+
+def _parse(value: str | float, units: dict[str, float], what: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise InvalidInput(f"{value!r} is not {what}", field=what)
+    if not isinstance(value, str):
+        number, unit = float(value), ""
+    else:
+        match = _NUMBER.match(value)
+        if match is None or match.group(2) not in units:
+            known = ", ".join(unit for unit in units if unit)
+            raise InvalidInput(f"{value!r} is not {what}; units: {known}", field=what)
+        try:
+            number, unit = float(match.group(1)), match.group(2)
+        except ValueError:
+            raise InvalidInput(f"{value!r} is not {what}", field=what) from None
+    if not number >= 0:
+        raise InvalidInput(f"{value!r} must not be negative or NaN", field=what)
+    return number * units[unit]
+
+
+def parse_bytes(value: str | float) -> float:
+    """Return bytes from ``16GB``, ``2Gi B`` or a plain number."""
+    return _parse(value, _BYTES, "a size")
+
+
+def parse_rate(value: str | float) -> float:
+    """Return bytes per second from ``10GB/s``, ``10Gbit/s`` or a plain number."""
+    return _parse(value, _RATE, "a bandwidth")
+
+
+def parse_seconds(value: str | float) -> float:
+    """Return seconds from ``50us``, ``3ms`` or a plain number."""
+    return _parse(value, _TIME, "a time")
+
+
+def format_seconds(value: float) -> str:
+    """Write a time so that a person reads it at a glance."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g} s"
+    size = abs(value)
+    for unit, factor in (("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3)):
+        if size < factor * 1e3:
+            return f"{value / factor:.4g} {unit}"
+    return f"{value:.4g} s" if size < 1e4 else f"{value:,.0f} s"
+
+
+def format_bytes(value: float) -> str:
+    """Write a size with a decimal unit."""
+    for unit, factor in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if abs(value) >= factor:
+            return f"{value / factor:.4g} {unit}"
+    return f"{value:.4g} B"

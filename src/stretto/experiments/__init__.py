@@ -1,0 +1,1 @@
+"""Comparisons, statistics, reports and pictures."""

@@ -1,0 +1,1 @@
+"""Files and live graphs, in and out: one module per format."""

@@ -1,0 +1,1 @@
+"""Policies decide; they see a problem or a view and never the simulator."""

@@ -1,0 +1,1 @@
+"""Constructive planners: one heuristic per file."""

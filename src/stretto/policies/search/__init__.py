@@ -1,0 +1,1 @@
+"""Anytime planners: they improve a plan until their budget ends."""

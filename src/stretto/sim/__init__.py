@@ -1,0 +1,1 @@
+"""Simulators: thin facades over the kernels, and a slow twin that says what they mean."""
