@@ -1,0 +1,25 @@
+"""Shared fixtures: where the real data is, and small named instances."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def find_data() -> Path | None:
+    """Return the folder of real traces and graphs, or None where it is absent."""
+    candidate = Path(os.environ.get("STRETTO_DATA", ROOT.parent / "shared" / "data"))
+    return candidate if candidate.is_dir() else None
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder of real data; the test is skipped where there is none."""
+    found = find_data()
+    if found is None:
+        pytest.skip("no real data: set STRETTO_DATA to its folder")
+    return found
