@@ -6,14 +6,79 @@ and the documentation follow from the line.
 
 from __future__ import annotations
 
+_FORMATS = "stretto.formats"
 _PLACEMENT = "stretto.policies.placement"
 _SEARCH = "stretto.policies.search"
+_WORKLOADS = "stretto.workloads"
 
 #: Planners: ``plan(problem, budget) -> Plan``.
-PLANNERS: dict[str, str] = {}
+PLANNERS: dict[str, str] = {
+    "heft": f"{_PLACEMENT}.heft:Heft",
+    "cpop": f"{_PLACEMENT}.cpop:Cpop",
+    "peft": f"{_PLACEMENT}.peft:Peft",
+    "lookahead": f"{_PLACEMENT}.lookahead:Lookahead",
+    "etf": f"{_PLACEMENT}.etf:Etf",
+    "dls": f"{_PLACEMENT}.dls:Dls",
+    "mcp": f"{_PLACEMENT}.mcp:Mcp",
+    "hlfet": f"{_PLACEMENT}.hlfet:Hlfet",
+    "bil": f"{_PLACEMENT}.bil:Bil",
+    "fcp": f"{_PLACEMENT}.fcp:Fcp",
+    "flb": f"{_PLACEMENT}.flb:Flb",
+    "minmin": f"{_PLACEMENT}.minmin:MinMin",
+    "maxmin": f"{_PLACEMENT}.maxmin:MaxMin",
+    "sufferage": f"{_PLACEMENT}.sufferage:Sufferage",
+    "mct": f"{_PLACEMENT}.mct:Mct",
+    "met": f"{_PLACEMENT}.met:Met",
+    "olb": f"{_PLACEMENT}.olb:Olb",
+    "critical-path": f"{_PLACEMENT}.critical_path:CriticalPath",
+    "round-robin": f"{_PLACEMENT}.round_robin:RoundRobin",
+    "random": f"{_PLACEMENT}.random_placement:RandomPlacement",
+    "single-device": f"{_PLACEMENT}.single_device:SingleDevice",
+    "portfolio": f"{_PLACEMENT}.portfolio:Portfolio",
+    "annealing": f"{_SEARCH}.annealing:Annealing",
+    "lns": f"{_SEARCH}.lns:LargeNeighbourhood",
+    "genetic": f"{_SEARCH}.genetic:Genetic",
+    "cp-sat": "stretto.bounds.cpsat_planner:CpSat",
+}
 
 #: Readers and writers of graphs.
-FORMATS: dict[str, str] = {}
+FORMATS: dict[str, str] = {
+    "native": f"{_FORMATS}.native:FORMAT",
+    "wfformat": f"{_FORMATS}.wfformat:FORMAT",
+    "dax": f"{_FORMATS}.dax:FORMAT",
+    "stg": f"{_FORMATS}.stg:FORMAT",
+    "doppler": f"{_FORMATS}.doppler:FORMAT",
+    "dot": f"{_FORMATS}.dot:FORMAT",
+    "msr": f"{_FORMATS}.msr:FORMAT",
+    "pipedream": f"{_FORMATS}.pipedream:FORMAT",
+    "onnx": f"{_FORMATS}.onnx_model:FORMAT",
+    "decima": f"{_FORMATS}.decima:FORMAT",
+    "alibaba": f"{_FORMATS}.alibaba:FORMAT",
+    "estee": f"{_FORMATS}.estee:FORMAT",
+    "starpu": f"{_FORMATS}.starpu:FORMAT",
+    "psplib": f"{_FORMATS}.psplib:FORMAT",
+}
 
 #: Built-in workload generators.
-WORKLOADS: dict[str, str] = {}
+WORKLOADS: dict[str, str] = {
+    "random-dag": f"{_WORKLOADS}.random_dag:random_dag",
+    "erdos-renyi": f"{_WORKLOADS}.erdos_renyi:erdos_renyi",
+    "series-parallel": f"{_WORKLOADS}.series_parallel:series_parallel",
+    "cholesky": f"{_WORKLOADS}.cholesky:cholesky",
+    "lu": f"{_WORKLOADS}.lu:lu",
+    "qr": f"{_WORKLOADS}.qr:qr",
+    "fft": f"{_WORKLOADS}.fft:fft",
+    "gaussian-elimination": f"{_WORKLOADS}.gaussian_elimination:gaussian_elimination",
+    "stencil": f"{_WORKLOADS}.stencil:stencil",
+    "wavefront": f"{_WORKLOADS}.wavefront:wavefront",
+    "fork-join": f"{_WORKLOADS}.fork_join:fork_join",
+    "map-reduce": f"{_WORKLOADS}.map_reduce:map_reduce",
+    "in-tree": f"{_WORKLOADS}.in_tree:in_tree",
+    "out-tree": f"{_WORKLOADS}.out_tree:out_tree",
+    "montage": f"{_WORKLOADS}.montage:montage",
+    "epigenomics": f"{_WORKLOADS}.epigenomics:epigenomics",
+    "cybershake": f"{_WORKLOADS}.cybershake:cybershake",
+    "chain-matmul": f"{_WORKLOADS}.chain_matmul:chain_matmul",
+    "ffnn": f"{_WORKLOADS}.ffnn:ffnn",
+    "transformer": f"{_WORKLOADS}.transformer:transformer",
+}

@@ -66,5 +66,5 @@ class Planner(Protocol):
 def no_projects(problem: Problem) -> str | None:
     """The usual ``supports``: devices yes, shared renewable resources (RCPSP) no."""
     if problem.graph.resources is not None:
-        return "projects with renewable resources need one of: annealing, cp-sat, project-list"
+        return "projects with renewable resources need one of: annealing, cp-sat"
     return None

@@ -1,0 +1,50 @@
+# Everything a newcomer needs: `make run` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+APT := $(shell [ "$$(id -u)" = 0 ] && command -v apt-get)
+
+.PHONY: run test test-long bench lint chromium clean
+
+run: $(VENV)/.run
+	$(BIN)/stretto demo --out out
+
+test: lint chromium
+	$(BIN)/python -m pytest -n 2 -m "not long"
+
+test-long: $(VENV)/.dev chromium
+	$(BIN)/pip install -q -c constraints.txt atheris || echo "atheris does not install here: its fuzz runs are skipped"
+	$(BIN)/python -m pytest -n 2 -m "long"
+
+bench: $(VENV)/.dev
+	$(BIN)/python benchmarks/simulator.py
+	$(BIN)/python benchmarks/quality.py
+	$(BIN)/python benchmarks/peers.py
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check src tests benchmarks examples docs
+	$(BIN)/ruff format --check -q src tests benchmarks examples docs
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+# Browser tests want Debian's Chromium; without root they are skipped and say so.
+chromium:
+	@command -v chromium >/dev/null || [ -z "$(APT)" ] || { \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; } \
+		|| echo "chromium could not be installed: browser tests are skipped"
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install -q --upgrade pip
+
+$(VENV)/.run: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(BIN)/pip install -q -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(BIN)/pip install -q -c constraints.txt -e '.[dev]'
+	@touch $@ $(VENV)/.run
+
+clean:
+	rm -rf $(VENV) out .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,130 @@
+"""The assembly: how the parts fit, one function per verb.
+
+``plan`` reads like the system itself: compile the problem, let a policy decide, execute the
+decision in the simulator, and set the outcome against a lower bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from stretto.bounds.bound import Bound
+from stretto.bounds.bound import bound as lower_bound
+from stretto.domain.cluster import Cluster
+from stretto.domain.graph import TaskGraph
+from stretto.domain.plan import Discipline, Plan
+from stretto.domain.problem import Problem
+from stretto.domain.schedule import Schedule
+from stretto.domain.workload import Workload
+from stretto.experiments.compare import Comparison, Row
+from stretto.experiments.compare import compare as compare_policies
+from stretto.experiments.evaluate import PlanResult, Setting, evaluate
+from stretto.formats.load import load as load_file
+from stretto.formats.load import load_cluster, save
+from stretto.policies.planner import Budget, Progress
+
+GraphLike = TaskGraph | Workload | str | Path
+ClusterLike = Cluster | str | Path
+
+__all__ = ["bound", "compare", "load", "load_cluster", "plan", "problem", "save", "simulate"]
+
+
+def load(source: str | Path, *, format: str | None = None) -> TaskGraph | Workload:
+    """Read a graph, or a workload of several, from a file of any known format."""
+    return load_file(source, format=format)
+
+
+def problem(graph: GraphLike, cluster: ClusterLike | None = None) -> Problem:
+    """Compile a graph for a cluster; both may be given as files or, for clusters, in shorthand.
+
+    A project (RCPSP) brings its own resources and needs no cluster.
+    """
+    work = graph if isinstance(graph, (TaskGraph, Workload)) else load(graph)
+    if cluster is None:
+        cluster = "shop:1" if isinstance(work, TaskGraph) and work.resources is not None else "cpu:4"
+    return Problem.of(work, cluster if isinstance(cluster, Cluster) else load_cluster(cluster))
+
+
+def plan(
+    graph: GraphLike,
+    cluster: ClusterLike | None = None,
+    policy: str = "heft",
+    *,
+    time_limit_s: float | None = None,
+    seed: int = 0,
+    discipline: Discipline | None = None,
+    contention: str = "none",
+    params: Mapping[str, Any] | None = None,
+    num_threads: int = 2,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> PlanResult:
+    """Plan a graph on a cluster with one policy, and judge the plan.
+
+    Examples
+    --------
+    >>> import stretto
+    >>> graph = stretto.workloads.random_dag(num_tasks=50, seed=1)
+    >>> result = stretto.plan(graph, "cpu:8x1.0,gpu:2x5.0", policy="heft")
+    >>> result.makespan_s >= result.lower_bound_s > 0
+    True
+    """
+    budget = Budget(seed, time_limit_s, num_threads, on_progress)
+    setting = Setting(discipline, contention)
+    return evaluate(problem(graph, cluster), policy, params=params, budget=budget, setting=setting)
+
+
+def simulate(
+    graph: GraphLike | PlanResult,
+    cluster: ClusterLike | None = None,
+    plan: Plan | None = None,
+    *,
+    discipline: Discipline | None = None,
+    contention: str = "none",
+    noise: float = 0.0,
+    seed: int = 0,
+    record_transfers: bool = False,
+) -> Schedule:
+    """Execute a plan in the simulator; a :class:`PlanResult` brings graph, cluster and plan with it."""
+    if isinstance(graph, PlanResult):
+        work, chosen = graph.problem, plan or graph.plan
+    else:
+        if plan is None:
+            raise TypeError("simulate needs a plan")
+        work, chosen = problem(graph, cluster), plan
+    return Setting(discipline, contention, noise, seed).run(work, chosen, record_transfers=record_transfers)
+
+
+def bound(
+    graph: GraphLike, cluster: ClusterLike | None = None, *, time_limit_s: float | None = None, exact: bool = False
+) -> Bound:
+    """Return a lower bound on the makespan of any schedule; ``exact`` asks CP-SAT as well."""
+    methods = ("critical-path", "area", "combined", "cp-sat") if exact else ("critical-path", "area", "combined")
+    return lower_bound(problem(graph, cluster), methods=methods, time_limit_s=time_limit_s)
+
+
+def compare(
+    graphs: Sequence[GraphLike],
+    cluster: ClusterLike,
+    policies: Sequence[str],
+    *,
+    seeds: Sequence[int] = (0,),
+    time_limit_s: float | None = None,
+    contention: str = "none",
+    discipline: Discipline | None = None,
+    params: Mapping[str, Mapping[str, Any]] | None = None,
+    on_row: Callable[[Row], None] | None = None,
+) -> Comparison:
+    """Plan every graph with every policy and seed, and rank the policies."""
+    work = [graph if isinstance(graph, (TaskGraph, Workload)) else load(graph) for graph in graphs]
+    return compare_policies(
+        work,
+        cluster if isinstance(cluster, Cluster) else load_cluster(cluster),
+        policies,
+        seeds=seeds,
+        time_limit_s=time_limit_s,
+        setting=Setting(discipline, contention),
+        params=params,
+        on_row=on_row,
+    )

@@ -1,0 +1,167 @@
+"""Plan a problem with one policy and judge the plan: simulated makespan, bound, gap, cost."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from stretto import catalog, registry
+from stretto.bounds.bound import Bound, bound
+from stretto.domain.metrics import Metrics, measure
+from stretto.domain.plan import Discipline, Plan
+from stretto.domain.problem import Problem
+from stretto.domain.schedule import Schedule
+from stretto.errors import Infeasible
+from stretto.policies.planner import Budget, Planner
+from stretto.sim.device import simulate
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How plans are executed when they are judged.
+
+    Attributes
+    ----------
+    discipline
+        None keeps what each planner meant.
+    noise
+        Coefficient of variation of the run times, drawn by ``seed``.
+    """
+
+    discipline: Discipline | None = None
+    contention: str = "none"
+    noise: float = 0.0
+    seed: int = 0
+
+    def run(self, problem: Problem, plan: Plan, *, record_transfers: bool = False) -> Schedule:
+        """Execute the plan in the simulator under this setting."""
+        return simulate(
+            problem,
+            plan,
+            discipline=self.discipline,
+            contention=self.contention,
+            noise=self.noise,
+            seed=self.seed,
+            record_transfers=record_transfers,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class PlanResult:
+    """A plan and what it is worth.
+
+    Attributes
+    ----------
+    gap
+        ``makespan_s / lower_bound_s - 1``; how far from perfect at most.
+    plan_seconds
+        Wall time of the planner alone.
+    """
+
+    policy: str
+    params: Mapping[str, Any]
+    problem: Problem
+    plan: Plan
+    schedule: Schedule
+    metrics: Metrics
+    bound: Bound
+    plan_seconds: float
+    seed: int = 0
+    setting: Setting = field(default_factory=Setting)
+
+    @property
+    def makespan_s(self) -> float:
+        return self.schedule.makespan_s
+
+    @property
+    def lower_bound_s(self) -> float:
+        return self.bound.value_s
+
+    @property
+    def gap(self) -> float:
+        return self.makespan_s / self.lower_bound_s - 1.0 if self.lower_bound_s > 0 else 0.0
+
+    @property
+    def cost_usd(self) -> float:
+        return self.metrics.cost_usd
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what ``stretto plan --output json`` prints; ``stretto simulate`` reads it back."""
+        graph = self.problem.graph
+        return {
+            "format": "stretto-plan",
+            "version": 1,
+            "policy": self.policy,
+            "params": dict(self.params),
+            "graph": graph.name,
+            "cluster": self.problem.cluster.name,
+            "seed": self.seed,
+            "makespan_s": self.makespan_s,
+            "lower_bound_s": self.lower_bound_s,
+            "bound_method": self.bound.method,
+            "gap": self.gap,
+            "cost_usd": self.cost_usd,
+            "plan_seconds": self.plan_seconds,
+            "num_tasks": graph.num_tasks,
+            "num_devices": self.problem.num_devices,
+            "discipline": self.schedule.discipline,
+            "contention": self.schedule.contention,
+            "utilisation": self.metrics.utilisation,
+            "devices": [device.name for device in self.problem.cluster.devices],
+            "assignment": self.plan.assignment.tolist(),
+            "order": self.plan.order.tolist(),
+            "start_s": self.schedule.start_s.tolist(),
+            "finish_s": self.schedule.finish_s.tolist(),
+            "tasks": list(graph.task_names) if graph.task_names is not None else None,
+            "info": dict(self.plan.info),
+        }
+
+
+def planner_named(name: str, params: Mapping[str, Any] | None = None) -> Planner:
+    """Build a planner from the catalog."""
+    planner: Planner = registry.construct("policy", name, catalog.PLANNERS, params or {})
+    return planner
+
+
+def evaluate(
+    problem: Problem,
+    policy: str,
+    *,
+    params: Mapping[str, Any] | None = None,
+    budget: Budget | None = None,
+    setting: Setting | None = None,
+    lower_bound: Bound | None = None,
+) -> PlanResult:
+    """Plan with one policy, execute the plan in the simulator, and judge it.
+
+    A planner that has proved a better bound on the way (CP-SAT) has it used, but only where it
+    speaks of the same setting: no contention and no noise.
+    """
+    planner = planner_named(policy, params)
+    reason = planner.supports(problem)
+    if reason is not None:
+        raise Infeasible(f"policy {policy!r} cannot plan {problem.graph.name!r}: {reason}")
+    budget = budget or Budget()
+    setting = setting or Setting()
+    begin = time.perf_counter()
+    plan = planner.plan(problem, budget)
+    seconds = time.perf_counter() - begin
+    schedule = setting.run(problem, plan)
+    limit = lower_bound or bound(problem)
+    proved = plan.info.get("lower_bound_s")
+    if proved is not None and proved > limit.value_s:
+        limit = Bound(float(proved), {**limit.parts, policy: float(proved)}, policy)
+    return PlanResult(
+        policy,
+        dict(params or {}),
+        problem,
+        plan,
+        schedule,
+        measure(problem, schedule),
+        limit,
+        seconds,
+        budget.seed,
+        setting,
+    )
