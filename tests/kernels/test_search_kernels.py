@@ -8,12 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from instances import is_topological, problems
+from stretto.domain.plan import Plan
 from stretto.domain.problem import Problem
 from stretto.kernels.anneal import State, anneal, load_state, new_state
+from stretto.kernels.anneal_conserving import anneal_conserving, load_conserving
 from stretto.kernels.decode import decode, decode_greedy, tails
 from stretto.kernels.genetic import evolve, mutate
 from stretto.kernels.rng import below, seeded, uniform
 from stretto.kernels.ruin import ruin_and_recreate
+from stretto.sim.device import simulate
 
 
 def naive_decode(problem: Problem, assignment: np.ndarray, order: np.ndarray) -> list[float]:
@@ -157,3 +160,20 @@ def test_random_numbers_are_uniform_and_seeded() -> None:
     assert len(counts) == 5
     assert counts.min() > 850
     assert seeded(7)[0] == seeded(7)[0] != seeded(8)[0] != seeded(7, 1)[0]
+
+
+@given(problems(), st.integers(0, 1000))
+@settings(max_examples=40, deadline=None)
+def test_conserving_annealing_reports_what_the_simulator_sees(problem: Problem, seed: int) -> None:
+    assignment, order = random_plan(problem, seed)
+    state = new_state(problem.num_tasks, problem.num_devices)
+    value = best = load_conserving(problem.arrays, state, assignment, order)
+    assert value == simulate(problem, Plan(assignment, order, "work-conserving")).makespan_s
+    best_assignment, best_order = assignment.copy(), order.copy()
+    value, best = anneal_conserving(
+        problem.arrays, state, seeded(seed), 200, 1.0, value, best, best_assignment, best_order
+    )
+    plan = Plan(best_assignment, best_order, "work-conserving")
+    assert simulate(problem, plan).makespan_s == best
+    assert is_topological(problem, best_order)
+    assert simulate(problem, Plan(state.assign, state.order, "work-conserving")).makespan_s == value

@@ -248,6 +248,71 @@ def pick_task(s, rng):
 
 
 @njit(cache=True, nogil=True)
+def reassign(p, s, v, d, change, first):
+    """Put task v on device d and note it; return the first position that changes."""
+    if d < 0 or d == s.assign[v] or p.duration[v, p.device_class[d]] == np.inf:
+        return first
+    k = change[2]
+    change[3 + 2 * k] = v
+    change[4 + 2 * k] = s.assign[v]
+    change[2] = k + 1
+    s.assign[v] = d
+    return min(first, s.position[v])
+
+
+@njit(cache=True, nogil=True)
+def propose(p, s, rng, order_only, change):
+    """Change the solution by one random move; return the first position it touches, or n for none.
+
+    ``change`` notes what to put back: the task shifted and where it stood (or -1), the number of
+    tasks reassigned, then task and former device of each (at most three).
+    """
+    n = s.order.shape[0]
+    v = pick_task(s, rng)
+    first = n
+    change[0] = v
+    change[1] = -1
+    change[2] = 0
+    kind = 0 if order_only or p.device_class.shape[0] == 1 else below(rng, 10)
+    # 0-3 shift, 4-6 reassign, 7 both, 8 swap devices with any task, 9 take two neighbours along
+    if kind <= 3 or kind == 7:
+        low, high = slack_range(p, s, v)
+        if low < high:
+            at = s.position[v]
+            target = low + below(rng, high - low)
+            if target >= at:
+                target += 1
+            change[1] = at
+            move_to(s, v, target)
+            first = min(at, target)
+    if kind == 8:
+        u = below(rng, n)
+        a = s.assign[v]
+        b = s.assign[u]
+        if p.duration[v, p.device_class[b]] < np.inf and p.duration[u, p.device_class[a]] < np.inf:
+            first = reassign(p, s, v, b, change, first)
+            first = reassign(p, s, u, a, change, first)
+    elif kind >= 4:
+        d = propose_device(p, s, v, rng)
+        first = reassign(p, s, v, d, change, first)
+        if kind == 9 and d >= 0:
+            for _ in range(2):
+                u = neighbour(p, v, rng)
+                if u >= 0:
+                    first = reassign(p, s, u, d, change, first)
+    return first
+
+
+@njit(cache=True, nogil=True)
+def revert(s, change):
+    """Put back what a proposal changed."""
+    if change[1] >= 0:
+        move_to(s, change[0], change[1])
+    for k in range(change[2] - 1, -1, -1):
+        s.assign[change[3 + 2 * k]] = change[4 + 2 * k]
+
+
+@njit(cache=True, nogil=True)
 def anneal(p, s, tail, rng, num_steps, temperature, greedy, value, best_value, best_assign, best_order):
     """Make ``num_steps`` proposals at one temperature.
 
@@ -255,82 +320,27 @@ def anneal(p, s, tail, rng, num_steps, temperature, greedy, value, best_value, b
     With ``greedy``, only the order is searched and devices follow from it.
     """
     n = s.order.shape[0]
-    m = p.device_class.shape[0]
     stale = 0
-    moved = np.empty(4, dtype=np.int32)
-    former = np.empty(4, dtype=np.int32)
+    change = np.empty(9, dtype=np.int32)
     for _ in range(num_steps):
-        v = pick_task(s, rng)
-        num_moved = 0
-        at = s.position[v]
-        first = at
-        shifted = -1
-        kind = 0 if greedy or m == 1 else below(rng, 10)
-        # 0-3 shift, 4-6 reassign, 7 both, 8 swap devices, 9 reassign with a neighbour
-        if kind <= 3 or kind == 7:
-            low, high = slack_range(p, s, v)
-            if low == high:
-                if kind <= 3:
-                    continue
-            else:
-                target = low + below(rng, high - low)
-                if target >= at:
-                    target += 1
-                shifted = at
-                first = min(at, target)
-                move_to(s, v, target)
-        if kind >= 4:
-            if kind == 8:
-                u = below(rng, n)
-                a = s.assign[v]
-                b = s.assign[u]
-                if a == b or p.duration[v, p.device_class[b]] == np.inf or p.duration[u, p.device_class[a]] == np.inf:
-                    continue
-                moved[0] = v
-                former[0] = a
-                moved[1] = u
-                former[1] = b
-                s.assign[v] = b
-                s.assign[u] = a
-                num_moved = 2
-                first = min(first, s.position[u])
-            else:
-                d = propose_device(p, s, v, rng)
-                if d < 0:
-                    if shifted < 0:
-                        continue
-                else:
-                    moved[0] = v
-                    former[0] = s.assign[v]
-                    s.assign[v] = d
-                    num_moved = 1
-                    if kind == 9:
-                        for _ in range(2):
-                            u = neighbour(p, v, rng)
-                            if u >= 0 and s.assign[u] != d and p.duration[u, p.device_class[d]] < np.inf:
-                                moved[num_moved] = u
-                                former[num_moved] = s.assign[u]
-                                s.assign[u] = d
-                                num_moved += 1
-                                first = min(first, s.position[u])
+        first = propose(p, s, rng, greedy, change)
+        if first == n:
+            continue
         threshold = value - temperature * np.log(1.0 - uniform(rng))
         result, reached = evaluate(p, s, tail, first, threshold, n if greedy else 0)
-        if result <= threshold:
-            value = result
-            store_checkpoints(s, first)
-            stale += 1
-            if stale >= 16 or result < best_value:
-                trace_critical(p, s)
-                stale = 0
-            if result < best_value:
-                best_value = result
-                for i in range(n):
-                    best_assign[i] = s.assign[i]
-                    best_order[i] = s.order[i]
-        else:
+        if result > threshold:
             undo(s, first, reached, greedy)
-            if shifted >= 0:
-                move_to(s, v, shifted)
-            for k in range(num_moved):
-                s.assign[moved[k]] = former[k]
+            revert(s, change)
+            continue
+        value = result
+        store_checkpoints(s, first)
+        stale += 1
+        if stale >= 16 or result < best_value:
+            trace_critical(p, s)
+            stale = 0
+        if result < best_value:
+            best_value = result
+            for i in range(n):
+                best_assign[i] = s.assign[i]
+                best_order[i] = s.order[i]
     return value, best_value

@@ -6,10 +6,11 @@ import time
 from dataclasses import dataclass
 
 from stretto.domain.csr import Floats
-from stretto.domain.plan import Plan
+from stretto.domain.plan import DISCIPLINES, Discipline, Plan
 from stretto.domain.problem import Problem
 from stretto.errors import InvalidInput
 from stretto.kernels.anneal import anneal, load_state, new_state
+from stretto.kernels.anneal_conserving import anneal_conserving, load_conserving
 from stretto.kernels.decode import tails
 from stretto.kernels.rng import seeded
 from stretto.policies.planner import Budget
@@ -35,18 +36,24 @@ class Annealing:
 
     Parameters
     ----------
+    discipline
+        What the plan is for: ``sequence`` may wait on purpose and is searched fastest;
+        ``work-conserving`` executes every proposal the way such a runtime would.
     max_evaluations
         Stop after this many proposals; the result is then the same on every run with a seed.
     hot, cold
         First and last temperature of a cycle, as fractions of the makespan.
     """
 
+    discipline: Discipline = "sequence"
     max_evaluations: int | None = None
     hot: float = 0.02
     cold: float = 2e-5
     starts: tuple[str, ...] = ("heft", "peft")
 
     def __post_init__(self) -> None:
+        if self.discipline not in DISCIPLINES:
+            raise InvalidInput(f"{self.discipline!r} is not one of {', '.join(DISCIPLINES)}", field="discipline")
         if not 0 < self.cold < self.hot:
             raise InvalidInput(f"0 < cold={self.cold} < hot={self.hot} does not hold", field="annealing")
         if self.max_evaluations is not None and self.max_evaluations < 1:
@@ -65,15 +72,18 @@ class Annealing:
             floor = project_floor_s(problem, resources, tail)
         else:
             starts = starting_points(problem, self.starts, budget.seed)
-            chains = [
-                AnnealingChain(problem, tail, starts[stream % len(starts)], self, budget, stream) for stream in streams
-            ]
+            chain = AnnealingChain if self.discipline == "sequence" else ConservingChain
+            chains = [chain(problem, tail, starts[stream % len(starts)], self, budget, stream) for stream in streams]
             floor = floor_s(problem, tail)
-        return run_chains(chains, budget, max_evaluations=self.max_evaluations, floor_s=floor).plan()
+        found = run_chains(chains, budget, max_evaluations=self.max_evaluations, floor_s=floor)
+        return found.plan("sequence" if resources is not None else self.discipline)
 
 
 class AnnealingChain:
     """One chain: a state in compiled code, a temperature, a best."""
+
+    #: Cost of one evaluation per task and read, relative to a decode that mostly stops early.
+    cost = 1
 
     def __init__(
         self, problem: Problem, tail: Floats, start: Solution, params: Annealing, budget: Budget, stream: int
@@ -89,20 +99,20 @@ class AnnealingChain:
         self.evaluations = 0
         self.busy_s = 0.0
         self._load(self.best)
+        self.best = Solution(self.value, self.state.assign.copy(), self.state.order.copy())
         self._anneal(0, 1.0)  # compiles before the clock starts
 
     def _load(self, solution: Solution) -> None:
         self.value = load_state(self.problem.arrays, self.state, solution.assignment, solution.order, self.greedy)
-        if self.value < self.best.makespan_s:
-            self.best = Solution(self.value, self.state.assign.copy(), self.state.order.copy())
 
     def meet(self, best: Solution, next_round: int) -> None:
         if next_round in CYCLES:
             self._load(best if self.stream == 0 else self.best)
+            if self.value < self.best.makespan_s:
+                self.best = Solution(self.value, self.state.assign.copy(), self.state.order.copy())
 
     def run(self, part: Slice) -> None:
-        size = self.problem.num_tasks + len(self.problem.arrays.in_task)
-        chunk = min(4096, max(16, CHUNK_WORK // size))
+        chunk = min(4096, max(16, CHUNK_WORK // self._size))
         begin = time.perf_counter()
         made = 0
         while not part.is_over(made, self.best.makespan_s):
@@ -111,6 +121,10 @@ class AnnealingChain:
             made += steps
             self.evaluations += steps
         self.busy_s += time.perf_counter() - begin
+
+    @property
+    def _size(self) -> int:
+        return self.cost * (self.problem.num_tasks + len(self.problem.arrays.in_task))
 
     def temperature(self, rounds: float) -> float:
         """Return the temperature, falling from hot to cold in each cycle."""
@@ -131,8 +145,7 @@ class AnnealingChain:
         elif self.busy_s > 0:
             expected = self.evaluations / self.busy_s * self.time_limit_s
         else:
-            size = self.problem.num_tasks + len(self.problem.arrays.in_task)
-            expected = self.time_limit_s / (size * SECONDS_PER_ITEM)
+            expected = self.time_limit_s / (self._size * SECONDS_PER_ITEM)
         return min(1.0, expected / (1000.0 * self.problem.num_tasks))
 
     def _anneal(self, steps: int, temperature: float) -> None:
@@ -145,6 +158,30 @@ class AnnealingChain:
             steps,
             temperature,
             self.greedy,
+            self.value,
+            self.best.makespan_s,
+            assignment,
+            order,
+        )
+        self.best = Solution(best, assignment, order)
+
+
+class ConservingChain(AnnealingChain):
+    """A chain whose proposals are executed by the work-conserving event loop."""
+
+    cost = 20
+
+    def _load(self, solution: Solution) -> None:
+        self.value = load_conserving(self.problem.arrays, self.state, solution.assignment, solution.order)
+
+    def _anneal(self, steps: int, temperature: float) -> None:
+        assignment, order = self.best.assignment, self.best.order
+        self.value, best = anneal_conserving(
+            self.problem.arrays,
+            self.state,
+            self.rng,
+            steps,
+            temperature,
             self.value,
             self.best.makespan_s,
             assignment,

@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 
 from stretto.domain.csr import Ints
-from stretto.domain.plan import Plan
+from stretto.domain.plan import Discipline, Plan
 from stretto.policies.planner import Budget, Progress
 
 ROUNDS = 24
@@ -96,10 +96,10 @@ class Outcome:
     interrupted: bool
     optimal: bool
 
-    def plan(self) -> Plan:
-        """Return the best solution as a plan to be executed in sequence."""
+    def plan(self, discipline: Discipline = "sequence") -> Plan:
+        """Return the best solution as a plan for the discipline that it was searched under."""
         info = {"evaluations": self.evaluations, "interrupted": self.interrupted, "optimal": self.optimal}
-        return Plan(self.best.assignment, self.best.order, "sequence", info)
+        return Plan(self.best.assignment, self.best.order, discipline, info)
 
 
 def run_chains(

@@ -65,7 +65,7 @@ class RuinChain(AnnealingChain):
     ) -> None:
         self.ruin = params
         self.turn = 0
-        annealing = Annealing(params.max_evaluations, params.hot, starts=params.starts)
+        annealing = Annealing(max_evaluations=params.max_evaluations, hot=params.hot, starts=params.starts)
         super().__init__(problem, tail, start, annealing, budget, stream)
 
     def _anneal(self, steps: int, temperature: float) -> None:
