@@ -40,8 +40,8 @@ def merge(work: TaskGraph | Workload) -> tuple[TaskGraph, Floats, Ints]:
         cores=_stack([graph.cores for graph in graphs], graphs),
         memory_bytes=_stack([graph.memory_bytes for graph in graphs], graphs),
         resident_bytes=_stack([graph.resident_bytes for graph in graphs], graphs),
-        categories=categories,
-        category=category,
+        categories=categories if categories != ("",) else (),
+        category=category if categories != ("",) else None,
         transfer_unit=units.pop(),
     )
     release = np.repeat([job.arrival_s for job in work.jobs], np.diff(tasks)).astype(np.float64)

@@ -1,1 +1,12 @@
-"""Generators of task graphs."""
+"""Generators of task graphs and clusters; :func:`generate` makes one of the named library.
+
+The functions below carry the names of their modules on purpose: importing them here
+binds the package's attribute to the function before any submodule import can shadow it.
+"""
+
+from stretto.workloads.generate import generate
+from stretto.workloads.random_cluster import random_cluster
+from stretto.workloads.random_dag import random_dag
+from stretto.workloads.unrelated import unrelated
+
+__all__ = ["generate", "random_cluster", "random_dag", "unrelated"]

@@ -1,0 +1,192 @@
+"""A trace: recorded rigid jobs, one row each, as columns.
+
+A rigid job needs ``num_procs`` processors for ``run_s`` seconds from the moment it starts. What
+its user said it would take is ``estimate_s``; that, never the run time, is what policies may see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from stretto.domain.csr import Floats, Ints, group, topological_order
+from stretto.errors import InvalidInput
+
+#: What is not known in an integer column.
+UNKNOWN = -1
+
+
+class QueueArrays(NamedTuple):
+    """What queue kernels see; n jobs in order of submission, D dependencies."""
+
+    submit: Floats  # [n] seconds, ascending, the first at zero
+    run: Floats  # [n] seconds on a processor of speed 1
+    estimate: Floats  # [n] seconds, what the user asked for
+    procs: Ints  # [n]
+    user: Ints  # [n] 0 .. U-1
+    deadline: Floats  # [n] inf = none
+    gpus: Ints  # [n] per job
+    memory: Floats  # [n] bytes per job
+    num_parents: Ints  # [n]
+    child_ptr: Ints  # [n+1]
+    child: Ints  # [D] jobs that wait for each job
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """Jobs in order of submission.
+
+    Attributes
+    ----------
+    submit_s
+        Seconds since ``origin_unix_s`` (or since the first job where that is unknown).
+    estimate_s
+        NaN where the user gave none.
+    parent, child
+        Pairs of job indices: the child waits for the parent's end.
+    max_procs
+        Processors of the machine that was recorded; None where the source does not say.
+    """
+
+    name: str
+    submit_s: Floats  # [n]
+    run_s: Floats  # [n]
+    num_procs: Ints  # [n]
+    estimate_s: Floats  # [n]
+    job_id: Ints | None = None  # [n] the source's own numbers
+    user: Ints | None = None  # [n] UNKNOWN = not known
+    group: Ints | None = None
+    queue: Ints | None = None
+    partition: Ints | None = None
+    status: Ints | None = None
+    wait_s: Floats | None = None  # [n] as recorded, NaN = unknown
+    memory_bytes: Floats | None = None  # [n] per job
+    num_gpus: Ints | None = None  # [n] per job
+    deadline_s: Floats | None = None  # [n] absolute, inf = none
+    parent: Ints | None = None  # [D]
+    child: Ints | None = None  # [D]
+    max_procs: int | None = None
+    origin_unix_s: float | None = None
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        n = self.num_jobs
+        for name in ("run_s", "num_procs", "estimate_s", "user", "memory_bytes", "num_gpus", "deadline_s", "wait_s"):
+            column = getattr(self, name)
+            if column is not None and column.shape != (n,):
+                raise InvalidInput(f"{name} has shape {column.shape}, expected ({n},)", field=name)
+        for name in ("submit_s", "run_s"):
+            column = getattr(self, name)
+            bad = np.flatnonzero(~(np.isfinite(column) & (column >= 0)))
+            if len(bad):
+                job = int(bad[0])
+                raise InvalidInput(
+                    f"job {job} has {name} {column[job]}; it must be finite and not negative", field=name
+                )
+        bad = np.flatnonzero(self.num_procs < 1)
+        if len(bad):
+            raise InvalidInput(f"job {bad[0]} needs {self.num_procs[bad[0]]} processors", field="num_procs")
+        if n and bool(np.any(np.diff(self.submit_s) < 0)):
+            job = int(np.argmax(np.diff(self.submit_s) < 0)) + 1
+            raise InvalidInput(f"job {job} is submitted before its predecessor", field="submit_s")
+        self._check_dependencies()
+
+    def _check_dependencies(self) -> None:
+        if (self.parent is None) != (self.child is None):
+            raise InvalidInput("parent and child come together", field="dependencies")
+        if self.parent is None or self.child is None or not len(self.parent):
+            return
+        for end in (self.parent, self.child):
+            if int(end.min()) < 0 or int(end.max()) >= self.num_jobs:
+                raise InvalidInput(f"a dependency names a job outside 0..{self.num_jobs - 1}", field="dependencies")
+        if topological_order(self.num_jobs, self.parent, self.child) is None:
+            raise InvalidInput("the dependencies have a cycle", field="dependencies")
+
+    @property
+    def num_jobs(self) -> int:
+        return len(self.submit_s)
+
+    @staticmethod
+    def of(
+        submit_s: ArrayLike,
+        run_s: ArrayLike,
+        num_procs: ArrayLike,
+        estimate_s: ArrayLike | None = None,
+        *,
+        name: str = "trace",
+        **columns: Any,
+    ) -> Trace:
+        """Make a trace from columns; no estimates means that the run times were known."""
+        run = np.asarray(run_s, dtype=np.float64)
+        return Trace(
+            name,
+            np.asarray(submit_s, dtype=np.float64),
+            run,
+            np.asarray(num_procs, dtype=np.int32),
+            run.copy() if estimate_s is None else np.asarray(estimate_s, dtype=np.float64),
+            **columns,
+        )
+
+    def take(self, jobs: Sequence[int] | Ints | slice) -> Trace:
+        """Return some of the jobs, with submission times as they were and dependencies among them."""
+        index = np.arange(self.num_jobs)[jobs]
+        columns: dict[str, Any] = {
+            key: value[index]
+            for key, value in vars(self).items()
+            if isinstance(value, np.ndarray) and key not in ("parent", "child")
+        }
+        if self.parent is not None and self.child is not None:
+            place = np.full(self.num_jobs, -1, dtype=np.int32)
+            place[index] = np.arange(len(index), dtype=np.int32)
+            kept = (place[self.parent] >= 0) & (place[self.child] >= 0)
+            columns |= {"parent": place[self.parent[kept]], "child": place[self.child[kept]]}
+        return replace(self, **columns)
+
+    def window(self, start: int, count: int) -> Trace:
+        """Return ``count`` jobs from ``start`` on, the first submitted at zero."""
+        part = self.take(slice(start, start + count))
+        if part.num_jobs == 0:
+            raise InvalidInput(f"no jobs in window {start}:{count} of {self.num_jobs}", field="window")
+        shift = float(part.submit_s[0])
+        deadline = None if part.deadline_s is None else part.deadline_s - shift
+        return replace(part, submit_s=part.submit_s - shift, deadline_s=deadline)
+
+    def fitting(self, num_procs: int) -> tuple[Trace, int]:
+        """Return the jobs that run for some time and fit the machine, the first at zero, and how many did not.
+
+        Missing estimates become the run time, and estimates below the run time are raised to it: an
+        earlier kill would have been in the recorded run time.
+        """
+        kept = np.flatnonzero((self.run_s > 0) & (self.num_procs <= num_procs))
+        if not len(kept):
+            raise InvalidInput(f"no job of {self.name!r} fits {num_procs} processors", field="procs")
+        part = self.take(kept.astype(np.int32)).window(0, len(kept))
+        estimate = np.where(np.isfinite(part.estimate_s) & (part.estimate_s > 0), part.estimate_s, part.run_s)
+        return replace(part, estimate_s=np.maximum(estimate, part.run_s)), self.num_jobs - len(kept)
+
+    def arrays(self) -> QueueArrays:
+        """Return what the kernels read; unknown users are one user."""
+        n = self.num_jobs
+        user = np.zeros(n, dtype=np.int32)
+        if self.user is not None:
+            user = np.unique(self.user, return_inverse=True)[1].astype(np.int32)
+        parent = self.parent if self.parent is not None else np.zeros(0, dtype=np.int32)
+        child = self.child if self.child is not None else np.zeros(0, dtype=np.int32)
+        child_ptr, by_parent = group(parent, n)
+        return QueueArrays(
+            submit=self.submit_s,
+            run=self.run_s,
+            estimate=np.where(np.isfinite(self.estimate_s), self.estimate_s, self.run_s),
+            procs=self.num_procs,
+            user=user,
+            deadline=self.deadline_s if self.deadline_s is not None else np.full(n, np.inf),
+            gpus=self.num_gpus if self.num_gpus is not None else np.zeros(n, dtype=np.int32),
+            memory=self.memory_bytes if self.memory_bytes is not None else np.zeros(n),
+            num_parents=np.bincount(child, minlength=n).astype(np.int32),
+            child_ptr=child_ptr,
+            child=child[by_parent],
+        )

@@ -1,0 +1,61 @@
+"""How long an operation takes when only its arithmetic and its bytes are known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from stretto.errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Floating-point operations, and bytes read and written."""
+
+    flops: float = 0.0
+    num_bytes: float = 0.0
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(self.flops + other.flops, self.num_bytes + other.num_bytes)
+
+    def times(self, count: float) -> Cost:
+        """Return the cost of doing it several times."""
+        return Cost(self.flops * count, self.num_bytes * count)
+
+
+@dataclass(frozen=True)
+class Roofline:
+    """A device as its peak arithmetic, its memory bandwidth, and what starting anything costs.
+
+    An operation takes the longer of computing and moving its data, plus the overhead: the
+    roofline model of Williams, Waterman and Patterson (2009).
+    """
+
+    flops_per_s: float
+    bytes_per_s: float
+    overhead_s: float
+
+    def __post_init__(self) -> None:
+        for what in ("flops_per_s", "bytes_per_s"):
+            if not getattr(self, what) > 0:
+                raise InvalidInput(f"{getattr(self, what)} must be positive", field=what)
+        if not self.overhead_s >= 0:
+            raise InvalidInput(f"{self.overhead_s} must not be negative", field="overhead_s")
+
+    def seconds(self, cost: Cost) -> float:
+        """Return the duration of an operation."""
+        return max(cost.flops / self.flops_per_s, cost.num_bytes / self.bytes_per_s) + self.overhead_s
+
+
+#: Round numbers of a server CPU and of a data-centre GPU, in single precision.
+CPU = Roofline(flops_per_s=100e9, bytes_per_s=20e9, overhead_s=2e-6)
+GPU = Roofline(flops_per_s=10e12, bytes_per_s=500e9, overhead_s=5e-6)
+
+#: The kinds that graphs without measurements get; the first one also gives ``work_s``.
+ROOFLINES: Mapping[str, Roofline] = MappingProxyType({"cpu": CPU, "gpu": GPU})
+
+
+def durations(cost: Cost, rooflines: Mapping[str, Roofline] = ROOFLINES) -> dict[str, float]:
+    """Return the seconds of an operation on each kind."""
+    return {kind: roofline.seconds(cost) for kind, roofline in rooflines.items()}

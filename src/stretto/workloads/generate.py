@@ -1,0 +1,31 @@
+"""Make a graph of the named library, with its keywords checked by name."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from stretto import catalog, registry
+from stretto.domain.graph import TaskGraph
+from stretto.errors import InvalidInput, UnknownName
+
+
+def generate(name: str, **params: Any) -> TaskGraph:
+    """Make the graph that the catalog calls ``name``.
+
+    Examples
+    --------
+    >>> generate("cholesky", num_tiles=4).num_tasks
+    20
+    """
+    function = registry.lookup("workload", name, catalog.WORKLOADS)
+    known = inspect.signature(function).parameters
+    for key in params:
+        if key not in known:
+            raise UnknownName(f"parameter of workload {name!r}:", key, known)
+    try:
+        graph = function(**params)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(str(error), field=f"workload {name}") from error
+    assert isinstance(graph, TaskGraph)
+    return graph
