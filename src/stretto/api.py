@@ -24,6 +24,7 @@ from stretto.experiments.evaluate import PlanResult, Setting, evaluate
 from stretto.formats.load import load as load_file
 from stretto.formats.load import load_cluster, save
 from stretto.policies.planner import Budget, Progress
+from stretto.sim.conditions import Contention
 
 GraphLike = TaskGraph | Workload | str | Path
 ClusterLike = Cluster | str | Path
@@ -55,7 +56,7 @@ def plan(
     time_limit_s: float | None = None,
     seed: int = 0,
     discipline: Discipline | None = None,
-    contention: str = "none",
+    contention: Contention = "none",
     params: Mapping[str, Any] | None = None,
     num_threads: int = 2,
     on_progress: Callable[[Progress], None] | None = None,
@@ -81,7 +82,7 @@ def simulate(
     plan: Plan | None = None,
     *,
     discipline: Discipline | None = None,
-    contention: str = "none",
+    contention: Contention = "none",
     noise: float = 0.0,
     seed: int = 0,
     record_transfers: bool = False,
@@ -111,7 +112,7 @@ def compare(
     *,
     seeds: Sequence[int] = (0,),
     time_limit_s: float | None = None,
-    contention: str = "none",
+    contention: Contention = "none",
     discipline: Discipline | None = None,
     params: Mapping[str, Mapping[str, Any]] | None = None,
     on_row: Callable[[Row], None] | None = None,

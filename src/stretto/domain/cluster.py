@@ -14,7 +14,8 @@ from stretto.errors import InvalidInput
 
 #: Between any two devices of a shorthand cluster, unless it says otherwise.
 DEFAULT_BANDWIDTH = 1e9
-MAX_DEVICES = 100_000
+#: Links are dense matrices: more devices than this would fill the memory.
+MAX_DEVICES = 10_000
 
 _GROUP = re.compile(r"^([A-Za-z_][\w.-]*)(?::(\d+))?(?:x([0-9.]+(?:[eE][+-]?\d+)?))?$")
 

@@ -82,6 +82,7 @@ class TaskGraph:
         n = self.num_tasks
         _check_tasks(self)
         _check_objects(self)
+        _check_resources(self)
         object_ptr, by_object = group(self.read_object, self.num_objects)
         in_ptr, by_task = group(self.read_task, n)
         out_ptr = np.searchsorted(self.object_task, np.arange(n + 1)).astype(np.int32)
@@ -166,23 +167,20 @@ class TaskGraph:
                 )
         pair, first, inverse = np.unique(src * max(n, 1) + dst, return_index=True, return_inverse=True)
         if len(pair) != len(src):
-            byte = np.bincount(inverse, weights=byte, minlength=len(pair))
+            byte = np.bincount(inverse, weights=byte, minlength=len(pair)).astype(np.float64)
             src, dst = src[first], dst[first]
-        if shared_outputs:
-            objects, read_object = np.unique(np.stack([src.astype(np.float64), byte]), axis=1, return_inverse=True)
-            object_task, object_size = objects[0].astype(np.int32), objects[1]
-        else:
-            order = np.argsort(src, kind="stable")
-            dst = dst[order]
-            object_task, object_size = src[order].astype(np.int32), byte[order]
-            read_object = np.arange(len(src))
+        order = np.lexsort((byte, src)) if shared_outputs else np.argsort(src, kind="stable")
+        src, dst, byte = src[order], dst[order], byte[order]
+        fresh = np.ones(len(src), dtype=bool)
+        if shared_outputs and len(src):
+            fresh[1:] = (np.diff(src) != 0) | (np.diff(byte) != 0)
         return TaskGraph(
             name=name,
             work_s=work,
-            object_task=object_task,
-            object_size=np.ascontiguousarray(object_size),
+            object_task=src[fresh].astype(np.int32),
+            object_size=byte[fresh],
             read_task=dst.astype(np.int32),
-            read_object=read_object.ravel().astype(np.int32),
+            read_object=(np.cumsum(fresh) - 1).astype(np.int32),
             **attributes,
         )
 
@@ -217,6 +215,11 @@ def _check_tasks(graph: TaskGraph) -> None:
                 f"task {graph.task_name(bad)!r} has {what} {values[bad]}; it must be finite and not negative",
                 field=what,
             )
+    if graph.category is not None:
+        if graph.category.shape != (n,):
+            raise InvalidInput(f"category has shape {graph.category.shape}, expected ({n},)", field="category")
+        if int(graph.category.min()) < 0 or int(graph.category.max()) >= len(graph.categories):
+            raise InvalidInput(f"index out of range 0..{len(graph.categories) - 1}", field="category")
     table = graph.kind_duration_s
     if table is not None:
         if table.shape != (n, len(graph.kinds)):
@@ -233,8 +236,27 @@ def _check_tasks(graph: TaskGraph) -> None:
             )
 
 
+def _check_resources(graph: TaskGraph) -> None:
+    resources = graph.resources
+    if resources is None:
+        return
+    num_resources = len(resources.names)
+    if resources.capacity.shape != (num_resources,) or resources.demand.shape != (graph.num_tasks, num_resources):
+        raise InvalidInput("capacity and demand do not fit the tasks and resources", field="resources")
+    over = np.argwhere((resources.demand > resources.capacity) | (resources.demand < 0))
+    if len(over):
+        task, resource = (int(index) for index in over[0])
+        raise InvalidInput(
+            f"task {graph.task_name(task)!r} needs {resources.demand[task, resource]} "
+            f"of {resources.names[resource]!r}, which has {resources.capacity[resource]}",
+            field="resources",
+        )
+
+
 def _check_objects(graph: TaskGraph) -> None:
     n, num_objects = graph.num_tasks, graph.num_objects
+    if len(graph.object_size) != num_objects:
+        raise InvalidInput(f"{len(graph.object_size)} sizes for {num_objects} objects", field="size")
     bad = _first_bad(graph.object_size, False)
     if bad is not None:
         raise InvalidInput(
