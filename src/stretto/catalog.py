@@ -9,6 +9,7 @@ from __future__ import annotations
 _FORMATS = "stretto.formats"
 _PLACEMENT = "stretto.policies.placement"
 _SEARCH = "stretto.policies.search"
+_TRACES = "stretto.formats.traces"
 _WORKLOADS = "stretto.workloads"
 
 #: Planners: ``plan(problem, budget) -> Plan``.
@@ -81,4 +82,20 @@ WORKLOADS: dict[str, str] = {
     "chain-matmul": f"{_WORKLOADS}.chain_matmul:chain_matmul",
     "ffnn": f"{_WORKLOADS}.ffnn:ffnn",
     "transformer": f"{_WORKLOADS}.transformer:transformer",
+}
+
+#: Readers (and writers) of recorded queues, in the order in which contents are tried.
+TRACES: dict[str, str] = {
+    "parquet": f"{_TRACES}.parquet:FORMAT",
+    "sacct": f"{_TRACES}.sacct:FORMAT",
+    "sacct-json": f"{_TRACES}.sacct_json:FORMAT",
+    "openb": f"{_TRACES}.openb:FORMAT",
+    "gpu-csv": f"{_TRACES}.philly:FORMAT",
+    "swf": f"{_TRACES}.swf:FORMAT",
+}
+
+#: Generators of traces.
+TRACE_GENERATORS: dict[str, str] = {
+    "lublin": f"{_WORKLOADS}.lublin:lublin",
+    "fitted": f"{_WORKLOADS}.fitted_trace:fitted",
 }

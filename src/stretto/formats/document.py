@@ -92,6 +92,8 @@ def read_document(path: str | Path, *, max_bytes: int = MAX_BYTES) -> Document:
     """Read a file, unpack gzip by content, within limits."""
     name = str(path)
     try:
+        if not Path(path).is_file() and Path(path).exists():
+            raise InvalidInput("not a regular file", source=name)
         size = Path(path).stat().st_size
         if size > max_bytes:
             raise InvalidInput(f"{size:,} bytes, more than the limit of {max_bytes:,}", source=name)

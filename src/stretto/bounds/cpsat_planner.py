@@ -1,0 +1,99 @@
+"""The planner that proves its plans: CP-SAT on the exact model."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from stretto.domain.plan import Plan
+from stretto.domain.problem import Problem
+from stretto.errors import InvalidInput
+from stretto.policies.planner import Budget, Progress
+
+DEFAULT_TIME_LIMIT_S = 30.0
+#: Constraints that a model may have before building it alone takes minutes and gigabytes.
+_MAX_CONSTRAINTS = 3_000_000
+
+
+@dataclass(frozen=True)
+class CpSat:
+    """Finds the best plan for small problems, with proof, and good ones for middling problems.
+
+    The plan is for the ``sequence`` discipline without contention: the best schedule may wait.
+    ``info`` says the ``status`` (``optimal`` or ``feasible``), ``objective_s`` (the makespan without
+    contention), ``lower_bound_s`` (proven) and ``elapsed_s``.
+
+    Attributes
+    ----------
+    max_tasks
+        Larger problems are declined: the search would not get beyond its first schedule.
+    """
+
+    max_tasks: int = 2000
+
+    def __post_init__(self) -> None:
+        if self.max_tasks < 1:
+            raise InvalidInput(f"{self.max_tasks} must be at least 1", field="max_tasks")
+
+    def supports(self, problem: Problem) -> str | None:
+        """Decline problems whose model would be too large."""
+        if problem.num_tasks > self.max_tasks:
+            return f"{problem.num_tasks} tasks are more than max_tasks = {self.max_tasks}"
+        if problem.graph.resources is None and not problem.is_free_to_move:
+            size = (problem.graph.num_edges + problem.num_tasks) * problem.num_devices**2
+            if size > _MAX_CONSTRAINTS:
+                return f"{problem.graph.num_edges} reads on {problem.num_devices} devices make too large a model"
+        return None
+
+    def plan(self, problem: Problem, budget: Budget) -> Plan:
+        """Search until the optimum is proven, the time is up or the user interrupts."""
+        from stretto.bounds.cpsat import solve
+        from stretto.bounds.cpsat_search import Limits
+        from stretto.bounds.relaxation import Relaxation
+        from stretto.bounds.rounding import on_grid
+
+        begin = time.perf_counter()
+        limits = Limits(
+            time_limit_s=budget.time_limit_s or DEFAULT_TIME_LIMIT_S,
+            num_threads=budget.num_threads,
+            seed=budget.seed,
+            on_solution=_listener(budget),
+        )
+        relaxation = Relaxation.of(problem)
+        answer = solve(relaxation, limits)
+        timed = answer.timed
+        plan = Plan.from_times(timed.device, timed.start_s, timed.finish_s, problem.arrays.topo)
+        info = {
+            "status": answer.status,
+            "objective_s": _makespan(problem, plan),
+            "lower_bound_s": on_grid(answer.lower_bound_s, relaxation.grid, problem.num_tasks),
+            "elapsed_s": time.perf_counter() - begin,
+        }
+        return Plan(plan.assignment, plan.order, plan.discipline, info)
+
+
+def _listener(budget: Budget) -> Callable[[float, float], None] | None:
+    """Return what tells the user's callback of each better plan."""
+    tell = budget.on_progress
+    if tell is None:
+        return None
+    num_found = 0
+
+    def listen(elapsed_s: float, makespan_s: float) -> None:
+        nonlocal num_found
+        num_found += 1
+        tell(Progress(elapsed_s, num_found, makespan_s))
+
+    return listen
+
+
+def _makespan(problem: Problem, plan: Plan) -> float:
+    """Return the makespan of the plan in true seconds, not ticks."""
+    from stretto.bounds.cpsat_project import place_in_order
+    from stretto.bounds.list_schedule import run_in_sequence
+
+    if problem.graph.resources is not None:
+        duration = problem.arrays.duration[:, problem.arrays.device_class[0]]
+        return place_in_order(problem, duration, plan.order.tolist()).makespan_s
+    return run_in_sequence(problem, plan.assignment, plan.order).makespan_s

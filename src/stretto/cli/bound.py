@@ -1,0 +1,52 @@
+"""``stretto bound``: what no schedule can beat."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from stretto.cli.console import Output, facts, print_json, stdout
+from stretto.cli.options import ClusterOption, GraphArgument, OutputOption, TimeLimitOption
+
+QUICK_METHODS = ("critical-path", "area", "combined")
+
+
+def bound(
+    graph: GraphArgument,
+    cluster: ClusterOption = None,
+    exact: Annotated[bool, typer.Option("--exact", help="Ask CP-SAT as well; slow, for small graphs.")] = False,
+    time_limit: TimeLimitOption = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Print what no schedule can beat: a lower bound."""
+    from stretto.bounds.bound import bound as lower_bound
+    from stretto.cli.progress import ProgressLine
+    from stretto.cli.sources import load_problem
+    from stretto.domain.units import format_seconds
+    from stretto.errors import InvalidInput
+
+    if time_limit is not None and not time_limit > 0:
+        raise InvalidInput(f"{time_limit} must be positive", field="--time-limit")
+    problem = load_problem(graph, cluster)
+    methods = (*QUICK_METHODS, "cp-sat") if exact else QUICK_METHODS
+    with ProgressLine(f"bounding {problem.num_tasks:,} tasks"):
+        found = lower_bound(problem, methods=methods, time_limit_s=time_limit)
+    if output is Output.QUIET:
+        print(repr(found.value_s))
+    elif output is Output.JSON:
+        print_json(
+            {
+                "graph": problem.graph.name,
+                "cluster": problem.cluster.name,
+                "num_tasks": problem.num_tasks,
+                "num_devices": problem.num_devices,
+                "lower_bound_s": found.value_s,
+                "method": found.method,
+                "parts": dict(found.parts),
+            }
+        )
+    else:
+        rows = {f"{name}{' *' if name == found.method else ''}": format_seconds(v) for name, v in found.parts.items()}
+        title = f"No schedule of {problem.graph.name} on {problem.cluster.name} is shorter than"
+        stdout().print(facts(title, rows | {"lower bound": format_seconds(found.value_s)}))

@@ -1,0 +1,209 @@
+"""``stretto compare``: several policies on several graphs, ranked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from stretto.cli.console import Output, new_table, print_json, print_tables, remark
+from stretto.cli.options import (
+    ClusterOption,
+    ContentionChoice,
+    ContentionOption,
+    DisciplineOption,
+    OutputOption,
+    TimeLimitOption,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.table import Table
+
+    from stretto.cli.interrupt import Interrupt
+    from stretto.domain.cluster import Cluster
+    from stretto.domain.graph import TaskGraph
+    from stretto.domain.workload import Workload
+    from stretto.experiments.compare import Comparison, Row
+
+
+def compare(
+    graphs: Annotated[
+        list[str],
+        typer.Argument(metavar="GRAPH...", help="Files, FILE#MEMBER or workload:NAME?key=value.", show_default=False),
+    ],
+    cluster: ClusterOption = None,
+    policies: Annotated[
+        str, typer.Option("--policies", metavar="A,B,...|all", help="Names, or all that can plan these graphs.")
+    ] = "all",
+    seeds: Annotated[str, typer.Option("--seeds", metavar="N,N,...", help="One run of each policy per seed.")] = "0",
+    time_limit: TimeLimitOption = None,
+    contention: ContentionOption = ContentionChoice.NONE,
+    discipline: DisciplineOption = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Plan graphs with several policies, and rank the policies."""
+    from stretto import catalog
+    from stretto.cli.interrupt import Interrupt
+    from stretto.cli.sources import load_cluster, load_graph
+    from stretto.errors import InvalidInput
+    from stretto.experiments.evaluate import Setting
+
+    names = sorted(catalog.PLANNERS) if policies == "all" else _split(policies, "--policies")
+    numbers = _seeds(seeds)
+    if cluster is None:
+        raise InvalidInput("name the machines, for example --cluster cpu:8x1.0,gpu:2x5.0", field="--cluster")
+    machines = load_cluster(cluster)
+    work = _with_own_names([load_graph(graph) for graph in graphs])
+    setting = Setting(discipline.value if discipline else None, contention.value)
+    options = {"seeds": numbers, "time_limit_s": time_limit, "setting": setting}
+    with Interrupt() as interrupt:
+        comparison = run_comparison(work, machines, names, interrupt, **options)
+    report(comparison, output)
+    if interrupt.pressed:
+        planned = len(work) * len(names) * len(numbers)
+        remark(f"interrupted: {len(comparison.rows)} of {planned} runs are in the result")
+        raise typer.Exit(130)
+
+
+def run_comparison(
+    graphs: Sequence[TaskGraph | Workload],
+    cluster: Cluster,
+    policies: Sequence[str],
+    interrupt: Interrupt,
+    **options: Any,
+) -> Comparison:
+    """Compare with progress on a terminal; Ctrl-C ends it, even where a search took it for itself."""
+    from stretto.cli.progress import ProgressLine
+    from stretto.domain.units import format_seconds
+    from stretto.experiments.compare import compare as compare_policies
+
+    planned = len(graphs) * len(policies) * len(options.get("seeds", (0,)))
+    done = 0
+    with ProgressLine("comparing") as line:
+
+        def on_row(row: Row) -> None:
+            nonlocal done
+            done += 1
+            value = format_seconds(row.result.makespan_s) if row.result else "no result"
+            line.note = f"{done} of {planned} | {row.graph} by {row.policy}: {value}"
+            if row.result is not None:
+                interrupt.note(row.result.plan)
+            interrupt.check()
+
+        return compare_policies(graphs, cluster, policies, on_row=on_row, **options)
+
+
+def report(comparison: Comparison, output: Output) -> None:
+    """Print a comparison in the wanted form."""
+    if output is Output.JSON:
+        print_json(comparison.to_json())
+        return
+    summary = comparison.summary()
+    if output is Output.QUIET:
+        best = next((line.policy for line in summary if line.num_results), None)
+        if best is not None:
+            print(best)
+        return
+    graphs = list(dict.fromkeys(row.graph for row in comparison.rows))
+    tables = [_graph_table(comparison, graph) for graph in graphs]
+    print_tables(*tables, *([summary_table(comparison)] if len(graphs) > 1 else []))
+
+
+def _graph_table(comparison: Comparison, graph: str) -> Table:
+    from stretto.domain.units import format_seconds
+
+    rows = [row for row in comparison.rows if row.graph == graph]
+    first = next((row.result for row in rows if row.result is not None), None)
+    size = f": {first.problem.num_tasks:,} tasks on {first.problem.num_devices:,} devices" if first else ""
+    many_seeds = len({row.seed for row in rows}) > 1
+    priced = any(row.result is not None and row.result.cost_usd > 0 for row in rows)
+    table = new_table(f"{graph}{size}")
+    table.add_column("policy", overflow="fold")
+    for name, wanted in (("seed", many_seeds), ("makespan", True), ("x best", True), ("gap", True), ("cost", priced)):
+        if wanted:
+            table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("planned in", justify="right", no_wrap=True)
+    best = comparison.best(graph)
+    # A policy may prove a better bound than the quick ones; what it proves holds for all.
+    bound = max((row.result.lower_bound_s for row in rows if row.result is not None), default=0.0)
+    for row in sorted(rows, key=lambda row: (row.result is None, row.result.makespan_s if row.result else 0.0)):
+        cells = [row.policy] + ([str(row.seed)] if many_seeds else [])
+        if row.result is None:
+            continue
+        ratio = row.result.makespan_s / best if best > 0 else 1.0
+        cells += [format_seconds(row.result.makespan_s), f"{ratio:.3f}", _gap(row.result.makespan_s, bound)]
+        cells += [f"${row.result.cost_usd:,.4g}"] if priced else []
+        cells.append(format_seconds(row.result.plan_seconds))
+        table.add_row(*cells, style="bold" if ratio <= 1 + 1e-9 else None)
+    table.caption = "\n".join(_skipped(rows)) or None
+    return table
+
+
+def _gap(makespan_s: float, bound_s: float) -> str:
+    return f"{makespan_s / bound_s - 1:.1%}" if bound_s > 0 else "-"
+
+
+def _skipped(rows: Sequence[Row]) -> list[str]:
+    """Return a line per reason why policies have no result, with these policies."""
+    policies: dict[str, dict[str, None]] = {}
+    for row in rows:
+        if row.result is None:
+            reason = row.reason.partition(f"{row.graph!r}: ")[2] or row.reason
+            policies.setdefault(reason, {})[row.policy] = None
+    return [f"without result: {', '.join(names)}: {reason}" for reason, names in policies.items()]
+
+
+def summary_table(comparison: Comparison) -> Table:
+    """Return the ranking over all graphs."""
+    from stretto.domain.units import format_seconds
+
+    table = new_table("All graphs")
+    table.add_column("policy", overflow="fold")
+    for name in ("runs", "best", "mean x best", "worst", "mean gap", "planned in"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for line in comparison.summary():
+        if not line.num_results:
+            continue
+        table.add_row(
+            line.policy,
+            str(line.num_results),
+            str(line.num_best),
+            f"{line.mean_ratio:.3f}",
+            f"{line.worst_ratio:.3f}",
+            f"{line.mean_gap:.1%}",
+            format_seconds(line.plan_seconds),
+        )
+    return table
+
+
+def _with_own_names(work: list[TaskGraph | Workload]) -> list[TaskGraph | Workload]:
+    """Number the graphs that share a name, since results are told apart by name."""
+    import dataclasses
+
+    seen: dict[str, int] = {}
+    named = []
+    for graph in work:
+        seen[graph.name] = seen.get(graph.name, 0) + 1
+        number = seen[graph.name]
+        named.append(graph if number == 1 else dataclasses.replace(graph, name=f"{graph.name} ({number})"))
+    return named
+
+
+def _split(text: str, field: str) -> list[str]:
+    from stretto.errors import InvalidInput
+
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise InvalidInput(f"{text!r} names nothing", field=field)
+    return list(dict.fromkeys(names))
+
+
+def _seeds(text: str) -> list[int]:
+    from stretto.errors import InvalidInput
+
+    parts = _split(text, "--seeds")
+    if not all(part.isdecimal() for part in parts):
+        raise InvalidInput(f"{text!r} is not a list of whole numbers such as 0,1,2", field="--seeds")
+    return [int(part) for part in parts]

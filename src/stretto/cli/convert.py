@@ -1,0 +1,43 @@
+"""``stretto convert``: read a graph in one format, write it in another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from stretto.cli.console import Output, print_json, remark
+from stretto.cli.files import check_target
+from stretto.cli.options import GraphArgument, OutputOption
+
+
+def convert(
+    source: GraphArgument,
+    target: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write.", show_default=False)],
+    format: Annotated[
+        str | None,
+        typer.Option("--format", metavar="NAME", help="Of the output.", show_default="by the ending"),
+    ] = None,
+    from_format: Annotated[
+        str | None,
+        typer.Option("--from", metavar="NAME", help="Of the input.", show_default="recognised by content"),
+    ] = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Convert a graph from any readable format to a writable one."""
+    from stretto.cli.sources import load_graph
+    from stretto.domain.workload import Workload
+    from stretto.formats.load import save
+
+    check_target(target)
+    graph = load_graph(source, format=from_format)
+    if isinstance(graph, Workload) and len(graph) == 1:
+        graph = graph.jobs[0].graph  # a file that could hold several but holds one
+    lost = save(graph, target, format=format)
+    if output is Output.JSON:
+        print_json({"path": str(target), "num_tasks": graph.num_tasks, "lost": list(lost)})
+        return
+    for what in lost:
+        remark(f"this format cannot hold {what}")
+    print(target if output is Output.QUIET else f"wrote {target}: {graph.num_tasks:,} tasks")

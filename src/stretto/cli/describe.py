@@ -1,0 +1,76 @@
+"""What each component of the catalog says of itself: name, one line, parameters.
+
+The command line and the tables of the documentation are both made from this.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from typing import Any
+
+from stretto import catalog, registry
+
+_TABLES = {"policies": "PLANNERS", "formats": "FORMATS", "workloads": "WORKLOADS"}
+
+
+def names_of(what: str) -> list[str]:
+    """Return the names of a table in the order of the catalog."""
+    return list(getattr(catalog, _TABLES[what]))
+
+
+def first_sentence(component: Any) -> str:
+    """Return the first line of a docstring, without its full stop."""
+    return (inspect.getdoc(component) or "").partition("\n")[0].removesuffix(".")
+
+
+def describe_policies() -> list[dict[str, Any]]:
+    """Return name, summary and parameters with defaults of every policy."""
+    entries = []
+    for name, target in catalog.PLANNERS.items():
+        component = registry.resolve(target)
+        entries.append({"name": name, "summary": first_sentence(component), "params": _field_defaults(component)})
+    return entries
+
+
+def describe_formats() -> list[dict[str, Any]]:
+    """Return name, summary, endings and access of every format."""
+    entries = []
+    for name, target in catalog.FORMATS.items():
+        component = registry.resolve(target)
+        entries.append(
+            {
+                "name": name,
+                "summary": component.summary.removesuffix("."),
+                "endings": list(component.endings),
+                "access": "read, write" if hasattr(component, "write") else "read",
+            }
+        )
+    return entries
+
+
+def describe_workloads() -> list[dict[str, Any]]:
+    """Return name, summary and parameters with defaults of every generator."""
+    entries = []
+    for name, target in catalog.WORKLOADS.items():
+        function = registry.resolve(target)
+        params = {
+            key: None if parameter.default is parameter.empty else parameter.default
+            for key, parameter in inspect.signature(function).parameters.items()
+        }
+        entries.append({"name": name, "summary": first_sentence(function), "params": params})
+    return entries
+
+
+def _field_defaults(component: Any) -> dict[str, Any]:
+    defaults: dict[str, Any] = {}
+    for field in dataclasses.fields(component):
+        if not field.init:
+            continue
+        if field.default is not dataclasses.MISSING:
+            defaults[field.name] = field.default
+        elif field.default_factory is not dataclasses.MISSING:
+            defaults[field.name] = field.default_factory()
+        else:
+            defaults[field.name] = None
+    return defaults

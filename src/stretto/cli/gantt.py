@@ -1,0 +1,75 @@
+"""``stretto gantt``: draw a saved plan, or plan a graph and draw that."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from stretto.cli.console import Output, print_json
+from stretto.cli.files import check_picture
+from stretto.cli.options import ClusterOption, OutputOption, SeedOption, TimeLimitOption
+
+if TYPE_CHECKING:
+    from stretto.domain.problem import Problem
+    from stretto.domain.schedule import Schedule
+
+
+def gantt(
+    source: Annotated[
+        str, typer.Argument(metavar="PLAN.json|GRAPH", help="A saved plan, or a graph to plan.", show_default=False)
+    ],
+    target: Annotated[
+        Path,
+        typer.Option("-o", "--file", metavar="FILE", help="Ends in .png, .svg, .pdf or .html.", show_default=False),
+    ],
+    cluster: ClusterOption = None,
+    policy: Annotated[str, typer.Option("--policy", metavar="NAME", help="Plans the graph.")] = "heft",
+    time_limit: TimeLimitOption = None,
+    seed: SeedOption = 0,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Draw which device runs what and when."""
+    from stretto.cli.plan_file import is_plan_file
+    from stretto.cli.progress import ProgressLine
+    from stretto.experiments.gantt import draw_gantt
+
+    check_picture(target)
+    if is_plan_file(source):
+        problem, schedule, by = _from_plan(Path(source), cluster)
+    else:
+        problem, schedule, by = _from_graph(source, cluster, policy, time_limit, seed)
+    with ProgressLine(f"drawing {problem.num_tasks:,} tasks"):
+        draw_gantt(problem, schedule, target, title=f"{problem.graph.name} by {by}")
+    if output is Output.JSON:
+        print_json({"path": str(target), "makespan_s": schedule.makespan_s, "num_tasks": problem.num_tasks})
+    elif output is Output.QUIET:
+        print(target)
+    else:
+        print(f"wrote {target}: {problem.num_tasks:,} tasks on {problem.num_devices:,} devices")
+
+
+def _from_plan(path: Path, cluster: str | None) -> tuple[Problem, Schedule, str]:
+    from stretto.cli.plan_file import load_plan, recorded_contention
+    from stretto.experiments.evaluate import Setting
+
+    problem, plan, recorded = load_plan(path, None, cluster)
+    setting = Setting(contention=recorded_contention(recorded))
+    return problem, setting.run(problem, plan), str(recorded.get("policy", "a plan"))
+
+
+def _from_graph(
+    source: str, cluster: str | None, policy: str, time_limit: float | None, seed: int
+) -> tuple[Problem, Schedule, str]:
+    from stretto.cli.progress import ProgressLine
+    from stretto.cli.sources import load_problem
+    from stretto.experiments.evaluate import evaluate, planner_named
+    from stretto.policies.planner import Budget
+
+    planner_named(policy)
+    problem = load_problem(source, cluster)
+    with ProgressLine(f"planning {problem.num_tasks:,} tasks with {policy}") as line:
+        budget = Budget(seed, time_limit, on_progress=line.update)
+        result = evaluate(problem, policy, budget=budget)
+    return problem, result.schedule, policy

@@ -1,0 +1,138 @@
+"""``stretto plan``: plan one graph with one policy, and judge the plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from stretto.cli.console import Output, facts, print_json, remark, stdout
+from stretto.cli.files import check_picture, check_target
+from stretto.cli.options import (
+    ClusterOption,
+    ContentionChoice,
+    ContentionOption,
+    DisciplineOption,
+    GraphArgument,
+    OutputOption,
+    ParamOption,
+    SeedOption,
+    TimeLimitOption,
+)
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from stretto.cli.interrupt import Interrupt
+    from stretto.domain.problem import Problem
+    from stretto.experiments.evaluate import PlanResult, Setting
+    from stretto.policies.planner import Budget, Progress
+
+
+def plan(
+    graph: GraphArgument,
+    cluster: ClusterOption = None,
+    policy: Annotated[
+        str, typer.Option("--policy", metavar="NAME", help="Who decides; see stretto list policies.")
+    ] = "heft",
+    time_limit: TimeLimitOption = None,
+    seed: SeedOption = 0,
+    contention: ContentionOption = ContentionChoice.NONE,
+    discipline: DisciplineOption = None,
+    param: ParamOption = None,
+    save: Annotated[
+        Path | None,
+        typer.Option("--save", metavar="PLAN.json", help="Write the plan, for stretto simulate.", show_default=False),
+    ] = None,
+    gantt: Annotated[
+        Path | None,
+        typer.Option(
+            "--gantt", metavar="FILE", help="Draw the schedule: .png, .svg, .pdf or .html.", show_default=False
+        ),
+    ] = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Plan a graph with one policy, and judge the plan."""
+    from stretto.cli.interrupt import Interrupt
+    from stretto.cli.plan_file import describe, save_plan
+    from stretto.cli.sources import load_problem, parse_params
+    from stretto.experiments.evaluate import Setting, planner_named
+    from stretto.policies.planner import Budget
+
+    check_target(save)
+    check_picture(gantt)
+    params = parse_params(param or [])
+    planner_named(policy, params)  # a misspelt name is found before a large file is read
+    budget = Budget(seed, time_limit)
+    setting = Setting(discipline.value if discipline else None, contention.value)
+    problem = load_problem(graph, cluster)
+    with Interrupt() as interrupt:
+        result = _search(problem, policy, params, budget, setting, interrupt)
+        interrupt.note(result.plan)
+    document = describe(result, graph, cluster)
+    if save is not None:
+        save_plan(save, document)
+    if gantt is not None:
+        from stretto.experiments.gantt import draw_gantt
+
+        draw_gantt(problem, result.schedule, gantt, lower_bound_s=result.lower_bound_s)
+    _report(result, document, output, [path for path in (save, gantt) if path is not None])
+    if interrupt.pressed:
+        remark("interrupted: this is the best plan found until then")
+        raise typer.Exit(130)
+
+
+def _search(
+    problem: Problem, policy: str, params: dict[str, object], budget: Budget, setting: Setting, interrupt: Interrupt
+) -> PlanResult:
+    import dataclasses
+
+    from stretto.cli.progress import ProgressLine
+    from stretto.experiments.evaluate import evaluate
+
+    with ProgressLine(f"planning {problem.num_tasks:,} tasks with {policy}") as line:
+
+        def on_progress(news: Progress) -> None:
+            line.update(news)
+            interrupt.check()
+
+        budget = dataclasses.replace(budget, on_progress=on_progress)
+        return evaluate(problem, policy, params=params, budget=budget, setting=setting)
+
+
+def _report(result: PlanResult, document: dict[str, object], output: Output, written: list[Path]) -> None:
+    if output is Output.JSON:
+        print_json(document)
+    elif output is Output.QUIET:
+        print(repr(result.makespan_s))
+    else:
+        console = stdout()
+        console.print(_table(result))
+        for path in written:
+            console.print(f"  wrote {path}", soft_wrap=True)
+
+
+def _gap_text(gap: float) -> str:
+    return "0%, proven optimal" if gap <= 1e-9 else f"{gap:.1%}, so at most this far above the optimum"
+
+
+def _table(result: PlanResult) -> RenderableType:
+    from stretto.domain.units import format_seconds
+
+    problem = result.problem
+    setting = f"{result.schedule.discipline}, contention {result.schedule.contention}"
+    rows = {
+        "graph": f"{problem.num_tasks:,} tasks, {problem.graph.num_edges:,} edges",
+        "cluster": f"{problem.cluster.name} ({problem.num_devices:,} devices)",
+        "executed": setting,
+        "makespan": format_seconds(result.makespan_s),
+        "lower bound": f"{format_seconds(result.lower_bound_s)} ({result.bound.method})",
+        "gap": _gap_text(result.gap),
+        "utilisation": f"{result.metrics.utilisation:.1%}",
+        "cost": f"${result.cost_usd:,.4g}",
+        "planned in": format_seconds(result.plan_seconds),
+    }
+    if result.cost_usd == 0:
+        del rows["cost"]  # no device of this cluster has a price
+    return facts(f"{problem.graph.name} by {result.policy}", rows)

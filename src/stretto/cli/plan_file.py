@@ -1,0 +1,89 @@
+"""Plan files: a result together with where its graph and cluster came from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stretto.cli.console import to_json
+from stretto.cli.sources import WORKLOAD_PREFIX, lasting, load_problem
+from stretto.errors import InvalidInput, UnknownName
+
+if TYPE_CHECKING:
+    from stretto.domain.plan import Plan
+    from stretto.domain.problem import Problem
+    from stretto.experiments.evaluate import PlanResult
+    from stretto.sim.conditions import Contention
+
+
+def describe(result: PlanResult, graph: str, cluster: str | None) -> dict[str, Any]:
+    """Return the JSON document of a result, with its sources so that it can be read alone."""
+    return result.to_json() | {
+        "graph_source": lasting(graph),
+        "cluster_source": lasting(cluster) if cluster is not None else None,
+    }
+
+
+def save_plan(path: Path, document: dict[str, Any]) -> None:
+    """Write a plan file, whole or not at all."""
+    from stretto.formats.load import write_atomically
+
+    write_atomically(path, (to_json(document) + "\n").encode())
+
+
+def is_plan_file(source: str) -> bool:
+    """Say whether a file is a plan rather than a graph."""
+    from stretto.formats.document import read_document
+
+    if not Path(source).is_file():
+        return False
+    head = read_document(source).data[:200].replace(b" ", b"")
+    return b'"format":"stretto-plan"' in head
+
+
+def load_plan(path: Path, graph: str | None, cluster: str | None) -> tuple[Problem, Plan, dict[str, Any]]:
+    """Read a plan file and compile the problem that it solves.
+
+    Parameters
+    ----------
+    graph, cluster
+        Sources that replace the recorded ones.
+    """
+    from stretto.formats.document import read_document
+    from stretto.formats.plan_json import read_plan
+
+    document = read_document(path)
+    content = document.json
+    if not isinstance(content, dict):
+        document.fail("not a plan: the top of a plan file is an object")
+    graph = graph or _recorded(content, "graph_source", path)
+    if graph is None:
+        raise InvalidInput("the plan does not say where its graph is: give --graph", source=str(path))
+    cluster = cluster or _recorded(content, "cluster_source", path)
+    problem = load_problem(graph, cluster)
+    return problem, read_plan(document, problem), content
+
+
+def recorded_contention(content: dict[str, Any]) -> Contention:
+    """Return the contention that the plan was judged under, ``none`` where it does not say."""
+    from stretto.sim.conditions import CONTENTIONS
+
+    value = content.get("contention", "none")
+    for known in CONTENTIONS:
+        if value == known:
+            return known
+    raise UnknownName("contention", str(value), CONTENTIONS)
+
+
+def _recorded(content: dict[str, Any], key: str, plan_file: Path) -> str | None:
+    """Return a recorded source; a file that has gone is looked for beside the plan."""
+    source = content.get(key)
+    if source is None:
+        return None
+    if not isinstance(source, str):
+        raise InvalidInput(f"{source!r} is not text", source=str(plan_file), field=key)
+    path, hash_sign, member = source.partition("#")
+    beside = plan_file.parent / Path(path).name
+    if not source.startswith(WORKLOAD_PREFIX) and not Path(path).exists() and beside.is_file():
+        return str(beside) + hash_sign + member
+    return source

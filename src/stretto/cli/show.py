@@ -1,0 +1,128 @@
+"""``stretto show``: a graph, a workload or a cluster at a glance."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from stretto.cli.console import Output, facts, new_table, print_json, stdout
+from stretto.cli.options import OutputOption
+
+if TYPE_CHECKING:
+    from stretto.cli.graph_facts import GraphFacts
+    from stretto.domain.graph import TaskGraph
+    from stretto.domain.workload import Workload
+
+_MOST_ROWS = 20
+_MOST_CATEGORIES = 8
+
+
+def show(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="GRAPH|CLUSTER",
+            help="A graph (file, FILE#MEMBER, workload:NAME) or a cluster (shorthand, .toml).",
+            show_default=False,
+        ),
+    ],
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Summarise a graph, a workload of several, or a cluster."""
+    from stretto.cli.show_cluster import show_cluster
+    from stretto.cli.sources import load_cluster, load_graph
+    from stretto.domain.graph import TaskGraph
+
+    if _is_cluster(source):
+        show_cluster(load_cluster(source), output)
+        return
+    work = load_graph(source)
+    if isinstance(work, TaskGraph):
+        _show_graph(work, output)
+    else:
+        _show_workload(work, output)
+
+
+def _is_cluster(source: str) -> bool:
+    from stretto.cli.sources import WORKLOAD_PREFIX
+
+    if source.startswith(WORKLOAD_PREFIX):
+        return False
+    if Path(source.partition("#")[0]).exists() or "/" in source.partition("@")[0]:
+        return source.endswith(".toml")
+    return source.endswith(".toml") or any(sign in source for sign in ":,@")
+
+
+def _show_graph(graph: TaskGraph, output: Output) -> None:
+    from stretto.cli.graph_facts import graph_facts
+
+    found = graph_facts(graph)
+    if output is Output.JSON:
+        print_json({"what": "graph"} | found.to_json())
+    elif output is Output.QUIET:
+        print(found.num_tasks)
+    else:
+        stdout().print(facts(graph.name, _graph_rows(found)))
+
+
+def _graph_rows(found: GraphFacts) -> dict[str, str]:
+    from stretto.domain.units import format_bytes, format_seconds
+
+    rows = {
+        "tasks": f"{found.num_tasks:,}",
+        "edges": f"{found.num_edges:,} reads of {found.num_objects:,} objects",
+        "depth": f"{found.depth:,} on the longest path",
+        "width": f"{found.width:,} at one depth, at most",
+        "work": f"{format_seconds(found.work_s)} at speed 1",
+        "critical path": f"{format_seconds(found.critical_path_s)} at speed 1, transfers free",
+    }
+    if found.transfer_unit == "bytes":
+        rows["data"] = format_bytes(found.data)
+        rows["CCR"] = f"{found.ccr:.3g} at {format_bytes(found.bandwidth)}/s"
+    else:
+        rows["data"] = f"{format_seconds(found.data)} of transfers (the source gives times)"
+        rows["CCR"] = f"{found.ccr:.3g}"
+    if found.kinds:
+        rows["measured on"] = ", ".join(found.kinds)
+    if found.resources:
+        rows["resources"] = ", ".join(found.resources)
+    if found.categories:
+        shown = list(found.categories.items())[:_MOST_CATEGORIES]
+        rest = len(found.categories) - len(shown)
+        rows["categories"] = ", ".join(f"{name or '-'} {count:,}" for name, count in shown) + (
+            f", and {rest} more" if rest else ""
+        )
+    return rows
+
+
+def _show_workload(work: Workload, output: Output) -> None:
+    from stretto.cli.graph_facts import graph_facts
+    from stretto.domain.units import format_seconds
+
+    found = [graph_facts(job.graph) for job in work.jobs]
+    if output is Output.JSON:
+        jobs = [f.to_json() | {"arrival_s": job.arrival_s} for f, job in zip(found, work.jobs, strict=True)]
+        print_json({"what": "workload", "name": work.name, "num_tasks": work.num_tasks, "jobs": jobs})
+        return
+    if output is Output.QUIET:
+        print(work.num_tasks)
+        return
+    table = new_table(f"{work.name}: {len(work):,} graphs, {work.num_tasks:,} tasks")
+    table.add_column("graph", overflow="fold")
+    for name in ("arrives", "tasks", "edges", "depth", "width", "work"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for f, job in list(zip(found, work.jobs, strict=True))[:_MOST_ROWS]:
+        table.add_row(
+            f.name,
+            format_seconds(job.arrival_s),
+            f"{f.num_tasks:,}",
+            f"{f.num_edges:,}",
+            f"{f.depth:,}",
+            f"{f.width:,}",
+            format_seconds(f.work_s),
+        )
+    if len(work) > _MOST_ROWS:
+        table.caption = f"and {len(work) - _MOST_ROWS:,} more; name one with FILE#GRAPH"
+    stdout().print(table)

@@ -1,0 +1,119 @@
+"""``stretto simulate``: execute a saved plan, perhaps under harder conditions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from stretto.cli.console import Output, facts, print_json, stdout
+from stretto.cli.files import check_target
+from stretto.cli.options import ClusterOption, ContentionChoice, DisciplineOption, OutputOption, PlanFileArgument
+
+if TYPE_CHECKING:
+    from stretto.domain.problem import Problem
+    from stretto.domain.schedule import Schedule
+
+
+def simulate(
+    plan_file: PlanFileArgument,
+    graph: Annotated[
+        str | None, typer.Option("--graph", metavar="GRAPH", help="Another graph than the recorded one.")
+    ] = None,
+    cluster: ClusterOption = None,
+    contention: Annotated[
+        ContentionChoice | None,
+        typer.Option("--contention", help="How transfers share a link.", show_default="as recorded"),
+    ] = None,
+    discipline: DisciplineOption = None,
+    noise: Annotated[
+        float, typer.Option("--noise", metavar="CV", help="Coefficient of variation of the run times.")
+    ] = 0.0,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the noise.")] = 0,
+    trace: Annotated[
+        Path | None,
+        typer.Option("--trace", metavar="OUT.json", help="Write a Chrome trace (Perfetto).", show_default=False),
+    ] = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Execute a saved plan in the simulator.
+
+    Without further options this reproduces what was planned.
+    """
+    from stretto.cli.plan_file import load_plan, recorded_contention
+    from stretto.experiments.evaluate import Setting
+
+    check_target(trace)
+    _check(noise, seed)
+    problem, plan, recorded = load_plan(plan_file, graph, cluster)
+    how = contention.value if contention else recorded_contention(recorded)
+    setting = Setting(discipline.value if discipline else None, how, noise, seed)
+    schedule = setting.run(problem, plan, record_transfers=trace is not None)
+    if trace is not None:
+        from stretto.formats.chrome_trace import write_trace
+        from stretto.formats.load import write_atomically
+
+        write_atomically(trace, write_trace(problem, schedule))
+    result = _describe(problem, schedule, recorded) | {"noise": noise, "seed": seed}
+    if output is Output.JSON:
+        print_json(result)
+    elif output is Output.QUIET:
+        print(repr(schedule.makespan_s))
+    else:
+        console = stdout()
+        console.print(_table(result))
+        if trace is not None:
+            console.print(f"  wrote {trace}", soft_wrap=True)
+
+
+def _check(noise: float, seed: int) -> None:
+    from stretto.errors import InvalidInput
+
+    if not 0 <= noise < float("inf"):
+        raise InvalidInput(f"{noise} must be finite and not negative", field="--noise")
+    if seed < 0:
+        raise InvalidInput(f"{seed} must not be negative", field="--seed")
+
+
+def _describe(problem: Problem, schedule: Schedule, recorded: dict[str, Any]) -> dict[str, Any]:
+    from stretto.domain.metrics import measure
+
+    metrics = measure(problem, schedule)
+    planned = recorded.get("makespan_s")
+    if not isinstance(planned, (int, float)) or isinstance(planned, bool) or not planned > 0:
+        planned = None
+    return {
+        "graph": problem.graph.name,
+        "cluster": problem.cluster.name,
+        "policy": recorded.get("policy"),
+        "num_tasks": problem.num_tasks,
+        "num_devices": problem.num_devices,
+        "makespan_s": schedule.makespan_s,
+        "planned_makespan_s": planned,
+        "stretch": schedule.makespan_s / planned if planned is not None else None,
+        "discipline": schedule.discipline,
+        "contention": schedule.contention,
+        "utilisation": metrics.utilisation,
+        "cost_usd": metrics.cost_usd,
+        "start_s": schedule.start_s,
+        "finish_s": schedule.finish_s,
+        "device": schedule.device,
+    }
+
+
+def _table(result: dict[str, Any]) -> Any:
+    from stretto.domain.units import format_seconds
+
+    rows = {
+        "graph": f"{result['num_tasks']:,} tasks on {result['num_devices']:,} devices",
+        "executed": f"{result['discipline']}, contention {result['contention']}"
+        + (f", noise {result['noise']:g} (seed {result['seed']})" if result["noise"] else ""),
+        "makespan": format_seconds(result["makespan_s"]),
+        "utilisation": f"{result['utilisation']:.1%}",
+    }
+    if result["planned_makespan_s"]:
+        rows["planned"] = f"{format_seconds(result['planned_makespan_s'])} ({result['stretch'] - 1:+.1%} when executed)"
+    if result["cost_usd"]:
+        rows["cost"] = f"${result['cost_usd']:,.4g}"
+    return facts(f"{result['graph']} by {result['policy'] or 'a plan'}, simulated", rows)

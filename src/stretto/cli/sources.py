@@ -1,0 +1,90 @@
+"""What the user names: ``file``, ``file#member``, ``workload:NAME?key=value`` and clusters."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stretto.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from stretto.domain.cluster import Cluster
+    from stretto.domain.graph import TaskGraph
+    from stretto.domain.problem import Problem
+    from stretto.domain.workload import Workload
+
+WORKLOAD_PREFIX = "workload:"
+PROJECT_CLUSTER = "shop:1"
+
+
+def literal(text: str) -> Any:
+    """Return the value of a JSON literal, or the text itself when it is none."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
+
+
+def parse_params(pairs: Sequence[str], *, field: str = "--param") -> dict[str, Any]:
+    """Return ``key=value`` pairs as a dictionary, values read as JSON literals or strings."""
+    params: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not (key and equals):
+            raise InvalidInput(f"{pair!r} is not KEY=VALUE", field=field)
+        params[key.strip().replace("-", "_")] = literal(value)
+    return params
+
+
+def load_graph(source: str, *, format: str | None = None) -> TaskGraph | Workload:
+    """Read a graph from a file, or make one with a built-in generator."""
+    from stretto.cli.progress import ProgressLine
+
+    with ProgressLine(f"reading {source}"):
+        if source.startswith(WORKLOAD_PREFIX):
+            return _generate(source.removeprefix(WORKLOAD_PREFIX))
+        from stretto.formats.load import load
+
+        return load(source, format=format)
+
+
+def _generate(text: str) -> TaskGraph:
+    from stretto.workloads.generate import generate
+
+    name, _, query = text.partition("?")
+    params = parse_params([pair for pair in query.split("&") if pair], field=WORKLOAD_PREFIX + name)
+    return generate(name, **params)
+
+
+def load_cluster(source: str) -> Cluster:
+    """Read a cluster from shorthand or from a TOML file."""
+    from stretto.formats.load import load_cluster as read
+
+    return read(source)
+
+
+def load_problem(graph: str, cluster: str | None) -> Problem:
+    """Compile the named graph for the named cluster; only projects can do without a cluster."""
+    from stretto.domain.problem import Problem
+
+    return Problem.of(*_work_and_cluster(graph, cluster))
+
+
+def _work_and_cluster(graph: str, cluster: str | None) -> tuple[TaskGraph | Workload, Cluster]:
+    work = load_graph(graph)
+    if cluster is None:
+        if getattr(work, "resources", None) is None:
+            raise InvalidInput("name the machines, for example --cluster cpu:8x1.0,gpu:2x5.0", field="--cluster")
+        cluster = PROJECT_CLUSTER  # a project brings its own resources
+    return work, load_cluster(cluster)
+
+
+def lasting(source: str) -> str:
+    """Return the source such that it still means the same in another directory."""
+    path, hash_sign, member = source.partition("#")
+    if source.startswith(WORKLOAD_PREFIX) or not Path(path).exists():
+        return source
+    return os.path.abspath(path) + hash_sign + member
