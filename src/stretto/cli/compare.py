@@ -55,7 +55,7 @@ def compare(
     if cluster is None:
         raise InvalidInput("name the machines, for example --cluster cpu:8x1.0,gpu:2x5.0", field="--cluster")
     machines = load_cluster(cluster)
-    work = _with_own_names([load_graph(graph) for graph in graphs])
+    work = [load_graph(graph) for graph in graphs]
     setting = Setting(discipline.value if discipline else None, contention.value)
     options = {"seeds": numbers, "time_limit_s": time_limit, "setting": setting}
     with Interrupt() as interrupt:
@@ -127,7 +127,7 @@ def _graph_table(comparison: Comparison, graph: str) -> Table:
     table.add_column("planned in", justify="right", no_wrap=True)
     best = comparison.best(graph)
     # A policy may prove a better bound than the quick ones; what it proves holds for all.
-    bound = max((row.result.lower_bound_s for row in rows if row.result is not None), default=0.0)
+    bound = comparison.bound(graph)
     for row in sorted(rows, key=lambda row: (row.result is None, row.result.makespan_s if row.result else 0.0)):
         cells = [row.policy] + ([str(row.seed)] if many_seeds else [])
         if row.result is None:
@@ -176,19 +176,6 @@ def summary_table(comparison: Comparison) -> Table:
             format_seconds(line.plan_seconds),
         )
     return table
-
-
-def _with_own_names(work: list[TaskGraph | Workload]) -> list[TaskGraph | Workload]:
-    """Number the graphs that share a name, since results are told apart by name."""
-    import dataclasses
-
-    seen: dict[str, int] = {}
-    named = []
-    for graph in work:
-        seen[graph.name] = seen.get(graph.name, 0) + 1
-        number = seen[graph.name]
-        named.append(graph if number == 1 else dataclasses.replace(graph, name=f"{graph.name} ({number})"))
-    return named
 
 
 def _split(text: str, field: str) -> list[str]:

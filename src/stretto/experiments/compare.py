@@ -13,7 +13,7 @@ from stretto.domain.graph import TaskGraph
 from stretto.domain.problem import Problem
 from stretto.domain.workload import Workload
 from stretto.errors import Infeasible
-from stretto.experiments.evaluate import PlanResult, Setting, evaluate, planner_named
+from stretto.experiments.evaluate import PlanResult, Setting, evaluate, gap, planner_named
 from stretto.policies.planner import Budget
 
 
@@ -27,16 +27,16 @@ class Row:
     result: PlanResult | None
     reason: str = ""
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the row without the plan itself."""
+    def to_json(self, lower_bound_s: float) -> dict[str, Any]:
+        """Return the row without the plan itself, against the best bound known for its graph."""
         row: dict[str, Any] = {"graph": self.graph, "policy": self.policy, "seed": self.seed}
         if self.result is None:
             return row | {"reason": self.reason}
         r = self.result
         return row | {
             "makespan_s": r.makespan_s,
-            "lower_bound_s": r.lower_bound_s,
-            "gap": r.gap,
+            "lower_bound_s": lower_bound_s,
+            "gap": gap(r.makespan_s, lower_bound_s),
             "cost_usd": r.cost_usd,
             "plan_seconds": r.plan_seconds,
             "num_tasks": r.problem.num_tasks,
@@ -78,7 +78,14 @@ class Comparison:
 
     def best(self, graph: str) -> float:
         """Return the smallest makespan that any policy reached on a graph."""
-        return min((r.makespan_s for r in self.results if r.problem.graph.name == graph), default=math.inf)
+        return min((r.makespan_s for r in self._of(graph)), default=math.inf)
+
+    def bound(self, graph: str) -> float:
+        """Return the largest lower bound that any policy proved on a graph: all gaps refer to it."""
+        return max((r.lower_bound_s for r in self._of(graph)), default=0.0)
+
+    def _of(self, graph: str) -> list[PlanResult]:
+        return [row.result for row in self.rows if row.graph == graph and row.result is not None]
 
     def summary(self) -> list[Summary]:
         """Return one line per policy, best first."""
@@ -86,24 +93,30 @@ class Comparison:
         return sorted(lines, key=lambda line: (-line.num_results, line.mean_ratio))
 
     def _summarise(self, policy: str) -> Summary:
-        results = [r for r in self.results if r.policy == policy]
-        if not results:
+        found = [(row.graph, row.result) for row in self.rows if row.policy == policy and row.result is not None]
+        if not found:
             return Summary(policy, 0, 0, math.nan, math.nan, math.nan, math.nan)
-        best = {name: self.best(name) for name in {r.problem.graph.name for r in results}}
-        ratios = [_ratio(r.makespan_s, best[r.problem.graph.name]) for r in results]
+        names = {name for name, _ in found}
+        best = {name: self.best(name) for name in names}
+        bounds = {name: self.bound(name) for name in names}
+        ratios = [_ratio(r.makespan_s, best[name]) for name, r in found]
         return Summary(
             policy,
-            len(results),
+            len(found),
             sum(ratio <= 1 + 1e-9 for ratio in ratios),
             math.exp(sum(map(math.log, ratios)) / len(ratios)),
             max(ratios),
-            sum(r.gap for r in results) / len(results),
-            sum(r.plan_seconds for r in results),
+            sum(gap(r.makespan_s, bounds[name]) for name, r in found) / len(found),
+            sum(r.plan_seconds for _, r in found),
         )
 
     def to_json(self) -> dict[str, Any]:
         """Return rows and summary for ``--output json``."""
-        return {"rows": [row.to_json() for row in self.rows], "summary": [vars(line) for line in self.summary()]}
+        bounds = {name: self.bound(name) for name in dict.fromkeys(row.graph for row in self.rows)}
+        return {
+            "rows": [row.to_json(bounds[row.graph]) for row in self.rows],
+            "summary": [vars(line) for line in self.summary()],
+        }
 
 
 def _ratio(value: float, best: float) -> float:
@@ -136,6 +149,16 @@ def compare(
     return Comparison(tuple(rows))
 
 
+def _labels(graphs: Sequence[TaskGraph | Workload]) -> list[str]:
+    """Return the names of the graphs, numbered where they repeat: results are told apart by them."""
+    seen: dict[str, int] = {}
+    labels = []
+    for graph in graphs:
+        number = seen[graph.name] = seen.get(graph.name, 0) + 1
+        labels.append(graph.name if number == 1 else f"{graph.name} ({number})")
+    return labels
+
+
 def _rows(
     graphs: Sequence[TaskGraph | Workload],
     cluster: Cluster,
@@ -145,7 +168,7 @@ def _rows(
     setting: Setting | None,
     params: Mapping[str, Mapping[str, Any]],
 ) -> Iterator[Row]:
-    for graph in graphs:
+    for label, graph in zip(_labels(graphs), graphs, strict=True):
         problem = Problem.of(graph, cluster)
         limit = bound(problem)
         for policy in policies:
@@ -161,6 +184,6 @@ def _rows(
                         lower_bound=limit,
                     )
                 except Infeasible as error:
-                    yield Row(graph.name, policy, seed, None, str(error))
+                    yield Row(label, policy, seed, None, str(error))
                 else:
-                    yield Row(graph.name, policy, seed, result)
+                    yield Row(label, policy, seed, result)

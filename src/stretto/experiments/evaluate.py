@@ -25,6 +25,11 @@ from stretto.sim.conditions import Contention
 from stretto.sim.device import simulate
 
 
+def gap(makespan_s: float, lower_bound_s: float) -> float:
+    """Return how far a makespan lies above a lower bound, as a fraction of it."""
+    return makespan_s / lower_bound_s - 1.0 if lower_bound_s > 0 else 0.0
+
+
 @dataclass(frozen=True)
 class Setting:
     """How plans are executed when they are judged.
@@ -88,7 +93,7 @@ class PlanResult:
 
     @property
     def gap(self) -> float:
-        return self.makespan_s / self.lower_bound_s - 1.0 if self.lower_bound_s > 0 else 0.0
+        return gap(self.makespan_s, self.lower_bound_s)
 
     @property
     def cost_usd(self) -> float:
