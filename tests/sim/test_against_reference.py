@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from simulator_cases import cases
 
-from stretto.domain.cluster import Cluster
+from stretto.domain.cluster import Cluster, Device
 from stretto.domain.graph import TaskGraph
 from stretto.domain.plan import DISCIPLINES, Plan
 from stretto.domain.problem import Problem
@@ -100,3 +100,26 @@ def test_a_larger_graph_with_inexact_times(discipline: str, contention: str) -> 
     cluster = Cluster.related(rng.uniform(0.5, 2, 5), bandwidth=rng.uniform(0.5, 3, (5, 5)), latency_s=0.07)
     plan = Plan(rng.integers(0, 5, n).astype(np.int32), np.arange(n, dtype=np.int32))
     assert_same(Problem.of(graph, cluster), plan, discipline=discipline, contention=contention, noise=0.2, seed=1)
+
+
+@pytest.mark.parametrize("discipline", DISCIPLINES)
+@pytest.mark.parametrize("contention", CONTENTIONS)
+def test_memory_that_delays(discipline: str, contention: str) -> None:
+    """Limits that bind without stopping everything, which random small cases rarely have."""
+    num_delayed = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        n = 30
+        target = rng.integers(1, n, 40)
+        source = rng.integers(np.maximum(0, target - 6), target)
+        graph = TaskGraph.from_edges(rng.integers(1, 4, n), source, target, rng.integers(1, 5, 40))
+        devices = [Device(f"d{i}", memory_bytes=float(rng.integers(20, 30))) for i in range(3)]
+        problem = Problem.of(graph, Cluster.uniform(devices, bandwidth=1.0))
+        plan = Plan(rng.integers(0, 3, n).astype(np.int32), np.arange(n, dtype=np.int32))
+        options = {"discipline": discipline, "contention": contention}
+        assert_same(problem, plan, **options)
+        bound = outcome(device.simulate, problem, plan, options)
+        free = outcome(device.simulate, problem, plan, options | {"memory_limits": False})
+        if not isinstance(bound, str) and not isinstance(free, str):
+            num_delayed += not np.array_equal(bound.start_s, free.start_s)
+    assert num_delayed >= 2
