@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from stretto.kernels.decode import best_device, ready_time
+from stretto.kernels.decode import best_device
 from stretto.kernels.rng import below, uniform
 
 CHECKPOINT = 16  # positions between stored free times
@@ -72,7 +72,7 @@ def load_state(p, s, assign, order, greedy):
     return end
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def evaluate(p, s, tail, first, threshold, placed):
     """Decode from position ``first``; return the makespan and how far it got.
 
@@ -81,39 +81,51 @@ def evaluate(p, s, tail, first, threshold, placed):
     read while that is inf). Old values are kept in the undo log.
     """
     n = s.order.shape[0]
+    # One function with local names: passing the tuples on costs more than the loop itself.
+    order, assign, start, finish, peak = s.order, s.assign, s.start, s.finish, s.peak
+    in_ptr, in_task, in_size = p.in_ptr, p.in_task, p.in_size
+    latency, inv_bandwidth, duration, device_class = p.latency, p.inv_bandwidth, p.duration, p.device_class
+    old_assign, old_start, old_finish, old_peak = s.old_assign, s.old_start, s.old_finish, s.old_peak
     free = s.work
     block = first // CHECKPOINT
     for d in range(free.shape[0]):
         free[d] = s.free[block, d]
     for i in range(block * CHECKPOINT, first):
-        v = s.order[i]
-        free[s.assign[v]] = s.finish[v]
-    makespan = s.peak[first - 1] if first > 0 else 0.0
+        v = order[i]
+        free[assign[v]] = finish[v]
+    makespan = peak[first - 1] if first > 0 else 0.0
     bounded = threshold < np.inf
     if makespan > threshold:
         return np.inf, first
     for i in range(first, n):
-        v = s.order[i]
-        s.old_assign[i] = s.assign[v]
-        s.old_start[i] = s.start[v]
-        s.old_finish[i] = s.finish[v]
-        s.old_peak[i] = s.peak[i]
+        v = order[i]
+        old_assign[i] = assign[v]
+        old_start[i] = start[v]
+        old_finish[i] = finish[v]
+        old_peak[i] = peak[i]
         if i < placed:
-            s.assign[v] = best_device(p, s.assign, s.finish, free, v)
-        d = s.assign[v]
-        begin = max(free[d], ready_time(p, s.assign, s.finish, v, d))
-        end = begin + p.duration[v, p.device_class[d]]
-        s.start[v] = begin
-        s.finish[v] = end
+            assign[v] = best_device(p, assign, finish, free, v)
+        d = assign[v]
+        begin = max(free[d], p.release[v])
+        for e in range(in_ptr[v], in_ptr[v + 1]):
+            u = in_task[e]
+            at = finish[u]
+            a = assign[u]
+            if a != d and in_size[e] > 0.0:
+                at += latency[a, d] + in_size[e] * inv_bandwidth[a, d]
+            begin = max(begin, at)
+        end = begin + duration[v, device_class[d]]
+        start[v] = begin
+        finish[v] = end
         free[d] = end
         makespan = max(makespan, end)
-        s.peak[i] = makespan
+        peak[i] = makespan
         if bounded and end + tail[v] > threshold:
             return np.inf, i + 1
     return makespan, n
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def undo(s, first, reached, restore_assign):
     """Put back the times that an evaluation overwrote; the order must be the evaluated one."""
     for i in range(first, reached):
@@ -125,7 +137,7 @@ def undo(s, first, reached, restore_assign):
             s.assign[v] = s.old_assign[i]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def store_checkpoints(s, first):
     """Refresh the checkpoints after position ``first``."""
     n = s.order.shape[0]
@@ -178,7 +190,7 @@ def blocker(p, s, v):
     return -1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def move_to(s, v, target):
     """Move task v to a position, shifting those between."""
     at = s.position[v]
@@ -196,7 +208,7 @@ def move_to(s, v, target):
     s.position[v] = target
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def slack_range(p, s, v):
     """Return the first and last position that v may take while all others keep their order."""
     low = 0
@@ -209,7 +221,7 @@ def slack_range(p, s, v):
     return low, high
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def neighbour(p, v, rng):
     """Return a random producer or reader next to v, or -1."""
     reads = p.in_ptr[v + 1] - p.in_ptr[v]
@@ -221,7 +233,7 @@ def neighbour(p, v, rng):
     return p.in_task[p.in_ptr[v] + k] if k < reads else p.object_reader[first + k - reads]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def propose_device(p, s, v, rng):
     """Return another device for v that can run it: a neighbour's, or any; -1 when none was found."""
     m = p.device_class.shape[0]
@@ -238,7 +250,7 @@ def propose_device(p, s, v, rng):
     return -1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def pick_task(s, rng):
     """Return a task: of the critical path half of the time."""
     count = s.critical[s.order.shape[0]]
@@ -247,7 +259,7 @@ def pick_task(s, rng):
     return below(rng, s.order.shape[0])
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def reassign(p, s, v, d, change, first):
     """Put task v on device d and note it; return the first position that changes."""
     if d < 0 or d == s.assign[v] or p.duration[v, p.device_class[d]] == np.inf:
@@ -260,7 +272,7 @@ def reassign(p, s, v, d, change, first):
     return min(first, s.position[v])
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def propose(p, s, rng, order_only, change):
     """Change the solution by one random move; return the first position it touches, or n for none.
 
@@ -303,7 +315,7 @@ def propose(p, s, rng, order_only, change):
     return first
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def revert(s, change):
     """Put back what a proposal changed."""
     if change[1] >= 0:
