@@ -15,8 +15,8 @@ from stretto import catalog, registry
 from stretto.domain.cluster import Cluster
 from stretto.domain.graph import TaskGraph
 from stretto.domain.plan import Plan
+from stretto.domain.planner import Budget
 from stretto.domain.problem import Problem
-from stretto.policies.planner import Budget
 from stretto.sim.device import simulate
 
 

@@ -15,6 +15,7 @@ from stretto.bounds.bound import bound as lower_bound
 from stretto.domain.cluster import Cluster
 from stretto.domain.graph import TaskGraph
 from stretto.domain.plan import Discipline, Plan
+from stretto.domain.planner import Budget, Progress
 from stretto.domain.problem import Problem
 from stretto.domain.schedule import Schedule
 from stretto.domain.workload import Workload
@@ -23,7 +24,6 @@ from stretto.experiments.compare import compare as compare_policies
 from stretto.experiments.evaluate import PlanResult, Setting, evaluate
 from stretto.formats.load import load as load_file
 from stretto.formats.load import load_cluster, save
-from stretto.policies.planner import Budget, Progress
 from stretto.sim.conditions import Contention
 
 GraphLike = TaskGraph | Workload | str | Path

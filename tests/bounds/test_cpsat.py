@@ -12,9 +12,9 @@ from stretto.bounds.bound import bound
 from stretto.bounds.cpsat_planner import CpSat
 from stretto.domain.cluster import Cluster, Device
 from stretto.domain.graph import TaskGraph
+from stretto.domain.planner import Budget, Progress
 from stretto.domain.problem import Problem
 from stretto.errors import InvalidInput
-from stretto.policies.planner import Budget, Progress
 from stretto.sim.device import simulate
 
 from .exhaustive import (

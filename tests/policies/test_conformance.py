@@ -14,10 +14,10 @@ from stretto.domain.builder import GraphBuilder
 from stretto.domain.cluster import Cluster
 from stretto.domain.graph import Resources, TaskGraph
 from stretto.domain.plan import DISCIPLINES
+from stretto.domain.planner import Budget, Planner
 from stretto.domain.problem import Problem
 from stretto.domain.workload import Workload
 from stretto.errors import StrettoError
-from stretto.policies.planner import Budget, Planner
 from stretto.registry import construct
 
 HETEROGENEOUS = "cpu:2x1.0,gpu:1x3.0@100B/s"

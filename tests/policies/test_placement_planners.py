@@ -11,6 +11,7 @@ from problem_strategies import graphs, problems, random_problem
 from stretto.catalog import PLANNERS
 from stretto.domain.cluster import Cluster, Device
 from stretto.domain.graph import TaskGraph
+from stretto.domain.planner import Budget
 from stretto.domain.problem import Problem
 from stretto.errors import Infeasible, InvalidInput, UnknownName
 from stretto.policies.placement.cpop import Cpop
@@ -23,7 +24,6 @@ from stretto.policies.placement.peft import Peft
 from stretto.policies.placement.portfolio import Portfolio
 from stretto.policies.placement.round_robin import RoundRobin
 from stretto.policies.placement.single_device import SingleDevice
-from stretto.policies.planner import Budget
 from stretto.registry import construct
 
 

@@ -11,8 +11,8 @@ from problem_strategies import random_problem
 from stretto.catalog import PLANNERS
 from stretto.domain.cluster import Cluster, Device
 from stretto.domain.graph import TaskGraph
+from stretto.domain.planner import Budget
 from stretto.domain.problem import Problem
-from stretto.policies.planner import Budget
 from stretto.registry import construct
 
 pytestmark = pytest.mark.long

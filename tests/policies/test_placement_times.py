@@ -12,8 +12,8 @@ from problem_strategies import problems, random_problem
 
 from stretto.catalog import PLANNERS
 from stretto.domain.plan import Plan
+from stretto.domain.planner import Budget
 from stretto.domain.problem import Problem
-from stretto.policies.planner import Budget
 from stretto.registry import construct
 
 CONSTRUCTIVE = [name for name, target in PLANNERS.items() if ".placement." in target]

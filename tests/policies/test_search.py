@@ -9,10 +9,10 @@ import pytest
 
 from instances import is_topological, random_problem
 from stretto import catalog, registry
+from stretto.domain.planner import Budget, Planner, Progress
 from stretto.domain.problem import Problem
 from stretto.errors import StrettoError
 from stretto.kernels.decode import decode
-from stretto.policies.planner import Budget, Planner, Progress
 from stretto.policies.search.starts import starting_points
 
 SEARCHES = ("annealing", "lns", "genetic")

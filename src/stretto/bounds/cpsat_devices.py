@@ -6,13 +6,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
 from ortools.sat.python import cp_model
 
 from stretto.bounds.cpsat_instance import Instance
-from stretto.bounds.interval import thresholds
-
-_CUT_SIDES = 6
 
 
 @dataclass(eq=False)
@@ -37,7 +33,6 @@ def build(instance: Instance) -> DeviceModel:
     _add_devices(built)
     for source, target, costs in instance.edges:
         _add_edge(built, source, target, costs)
-    _add_load_cuts(built)
     _break_symmetry(built)
     _add_hint(built)
     model.minimize(built.makespan)
@@ -47,15 +42,14 @@ def build(instance: Instance) -> DeviceModel:
 def _add_task(built: DeviceModel, task: int) -> None:
     model, instance = built.model, built.instance
     fits = instance.devices_of(task)
-    span = range(instance.num_devices)
     first = min(instance.head[task][d] for d in fits)
     last = max(instance.upper - instance.tail[task][d] - instance.length[task][d] for d in fits)
     ends = [instance.length[task][d] for d in fits]
     start = model.new_int_var(first, max(first, last), f"s{task}")
     end = model.new_int_var(first + min(ends), max(first, last) + max(ends), f"e{task}")
-    choice = {d: model.new_bool_var(f"x{task}_{d}") for d in span if d in fits}
+    choice = {d: model.new_bool_var(f"x{task}_{d}") for d in fits}
     model.add_exactly_one(choice.values())
-    # Placement-aware heads and tails as linear rows: they carry the relaxation's knowledge into the LP.
+    # Heads and tails depend on the device; loads of devices need no row, the model's lower bound has them.
     model.add(end == start + sum(instance.length[task][d] * x for d, x in choice.items()))
     model.add(start >= sum(instance.head[task][d] * x for d, x in choice.items()))
     model.add(end + sum(instance.tail[task][d] * x for d, x in choice.items()) <= built.makespan)
@@ -79,33 +73,12 @@ def _add_devices(built: DeviceModel) -> None:
 def _add_edge(built: DeviceModel, source: int, target: int, costs: list[list[int]] | None) -> None:
     """Data waits for its producer everywhere, and for its transfer where the devices differ."""
     model = built.model
-    if costs is None:
-        model.add(built.start[target] >= built.end[source])
-        return
     model.add(built.start[target] >= built.end[source])
+    if costs is None:
+        return
     for a, x in built.choice[source].items():
         transfer = sum(costs[a][b] * y for b, y in built.choice[target].items() if costs[a][b])
         model.add(built.start[target] >= built.end[source] + transfer).only_enforce_if(x)
-
-
-def _add_load_cuts(built: DeviceModel) -> None:
-    """What a device runs after a head and before a tail fits between them and the makespan."""
-    instance = built.instance
-    for d in range(instance.num_devices):
-        tasks = [task for task, choice in enumerate(built.choice) if d in choice]
-        heads = np.array([instance.head[task][d] for task in tasks], dtype=np.float64)
-        tails = np.array([instance.tail[task][d] for task in tasks], dtype=np.float64)
-        seen: set[tuple[int, ...]] = set()
-        for low in thresholds(heads, _CUT_SIDES) if tasks else ():
-            for high in thresholds(tails, _CUT_SIDES):
-                if low + high > instance.lower:
-                    continue  # a device that runs none of them would make the cut wrong
-                inside = tuple(task for task, h, q in zip(tasks, heads, tails, strict=True) if h >= low and q >= high)
-                if len(inside) < 2 or inside in seen:
-                    continue
-                seen.add(inside)
-                load = sum(instance.length[task][d] * built.choice[task][d] for task in inside)
-                built.model.add(load + int(low) + int(high) <= built.makespan)
 
 
 def _break_symmetry(built: DeviceModel) -> None:

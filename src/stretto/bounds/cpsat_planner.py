@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from stretto.domain.plan import Plan
+from stretto.domain.planner import Budget, Progress
 from stretto.domain.problem import Problem
 from stretto.errors import InvalidInput
-from stretto.policies.planner import Budget, Progress
 
 DEFAULT_TIME_LIMIT_S = 30.0
 #: Constraints that a model may have before building it alone takes minutes and gigabytes.

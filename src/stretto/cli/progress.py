@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.text import Text
 
-    from stretto.policies.planner import Progress
+    from stretto.domain.planner import Progress
 
 #: Work shorter than this passes without a word.
 SILENT_S = 2.0

@@ -10,11 +10,11 @@ from typing import Any
 from stretto.bounds.bound import bound
 from stretto.domain.cluster import Cluster
 from stretto.domain.graph import TaskGraph
+from stretto.domain.planner import Budget
 from stretto.domain.problem import Problem
 from stretto.domain.workload import Workload
 from stretto.errors import Infeasible
 from stretto.experiments.evaluate import PlanResult, Setting, evaluate, gap, planner_named
-from stretto.policies.planner import Budget
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,10 +17,10 @@ from stretto.domain.cluster import Cluster
 from stretto.domain.graph import Resources, TaskGraph
 from stretto.domain.metrics import Metrics, measure
 from stretto.domain.plan import Discipline, Plan
+from stretto.domain.planner import Budget, Planner
 from stretto.domain.problem import Problem
 from stretto.domain.schedule import Schedule
 from stretto.errors import Infeasible
-from stretto.policies.planner import Budget, Planner
 from stretto.sim.conditions import Contention
 from stretto.sim.device import simulate
 

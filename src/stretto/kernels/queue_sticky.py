@@ -29,7 +29,7 @@ F1 = 3
 F2 = 4
 F3 = 5
 F4 = 6
-#: As published: the wait counts from a start that is still -1, which turns the order around.
+#: As published: the wait is that of a start at -1, negative, which turns the preference around.
 INVERTED_WFP3 = 7
 INVERTED_UNICEP = 8
 #: With the wait until now.
@@ -72,7 +72,7 @@ def sticky_key(code, now, submit, estimate, procs):
         wait = (now if code >= WFP3 else -1.0) - submit
         # There a request of zero seconds stops the program; one second is as good as any.
         seconds = estimate if estimate != 0.0 else 1.0
-        if code == WFP3 or code == INVERTED_WFP3:
+        if code in (WFP3, INVERTED_WFP3):
             return -((wait / seconds) ** 3) * procs
         return -(wait + _TINY) / (np.log2(procs + _TINY) * seconds)
     return submit

@@ -1,10 +1,11 @@
 """The environment of RLScheduler (SC'20, DIR-LAB/deep-batch-scheduler), for its published numbers.
 
-Its heuristics, its "backfilling" and its way of reading a trace, as published and without its mistakes
-corrected, so that results can be compared with its tables; ``kernels.queue_sticky`` says what differs from a
-queue as other schedulers have it. Two of its scores are wrong as published: the wait is taken from a start time that
-is still -1, so that the jobs that waited least, not most, come first. They have the names ``rl-wfp3`` and
-``rl-unicep`` here; ``wfp3-sticky`` and ``unicep-sticky`` are the scores that were meant, in the same environment.
+Its heuristics, its "backfilling" and its way of reading a trace, as published, mistakes included, so that
+results can be compared with its tables; ``kernels.queue_sticky`` says what differs from a queue as other
+schedulers have it. Two of its scores are wrong: the wait is taken from a start time that is still -1, hence
+negative, so that what should speak for a job speaks against it and long jobs come first. They have the names
+``rl-wfp3`` and ``rl-unicep`` here; ``wfp3-sticky`` and ``unicep-sticky`` are the scores that were meant, in the
+same environment.
 
 Submissions keep the trace's own origin: F1 to F4 depend on it.
 """

@@ -45,6 +45,8 @@ _MAX_INT = float(np.iinfo(np.int32).max)
 #: A first submission this late (in 1990) without a stated origin is Unix time.
 _UNIX_TIME = 631_152_000.0
 _KB = 1024.0
+#: No processor has more memory than this; it keeps absurd rows finite.
+_MAX_KB = 1e15
 
 
 class Swf:
@@ -182,13 +184,12 @@ def _numbers(column: Floats) -> Ints:
 
 def _memory(values: Floats, procs: Floats, nodes: Floats | None) -> Floats | None:
     """Return bytes per job, zero where nobody said; SWF counts kilobytes per processor."""
-    requested, used = values[:, REQUESTED_MEMORY], values[:, USED_MEMORY]
+    requested, used = (np.clip(values[:, k], 0.0, _MAX_KB) for k in (REQUESTED_MEMORY, USED_MEMORY))
     if nodes is not None:  # Alea: bytes per node
-        return np.where(requested > 0, requested * nodes, 0.0)
+        return requested * nodes
     if not bool(np.any(requested > 0) or np.any(used > 0)):
         return None
-    each = np.where(requested > 0, requested, np.maximum(used, 0.0))
-    return each * _KB * procs
+    return np.where(requested > 0, requested, used) * _KB * procs
 
 
 def _dependencies(values: Floats, meta: dict[str, Any]) -> tuple[Ints, Ints]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,12 +33,27 @@ from stretto.formats.traces.reader import Faults, short
     THINK,
 ) = range(18)
 NUM_FIELDS = 18
+#: What messages call them.
 FIELD_NAMES = (
-    "job number, submit time, wait time, run time, allocated processors, CPU time, used memory, "
-    "requested processors, requested time, requested memory, status, user, group, executable, queue, "
-    "partition, preceding job, think time"
-).split(", ")
-_NODES = re.compile(rb"\}\s+\S+\s+(\d{1,6})(?::|\s|$)")
+    "job number",
+    "submit time",
+    "wait time",
+    "run time",
+    "allocated processors",
+    "CPU time",
+    "used memory",
+    "requested processors",
+    "requested time",
+    "requested memory",
+    "status",
+    "user",
+    "group",
+    "executable",
+    "queue",
+    "partition",
+    "preceding job",
+    "think time",
+)
 _BOM = b"\xef\xbb\xbf"
 Lines = NDArray[np.int64]
 
@@ -98,11 +112,16 @@ def _careful(fields: list[bytes], line: int, faults: Faults) -> list[float] | No
 
 def num_nodes(document: Document, line: Lines) -> Floats | None:
     """Return the nodes that each row asks for in Alea's last column; None where the file has none."""
-    lines = document.data.split(b"\n") if b"{" in document.head else []
-    nodes = np.ones(len(line))
-    for row, at in enumerate(line.tolist() if lines else []):
-        found = _NODES.search(lines[at - 1])
-        if found is None:
-            return None
-        nodes[row] = float(found.group(1))
-    return nodes if lines else None
+    if b"{" not in document.head or not len(line):
+        return None
+    lines = document.data.split(b"\n")
+    specs = [lines[at - 1].split()[-3:] for at in line.tolist()]
+    if not specs[0][0].startswith(b"{"):
+        return None
+    return np.array([float(_nodes_of(spec[-1])) for spec in specs])
+
+
+def _nodes_of(spec: bytes) -> int:
+    """Return the nodes of ``1:ppn=1+3:ppn=2``; a part that names a node asks for that one."""
+    counts = (part.partition(b":")[0] for part in spec.split(b"+"))
+    return sum(int(count) if count.isdigit() and len(count) < 7 else 1 for count in counts)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stretto.domain.plan import Plan
+from stretto.domain.planner import Budget
 from stretto.domain.problem import Problem
 from stretto.kernels.imaginary import schedule_by_imaginary_level
 from stretto.kernels.optimistic import optimistic_costs
 from stretto.policies.placement.peft import table_fits
 from stretto.policies.placement.timed import timed_plan
-from stretto.policies.planner import Budget
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from stretto.domain.plan import Plan
+from stretto.domain.planner import Budget, no_projects
 from stretto.domain.problem import Problem
 from stretto.errors import InvalidInput
 from stretto.kernels.rng import seeded
 from stretto.kernels.teacher import append_by_start_at_random
 from stretto.policies.placement.averages import Average, MeanLink, b_levels, by_priority, check_average
 from stretto.policies.placement.timed import timed_plan
-from stretto.policies.planner import Budget, no_projects
 
 
 @dataclass(frozen=True)

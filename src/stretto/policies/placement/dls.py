@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stretto.domain.plan import Plan
+from stretto.domain.planner import Budget, no_projects
 from stretto.domain.problem import Problem
 from stretto.kernels.ranks import median_durations, upward_ranks
 from stretto.kernels.rounds import DLS, schedule_in_rounds
 from stretto.policies.placement.timed import timed_plan
-from stretto.policies.planner import Budget, no_projects
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stretto.domain.plan import Plan
+from stretto.domain.planner import Budget, no_projects
 from stretto.domain.problem import Problem
 from stretto.kernels.enabling import fast_load_balancing
 from stretto.policies.placement.averages import Average, MeanLink, b_levels, check_average
 from stretto.policies.placement.timed import timed_plan
-from stretto.policies.planner import Budget, no_projects
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from stretto.domain.plan import Plan
+from stretto.domain.planner import Budget, no_projects
 from stretto.domain.problem import Problem
 from stretto.kernels.insertion import place_by_finish
 from stretto.policies.placement.averages import Average, MeanLink, b_levels, by_priority, check_average
 from stretto.policies.placement.timed import timed_plan
-from stretto.policies.planner import Budget, no_projects
 
 
 @dataclass(frozen=True)

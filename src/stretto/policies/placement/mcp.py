@@ -8,11 +8,11 @@ import numpy as np
 
 from stretto.domain.csr import Floats
 from stretto.domain.plan import Plan
+from stretto.domain.planner import Budget, no_projects
 from stretto.domain.problem import Problem
 from stretto.kernels.insertion import place_by_start
 from stretto.policies.placement.averages import Average, MeanLink, b_levels, by_priority, check_average
 from stretto.policies.placement.timed import timed_plan
-from stretto.policies.planner import Budget, no_projects
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 
 from stretto.domain.plan import Plan
+from stretto.domain.planner import Budget, no_projects
 from stretto.domain.problem import Problem
 from stretto.errors import InvalidInput
 from stretto.kernels.insertion import place_by_finish
@@ -15,7 +16,6 @@ from stretto.kernels.optimistic import mean_rows, optimistic_costs, optimistic_c
 from stretto.kernels.ranks import mean_durations
 from stretto.policies.placement.averages import MeanLink, by_priority
 from stretto.policies.placement.timed import timed_plan
-from stretto.policies.planner import Budget, no_projects
 
 #: Entries of a table of tasks by devices; 1 GB of float64.
 MAX_TABLE = 125_000_000

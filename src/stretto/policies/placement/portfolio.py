@@ -7,10 +7,10 @@ from typing import cast
 
 from stretto.catalog import PLANNERS
 from stretto.domain.plan import Plan
+from stretto.domain.planner import Budget, Planner
 from stretto.domain.problem import Problem
 from stretto.errors import InvalidInput
 from stretto.policies.placement.timed import PLANNED_MAKESPAN
-from stretto.policies.planner import Budget, Planner
 from stretto.registry import construct
 
 #: Nearly linear in the graph: they always run.

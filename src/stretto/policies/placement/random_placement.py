@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from stretto.domain.plan import Plan
+from stretto.domain.planner import Budget, no_projects
 from stretto.domain.problem import Problem
 from stretto.kernels.appending import at_random
 from stretto.kernels.rng import seeded
 from stretto.policies.placement.averages import by_priority
 from stretto.policies.placement.given import plan_assigned
-from stretto.policies.planner import Budget, no_projects
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from stretto.domain.plan import Plan
+from stretto.domain.planner import Budget, no_projects
 from stretto.domain.problem import Problem
 from stretto.errors import Infeasible
 from stretto.policies.placement.averages import by_arrival
 from stretto.policies.placement.given import plan_assigned
-from stretto.policies.planner import Budget, no_projects
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from stretto.domain.csr import Floats
 from stretto.domain.plan import DISCIPLINES, Discipline, Plan
+from stretto.domain.planner import Budget
 from stretto.domain.problem import Problem
 from stretto.errors import InvalidInput
 from stretto.kernels.anneal import anneal, load_state, new_state
 from stretto.kernels.anneal_conserving import anneal_conserving, load_conserving
 from stretto.kernels.decode import tails
 from stretto.kernels.rng import seeded
-from stretto.policies.planner import Budget
 from stretto.policies.search.anytime import DEFAULT_TIME_LIMIT_S, ROUNDS, Chain, Slice, Solution, run_chains
 from stretto.policies.search.project import ProjectChain, project_floor_s
 from stretto.policies.search.starts import floor_s, starting_points

@@ -17,7 +17,7 @@ import numpy as np
 
 from stretto.domain.csr import Ints
 from stretto.domain.plan import Discipline, Plan
-from stretto.policies.planner import Budget, Progress
+from stretto.domain.planner import Budget, Progress
 
 ROUNDS = 24
 DEFAULT_TIME_LIMIT_S = 10.0

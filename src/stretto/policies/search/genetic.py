@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from stretto.domain.plan import Plan
+from stretto.domain.planner import Budget, no_projects
 from stretto.domain.problem import Problem
 from stretto.errors import InvalidInput
 from stretto.kernels.decode import decode, tails
 from stretto.kernels.genetic import evolve, mutate
 from stretto.kernels.rng import seeded
-from stretto.policies.planner import Budget, no_projects
 from stretto.policies.search.annealing import CHUNK_WORK
 from stretto.policies.search.anytime import Slice, Solution, run_chains
 from stretto.policies.search.starts import floor_s, starting_points

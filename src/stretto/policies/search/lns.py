@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from stretto.domain.csr import Floats
 from stretto.domain.plan import Plan
+from stretto.domain.planner import Budget, no_projects
 from stretto.domain.problem import Problem
 from stretto.errors import InvalidInput
 from stretto.kernels.decode import tails
 from stretto.kernels.ruin import MAX_WINDOW, ruin_and_recreate
-from stretto.policies.planner import Budget, no_projects
 from stretto.policies.search.annealing import Annealing, AnnealingChain
 from stretto.policies.search.anytime import Solution, run_chains
 from stretto.policies.search.starts import floor_s, starting_points

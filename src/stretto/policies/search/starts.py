@@ -8,9 +8,9 @@ import numpy as np
 
 from stretto import catalog, registry
 from stretto.domain.csr import Floats
+from stretto.domain.planner import Budget
 from stretto.domain.problem import Problem
 from stretto.kernels.decode import decode, decode_greedy, tails
-from stretto.policies.planner import Budget
 from stretto.policies.search.anytime import Solution
 
 

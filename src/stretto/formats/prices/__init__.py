@@ -1,0 +1,1 @@
+"""What machines cost: catalogues of offers, spot prices over time, the carbon of a grid."""

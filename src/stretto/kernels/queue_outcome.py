@@ -1,0 +1,34 @@
+"""What a replay leaves behind, as arrays."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Outcome(NamedTuple):
+    """n jobs, K pools."""
+
+    start: np.ndarray  # [n] of the attempt that ended the job
+    end: np.ndarray  # [n]
+    ready: np.ndarray  # [n] arrival: submitted, and parents ended
+    pool: np.ndarray  # [n]
+    killed: np.ndarray  # [n] bool
+    interruptions: np.ndarray  # [n]
+    node_s: np.ndarray  # [K] billed
+    usd: np.ndarray  # [K]
+
+
+def new_outcome(num_jobs: int, num_pools: int) -> Outcome:
+    """Return room for an outcome."""
+    return Outcome(
+        np.full(num_jobs, -1.0),
+        np.full(num_jobs, -1.0),
+        np.full(num_jobs, -1.0),
+        np.zeros(num_jobs, np.int32),
+        np.zeros(num_jobs, np.bool_),
+        np.zeros(num_jobs, np.int32),
+        np.zeros(num_pools),
+        np.zeros(num_pools),
+    )
