@@ -8,6 +8,7 @@ from __future__ import annotations
 
 _FORMATS = "stretto.formats"
 _PLACEMENT = "stretto.policies.placement"
+_QUEUEING = "stretto.policies.queueing"
 _SEARCH = "stretto.policies.search"
 _TRACES = "stretto.formats.traces"
 _WORKLOADS = "stretto.workloads"
@@ -98,4 +99,49 @@ TRACES: dict[str, str] = {
 TRACE_GENERATORS: dict[str, str] = {
     "lublin": f"{_WORKLOADS}.lublin:lublin",
     "fitted": f"{_WORKLOADS}.fitted_trace:fitted",
+}
+
+#: Orders of a queue.
+STRATEGIES: dict[str, str] = {
+    "fcfs": f"{_QUEUEING}.strategies:FCFS",
+    "sjf": f"{_QUEUEING}.strategies:SJF",
+    "ljf": f"{_QUEUEING}.strategies:LJF",
+    "saf": f"{_QUEUEING}.strategies:SAF",
+    "laf": f"{_QUEUEING}.strategies:LAF",
+    "smallest": f"{_QUEUEING}.strategies:SMALLEST",
+    "largest": f"{_QUEUEING}.strategies:LARGEST",
+    "expansion": f"{_QUEUEING}.strategies:EXPANSION",
+    "wfp3": f"{_QUEUEING}.strategies:WFP3",
+    "unicep": f"{_QUEUEING}.strategies:UNICEP",
+    "f1": f"{_QUEUEING}.strategies:F1",
+    "f2": f"{_QUEUEING}.strategies:F2",
+    "f3": f"{_QUEUEING}.strategies:F3",
+    "f4": f"{_QUEUEING}.strategies:F4",
+    "edf": f"{_QUEUEING}.strategies:DEADLINE",
+    "multifactor": f"{_QUEUEING}.strategies:MULTIFACTOR",
+}
+
+#: Ways of starting jobs before the head of a queue.
+BACKFILLS: dict[str, str] = {
+    "none": f"{_QUEUEING}.backfills:NONE",
+    "easy": f"{_QUEUEING}.backfills:EASY",
+    "easy-sjbf": f"{_QUEUEING}.backfills:EASY_SJBF",
+    "conservative": f"{_QUEUEING}.backfills:CONSERVATIVE",
+    "slack": f"{_QUEUEING}.backfills:SLACK",
+}
+
+#: What a queue's scheduler believes about run times.
+ESTIMATES: dict[str, str] = {
+    "user": f"{_QUEUEING}.estimates:USER",
+    "perfect": f"{_QUEUEING}.estimates:PERFECT",
+    "last-two": f"{_QUEUEING}.estimates:LAST_TWO",
+    "quantile": f"{_QUEUEING}.estimates:QUANTILE",
+}
+
+#: Which of several pools a job prefers.
+POOL_RULES: dict[str, str] = {
+    "first": f"{_QUEUEING}.pool_rules:FIRST",
+    "cheapest": f"{_QUEUEING}.pool_rules:CHEAPEST",
+    "fastest": f"{_QUEUEING}.pool_rules:FASTEST",
+    "burst": f"{_QUEUEING}.pool_rules:BURST",
 }

@@ -95,7 +95,7 @@ def _quotes(document: Document, instance: str) -> list[_Quote]:
     columns = Columns(document, lines[0].decode("utf-8-sig", errors="replace").strip().split(","))
     names = ("snapshot_utc", "InstanceType", "Region", "AvailabilityZone", "SpotPrice")
     moment, kind, region, zone, price = (columns.find(name) for name in names)
-    needle = f",{instance},".encode()
+    needle = f",{instance},".encode(errors="replace")
     quotes: list[_Quote] = []
     for number, content in enumerate(lines[1:], start=2):
         if needle not in content:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -60,11 +61,12 @@ class StepSeries:
         """Return the series with second zero at a Unix time; it must not lie before the first step."""
         begin_s = unix_s - self.origin_unix_s
         if begin_s < 0:
-            raise InvalidInput(f"the series begins {-begin_s:g} s after {unix_s:g}", field="start")
-        first = int(self._steps(begin_s))
-        times = self.time_s[first:] - begin_s
+            first = datetime.fromtimestamp(self.origin_unix_s, UTC)
+            raise InvalidInput(f"the series begins only at {first.isoformat()}", field="start")
+        step = int(self._steps(begin_s))
+        times = self.time_s[step:] - begin_s
         times[0] = 0.0
-        return StepSeries(times, self.value[first:], unix_s)
+        return StepSeries(times, self.value[step:], unix_s)
 
     def _steps(self, time_s: ArrayLike) -> NDArray[np.intp]:
         return np.maximum(np.searchsorted(self.time_s, np.asarray(time_s), side="right") - 1, 0)

@@ -1,0 +1,114 @@
+"""Which pool a job prefers, and when processors of a pool are expected to be free."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from stretto.kernels.queue_codes import BURST, FASTEST, FIRST_FIT
+from stretto.kernels.queue_state import expects, nodes_of, span
+
+
+@njit(cache=True, nogil=True)
+def usd_of(p, s, job, k):
+    """Return what a job would cost in a pool, by its prediction and today's price."""
+    return p.step[s.pool[k].step].price * nodes_of(p, job, k) * span(p, s, job, k) / 3600.0
+
+
+@njit(cache=True, nogil=True)
+def score(p, rules, s, job, k):
+    """Return how much a job dislikes a pool: two numbers, the first decides."""
+    if rules.pool_rule == FIRST_FIT:
+        return 0.0, 0.0
+    if rules.pool_rule == FASTEST:
+        return span(p, s, job, k), usd_of(p, s, job, k)
+    return usd_of(p, s, job, k), span(p, s, job, k)
+
+
+@njit(cache=True, nogil=True)
+def can_ever(p, s, job, k):
+    """Say whether a pool is open and large enough."""
+    return not s.pool[k].closed and p.width[job, k] >= 0
+
+
+@njit(cache=True, nogil=True)
+def is_worth(q, p, rules, s, job, k, ahead):
+    """Say whether leaving pool 0 saves the deadline, or more than it costs."""
+    now = s.moment[0].now
+    home = (s.moment[0].backlog + ahead) / (p.pool[0].nodes * p.pool[0].procs_per_node) + span(p, s, job, 0)
+    delay = 0.0 if p.width[job, k] <= s.pool[k].free else p.pool[k].provision
+    there = delay + span(p, s, job, k)
+    deadline = q.deadline[job]
+    if now + home > deadline and now + there <= deadline:
+        return True
+    gain = rules.wait_usd_per_hour * (home - there) / 3600.0
+    return gain > usd_of(p, s, job, k) - usd_of(p, s, job, 0)
+
+
+@njit(cache=True, nogil=True)
+def is_usable(q, p, rules, s, job, k, ahead):
+    """Say whether the rule lets a job use a pool, when it cannot start in pool 0 now."""
+    if not can_ever(p, s, job, k):
+        return False
+    if rules.pool_rule != BURST or k == 0 or not can_ever(p, s, job, 0):
+        return True
+    return is_worth(q, p, rules, s, job, k, ahead)
+
+
+@njit(cache=True, nogil=True)
+def prefer(q, p, rules, s, job, ahead):
+    """Return the best pool in whose ``room`` a job fits, -1 = none."""
+    num_pools = p.pool.shape[0]
+    if num_pools == 1:
+        return 0 if can_ever(p, s, job, 0) and p.width[job, 0] <= s.pool[0].room else -1
+    best = -1
+    best_a = 0.0
+    best_b = 0.0
+    for k in range(num_pools):
+        if not can_ever(p, s, job, k) or p.width[job, k] > s.pool[k].room:
+            continue
+        if rules.pool_rule == BURST:
+            if k == 0:
+                return 0
+            if not is_usable(q, p, rules, s, job, k, ahead):
+                continue
+        a, b = score(p, rules, s, job, k)
+        if best < 0 or a < best_a or (a == best_a and b < best_b):
+            best = k
+            best_a = a
+            best_b = b
+    return best
+
+
+@njit(cache=True, nogil=True)
+def count_backlog(p, s):
+    """Sum the work that is running in pool 0, in order of start."""
+    total = 0.0
+    for i in range(s.moment[0].num_running):
+        job = s.running[i]
+        if s.job[job].place == 0:
+            total += (expects(s, job) - s.moment[0].now) * p.width[job, 0]
+    s.moment[0].backlog = total
+
+
+@njit(cache=True, nogil=True)
+def gather_releases(p, s, k):
+    """Fill ``release`` with the times at which processors of a pool are expected, sorted; return how many."""
+    count = 0
+    for i in range(s.moment[0].num_running):
+        job = s.running[i]
+        if s.job[job].place == k:
+            s.release[count] = expects(s, job)
+            s.release_procs[count] = p.width[job, k]
+            count += 1
+    for i in range(s.pool[k].num_pending):
+        s.release[count] = s.pending[k, (s.pool[k].pending_first + i) % s.pending.shape[1]]
+        s.release_procs[count] = p.pool[k].procs_per_node
+        count += 1
+    order = np.argsort(s.release[:count], kind="mergesort")
+    times = s.release[:count][order]
+    procs = s.release_procs[:count][order]
+    for i in range(count):
+        s.release[i] = times[i]
+        s.release_procs[i] = procs[i]
+    return count

@@ -1,0 +1,11 @@
+"""Which pool a job prefers, one row each; see ``kernels.queue_pools``."""
+
+from __future__ import annotations
+
+from stretto.domain.queue_rules import PoolRule
+from stretto.kernels import queue_codes as codes
+
+FIRST = PoolRule(codes.FIRST_FIT, "the first pool in which the job fits")
+CHEAPEST = PoolRule(codes.CHEAPEST, "of the pools in which the job fits, the one where it costs least")
+FASTEST = PoolRule(codes.FASTEST, "of the pools in which the job fits, the fastest")
+BURST = PoolRule(codes.BURST, "pool 0; another where that saves the deadline, or more than it costs")
