@@ -35,7 +35,7 @@ def best_prices(duration: Floats, count: Floats) -> Floats:
     for large ones, where a price slightly off costs next to nothing.
     """
     n, num_columns = duration.shape
-    prices = _related(duration, count)
+    prices = related_prices(duration, count)
     if num_columns == 1:
         return prices
     if n * num_columns <= _MAX_LP:
@@ -54,7 +54,7 @@ def _value(duration: Floats, prices: Floats) -> float:
     return float(kernels.priced_area(duration, prices, np.empty(len(prices))))
 
 
-def _related(duration: Floats, count: Floats) -> Floats:
+def related_prices(duration: Floats, count: Floats) -> Floats:
     """Return prices in proportion to mean speed: the best ones when devices differ by speed alone."""
     runs = np.isfinite(duration)
     per_task = np.where(runs, duration, 0.0).sum(axis=0) / np.maximum(runs.sum(axis=0), 1)

@@ -25,6 +25,8 @@ PROJECT_METHODS: dict[str, str] = METHODS | {
 }
 
 DEFAULT_METHODS = ("critical-path", "area", "combined")
+#: Tasks times device classes beyond which only the quick bound is computed unless others are asked for.
+QUICK_FROM = 500_000
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Bound:
     method: str = ""
 
 
-def bound(problem: Problem, *, methods: Sequence[str] = DEFAULT_METHODS, time_limit_s: float | None = None) -> Bound:
+def bound(problem: Problem, *, methods: Sequence[str] | None = None, time_limit_s: float | None = None) -> Bound:
     """Return the best of several lower bounds on the makespan.
 
     They hold for every execution without noise: any plan, either discipline, any contention.
@@ -52,10 +54,16 @@ def bound(problem: Problem, *, methods: Sequence[str] = DEFAULT_METHODS, time_li
     Parameters
     ----------
     methods
-        Among ``critical-path``, ``area``, ``combined`` and ``cp-sat``.
+        Among ``critical-path``, ``area``, ``combined`` and ``cp-sat``. None takes the first three,
+        or for very large problems a quick bound that does not outlast the planner.
     time_limit_s
         For ``cp-sat``; the others take what they take, seconds for a million tasks.
     """
+    if methods is None:
+        if problem.arrays.duration.size > QUICK_FROM and problem.graph.resources is None:
+            value = lookup("bound", "quick", {"quick": f"{_HERE}.quick:quick"})(problem)
+            return Bound(value, {"quick": value}, "quick")
+        methods = DEFAULT_METHODS
     from stretto.bounds.relaxation import Relaxation
     from stretto.bounds.rounding import on_grid
 
