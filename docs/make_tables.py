@@ -1,4 +1,4 @@
-"""Write the tables of policies, formats and workloads into the documents, from the catalog.
+"""Write the tables of policies, formats, workloads and rules of queues into the documents, from the catalog.
 
 Run ``python docs/make_tables.py`` after a change of the catalog; with ``--check`` it only says
 whether the documents are up to date.
@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from stretto.cli.describe import describe_formats, describe_policies, describe_workloads
+from stretto.cli.describe import describe_formats, describe_policies, describe_rules, describe_workloads
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = ("README.md", "docs/formats.md", "docs/policies.md")
+DOCUMENTS = ("README.md", "docs/formats.md", "docs/policies.md", "docs/queue.md")
 
 
 def policies() -> list[str]:
@@ -42,6 +43,20 @@ def formats() -> list[str]:
     return ["| format | what it is | access | usual endings |", "|---|---|---|---|", *rows]
 
 
+def traces() -> list[str]:
+    """Return the rows of the formats of traces."""
+    rows = [
+        f"| `{entry['name']}` | {_cell(entry['summary'])} | {entry['access']} |" for entry in describe_formats("traces")
+    ]
+    return ["| format | what it is | access |", "|---|---|---|", *rows]
+
+
+def rules(what: str, name: str) -> list[str]:
+    """Return the rows of one kind of rules of a queue."""
+    rows = [f"| `{entry['name']}` | {_cell(entry['summary'])} |" for entry in describe_rules(what)]
+    return [f"| {name} | what it does |", "|---|---|", *rows]
+
+
 def workloads() -> list[str]:
     """Return the rows of the built-in workloads."""
     rows = []
@@ -56,6 +71,11 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "policy-params": policy_params,
     "formats": formats,
     "workloads": workloads,
+    "traces": traces,
+    "strategies": partial(rules, "strategies", "strategy"),
+    "backfills": partial(rules, "backfills", "backfill"),
+    "estimates": partial(rules, "estimates", "estimates"),
+    "pool-rules": partial(rules, "pool-rules", "rule"),
 }
 
 

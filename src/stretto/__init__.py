@@ -1,7 +1,8 @@
 """Stretto: a scheduler that learns what runs where, and in which order.
 
-The verbs are ``load``, ``plan``, ``simulate``, ``bound`` and ``compare``; the nouns
-``TaskGraph``, ``GraphBuilder``, ``Workload`` and ``Cluster``. Everything is imported on first use.
+The verbs are ``load``, ``plan``, ``simulate``, ``bound`` and ``compare``, and for queues ``load_trace`` and
+``replay``; the nouns ``TaskGraph``, ``GraphBuilder``, ``Workload``, ``Cluster``, ``Trace`` and ``Pool``. Everything
+is imported on first use.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ _LAZY = {
     "compare": "stretto.api",
     "load": "stretto.api",
     "load_cluster": "stretto.api",
+    "load_trace": "stretto.api",
     "plan": "stretto.api",
     "problem": "stretto.api",
+    "replay": "stretto.api",
     "save": "stretto.api",
     "simulate": "stretto.api",
     "Cluster": "stretto.domain.cluster",
@@ -25,9 +28,11 @@ _LAZY = {
     "GraphBuilder": "stretto.domain.builder",
     "Job": "stretto.domain.workload",
     "Plan": "stretto.domain.plan",
+    "Pool": "stretto.domain.pool",
     "Problem": "stretto.domain.problem",
     "StrettoError": "stretto.errors",
     "TaskGraph": "stretto.domain.graph",
+    "Trace": "stretto.domain.trace",
     "Workload": "stretto.domain.workload",
 }
 _MODULES = ("workloads",)
@@ -36,12 +41,14 @@ __all__ = ["__version__", "workloads", *_LAZY]
 
 if TYPE_CHECKING:
     from stretto import workloads
-    from stretto.api import bound, compare, load, load_cluster, plan, problem, save, simulate
+    from stretto.api import bound, compare, load, load_cluster, load_trace, plan, problem, replay, save, simulate
     from stretto.domain.builder import GraphBuilder
     from stretto.domain.cluster import Cluster, Device
     from stretto.domain.graph import TaskGraph
     from stretto.domain.plan import Plan
+    from stretto.domain.pool import Pool
     from stretto.domain.problem import Problem
+    from stretto.domain.trace import Trace
     from stretto.domain.workload import Job, Workload
     from stretto.errors import StrettoError
 

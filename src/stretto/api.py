@@ -16,20 +16,37 @@ from stretto.domain.cluster import Cluster
 from stretto.domain.graph import TaskGraph
 from stretto.domain.plan import Discipline, Plan
 from stretto.domain.planner import Budget, Progress
+from stretto.domain.pool import Pool
 from stretto.domain.problem import Problem
+from stretto.domain.queue_result import QueueResult
 from stretto.domain.schedule import Schedule
+from stretto.domain.trace import Trace
 from stretto.domain.workload import Workload
+from stretto.errors import InvalidInput
 from stretto.experiments.compare import Comparison, Row
 from stretto.experiments.compare import compare as compare_policies
 from stretto.experiments.evaluate import PlanResult, Setting, evaluate
 from stretto.formats.load import load as load_file
 from stretto.formats.load import load_cluster, save
+from stretto.formats.traces.load import load_trace
 from stretto.sim.conditions import Contention
+from stretto.sim.queue import replay as replay_queue
 
 GraphLike = TaskGraph | Workload | str | Path
 ClusterLike = Cluster | str | Path
 
-__all__ = ["bound", "compare", "load", "load_cluster", "plan", "problem", "save", "simulate"]
+__all__ = [
+    "bound",
+    "compare",
+    "load",
+    "load_cluster",
+    "load_trace",
+    "plan",
+    "problem",
+    "replay",
+    "save",
+    "simulate",
+]
 
 
 def load(source: str | Path, *, format: str | None = None) -> TaskGraph | Workload:
@@ -129,3 +146,29 @@ def compare(
         params=params,
         on_row=on_row,
     )
+
+
+def replay(trace: Trace | str | Path, machine: int | Sequence[Pool] | None = None, **rules: Any) -> QueueResult:
+    """Replay recorded jobs on a machine, by default the one that they were recorded on.
+
+    Parameters
+    ----------
+    machine
+        A number of processors, or pools.
+    rules
+        ``strategy``, ``backfill``, ``estimates`` and others; see :func:`stretto.sim.queue.replay`.
+
+    Examples
+    --------
+    >>> import stretto
+    >>> from stretto.workloads.lublin import lublin
+    >>> trace = lublin(500, seed=1, num_procs=64)
+    >>> result = stretto.replay(trace, 64, strategy="saf", backfill="easy")
+    >>> bool((result.start_s >= result.trace.submit_s).all())
+    True
+    """
+    jobs = trace if isinstance(trace, Trace) else load_trace(trace)
+    chosen = machine if machine is not None else jobs.max_procs
+    if chosen is None:
+        raise InvalidInput(f"{jobs.name!r} does not say on how many processors it ran", field="machine")
+    return replay_queue(jobs, chosen, **rules)

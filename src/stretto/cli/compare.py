@@ -1,4 +1,4 @@
-"""``stretto compare``: several policies on several graphs, ranked."""
+"""``stretto compare``: several policies on several graphs, or several strategies on a trace, ranked."""
 
 from __future__ import annotations
 
@@ -11,9 +11,20 @@ from stretto.cli.options import (
     ClusterOption,
     ContentionChoice,
     ContentionOption,
+    DisciplineChoice,
     DisciplineOption,
     OutputOption,
+    SeedOption,
     TimeLimitOption,
+)
+from stretto.cli.queue_sources import (
+    EstimatesOption,
+    KillOption,
+    PlotOption,
+    PoolRuleOption,
+    PoolsOption,
+    ProcsOption,
+    StrictOption,
 )
 
 if TYPE_CHECKING:
@@ -31,7 +42,11 @@ if TYPE_CHECKING:
 def compare(
     graphs: Annotated[
         list[str],
-        typer.Argument(metavar="GRAPH...", help="Files, FILE#MEMBER or workload:NAME?key=value.", show_default=False),
+        typer.Argument(
+            metavar="GRAPH...|TRACE",
+            help="Graphs: files, FILE#MEMBER or workload:NAME?key=value. Or one trace: a file or trace:NAME?key=value.",
+            show_default=False,
+        ),
     ],
     cluster: ClusterOption = None,
     policies: Annotated[
@@ -41,7 +56,66 @@ def compare(
     time_limit: TimeLimitOption = None,
     contention: ContentionOption = ContentionChoice.NONE,
     discipline: DisciplineOption = None,
+    strategies: Annotated[
+        str | None,
+        typer.Option(
+            "--strategies", metavar="A,B,...|all", help="Of a trace: orders of the queue.", show_default="all"
+        ),
+    ] = None,
+    backfill: Annotated[
+        str, typer.Option("--backfill", metavar="A,B,...|all", help="Of a trace: who may pass the head of the queue.")
+    ] = "easy",
+    estimates: EstimatesOption = "user",
+    procs: ProcsOption = None,
+    pools: PoolsOption = None,
+    pool_rule: PoolRuleOption = "cheapest",
+    windows: Annotated[
+        int, typer.Option("--windows", metavar="N", min=0, help="Of a trace: random stretches of it; 0 = all of it.")
+    ] = 0,
+    window_size: Annotated[int, typer.Option("--window-size", metavar="N", min=1, help="Jobs of a window.")] = 5000,
+    kill: KillOption = False,
+    strict: StrictOption = False,
+    seed: SeedOption = 0,
+    plot: PlotOption = None,
     output: OutputOption = Output.TABLE,
+) -> None:
+    """Rank policies on graphs, or strategies on a trace."""
+    from stretto.cli.queue_sources import is_trace
+
+    if strategies is not None or (cluster is None and is_trace(graphs[0])):
+        from stretto.cli.queue_compare import compare_queue
+
+        compare_queue(
+            _only_one(graphs),
+            None if strategies in (None, "all") else _split(str(strategies), "--strategies"),
+            _backfills(backfill),
+            procs=procs,
+            pools=pools,
+            num_windows=windows,
+            window_size=window_size,
+            strict=strict,
+            plot=plot,
+            output=output,
+            estimates=estimates,
+            pool_rule=pool_rule,
+            kill=kill,
+            seed=seed,
+        )
+        return
+    options = {"--procs": procs, "--pools": pools, "--windows": windows or None, "--plot": plot}
+    _refuse([name for name, value in options.items() if value is not None])
+    _compare_graphs(graphs, cluster, policies, seeds, time_limit, contention, discipline, output)
+
+
+def _compare_graphs(
+    graphs: list[str],
+    cluster: str | None,
+    policies: str,
+    seeds: str,
+    time_limit: float | None,
+    contention: ContentionChoice,
+    discipline: DisciplineChoice | None,
+    output: Output,
 ) -> None:
     """Plan graphs with several policies, and rank the policies."""
     from stretto import catalog
@@ -65,6 +139,27 @@ def compare(
         planned = len(work) * len(names) * len(numbers)
         remark(f"interrupted: {len(comparison.rows)} of {planned} runs are in the result")
         raise typer.Exit(130)
+
+
+def _only_one(sources: list[str]) -> str:
+    from stretto.errors import InvalidInput
+
+    if len(sources) > 1:
+        raise InvalidInput(f"{len(sources)} traces; compare strategies on one", field="TRACE")
+    return sources[0]
+
+
+def _backfills(text: str) -> list[str]:
+    from stretto import catalog
+
+    return list(catalog.BACKFILLS) if text == "all" else _split(text, "--backfill")
+
+
+def _refuse(options: list[str]) -> None:
+    from stretto.errors import InvalidInput
+
+    if options:
+        raise InvalidInput("is about traces, and this is a graph", field=options[0])
 
 
 def run_comparison(

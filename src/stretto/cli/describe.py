@@ -11,12 +11,30 @@ from typing import Any
 
 from stretto import catalog, registry
 
-_TABLES = {"policies": "PLANNERS", "formats": "FORMATS", "workloads": "WORKLOADS"}
+_TABLES = {
+    "policies": "PLANNERS",
+    "formats": "FORMATS",
+    "workloads": "WORKLOADS",
+    "strategies": "STRATEGIES",
+    "backfills": "BACKFILLS",
+    "estimates": "ESTIMATES",
+    "pool-rules": "POOL_RULES",
+    "traces": "TRACES",
+}
 
 
 def names_of(what: str) -> list[str]:
     """Return the names of a table in the order of the catalog."""
     return list(getattr(catalog, _TABLES[what]))
+
+
+def describe(what: str) -> list[dict[str, Any]]:
+    """Return what each component of a table says of itself."""
+    if what == "policies":
+        return describe_policies()
+    if what == "workloads":
+        return describe_workloads()
+    return describe_formats(what) if what in ("formats", "traces") else describe_rules(what)
 
 
 def first_sentence(component: Any) -> str:
@@ -33,10 +51,17 @@ def describe_policies() -> list[dict[str, Any]]:
     return entries
 
 
-def describe_formats() -> list[dict[str, Any]]:
-    """Return name, summary, endings and access of every format."""
+def describe_rules(what: str) -> list[dict[str, Any]]:
+    """Return name and summary of every strategy, backfilling, estimate or choice of pool."""
+    table: dict[str, str] = getattr(catalog, _TABLES[what])
+    return [{"name": name, "summary": registry.resolve(target).summary} for name, target in table.items()]
+
+
+def describe_formats(what: str = "formats") -> list[dict[str, Any]]:
+    """Return name, summary, endings and access of every format of graphs, or of traces."""
     entries = []
-    for name, target in catalog.FORMATS.items():
+    table: dict[str, str] = getattr(catalog, _TABLES[what])
+    for name, target in table.items():
         component = registry.resolve(target)
         entries.append(
             {

@@ -1,4 +1,4 @@
-"""``stretto list``: the policies, formats and workloads that exist."""
+"""``stretto list``: the policies, formats, workloads and rules of queues that exist."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ class What(StrEnum):
     POLICIES = "policies"
     FORMATS = "formats"
     WORKLOADS = "workloads"
+    STRATEGIES = "strategies"
+    BACKFILLS = "backfills"
+    ESTIMATES = "estimates"
+    POOL_RULES = "pool-rules"
+    TRACES = "traces"
 
 
 def list_components(
-    what: Annotated[What, typer.Argument(help="policies, formats or workloads.", show_default=False)],
+    what: Annotated[What, typer.Argument(help="What to list.", show_default=False)],
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """List the policies, formats or workloads there are."""
-    from stretto.cli.describe import describe_formats, describe_policies, describe_workloads, names_of
+    """List the policies, formats, workloads or rules of queues there are."""
+    from stretto.cli.describe import describe, names_of
 
     if output is Output.QUIET:
         print("\n".join(names_of(what.value)))
         return
-    describe = {
-        What.POLICIES: describe_policies,
-        What.FORMATS: describe_formats,
-        What.WORKLOADS: describe_workloads,
-    }[what]
-    entries = describe()
+    entries = describe(what.value)
     if output is Output.JSON:
         print_json(entries)
     else:

@@ -19,6 +19,8 @@ from stretto.cli.demo import demo
 from stretto.cli.gantt import gantt
 from stretto.cli.listing import list_components
 from stretto.cli.plan import plan
+from stretto.cli.prices import prices
+from stretto.cli.replay import replay
 from stretto.cli.show import show
 from stretto.cli.simulate import simulate
 from stretto.cli.version import version
@@ -70,6 +72,7 @@ for _name, _command in (
     ("compare", compare),
     ("bound", bound),
     ("simulate", simulate),
+    ("replay", replay),
     ("show", show),
     ("gantt", gantt),
     ("convert", convert),
@@ -78,6 +81,7 @@ for _name, _command in (
     ("version", version),
 ):
     app.command(_name)(_command)
+app.add_typer(prices, name="prices")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

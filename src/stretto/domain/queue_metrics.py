@@ -55,8 +55,8 @@ class QueueMetrics:
     Attributes
     ----------
     slowdown, bounded_slowdown
-        (wait + run) / run, and ``max(1, (wait + run) / max(run, 10 s))``; of interrupted jobs, flow time
-        for wait + run.
+        (wait + run) / run, and ``max(1, (wait + run) / max(run, 10 s))``; run is the attempt that
+        ended the job, and earlier attempts count as waiting.
     utilisation
         Processor-seconds of the attempts that ended jobs, over those that all pools could have given
         up to the makespan.
@@ -91,18 +91,13 @@ class Interval:
 def bounded_slowdown(result: QueueResult) -> Floats:
     """Return ``max(1, (wait + run) / max(run, 10 s))`` per job."""
     run = result.run_s if np.any(result.num_interruptions) or len(result.pools) > 1 else _recorded_run(result)
-    return np.maximum(1.0, (_lag(result) + run) / np.maximum(run, BOUND_S))
+    return np.maximum(1.0, (result.wait_s + run) / np.maximum(run, BOUND_S))
 
 
 def _recorded_run(result: QueueResult) -> Floats:
     """Return run times as given, where nothing changed them: an end minus a start is not exact."""
     plain = result.pools[0].speed == 1.0 and not np.any(result.is_killed)
     return result.trace.run_s if plain else result.run_s
-
-
-def _lag(result: QueueResult) -> Floats:
-    """Return the time before the last attempt, counted from when the job could have started."""
-    return result.wait_s
 
 
 def measure(result: QueueResult) -> QueueMetrics:

@@ -17,6 +17,8 @@ from stretto.kernels.decode import best_device
 from stretto.kernels.rng import below, uniform
 
 CHECKPOINT = 16  # positions between stored free times
+MAX_CLUSTER = 32  # connected tasks that move together
+WHOLE_DEVICES = 2000  # largest graph in which whole devices are exchanged
 
 
 class State(NamedTuple):
@@ -191,137 +193,159 @@ def blocker(p, s, v):
 
 
 @njit(cache=True, nogil=True, inline="always")
-def move_to(s, v, target):
+def move_to(order, position, v, target):
     """Move task v to a position, shifting those between."""
-    at = s.position[v]
+    at = position[v]
     if target > at:
         for i in range(at, target):
-            u = s.order[i + 1]
-            s.order[i] = u
-            s.position[u] = i
+            u = order[i + 1]
+            order[i] = u
+            position[u] = i
     else:
         for i in range(at, target, -1):
-            u = s.order[i - 1]
-            s.order[i] = u
-            s.position[u] = i
-    s.order[target] = v
-    s.position[v] = target
+            u = order[i - 1]
+            order[i] = u
+            position[u] = i
+    order[target] = v
+    position[v] = target
 
 
-@njit(cache=True, nogil=True, inline="always")
-def slack_range(p, s, v):
-    """Return the first and last position that v may take while all others keep their order."""
-    low = 0
-    for e in range(p.in_ptr[v], p.in_ptr[v + 1]):
-        low = max(low, s.position[p.in_task[e]] + 1)
-    high = s.order.shape[0] - 1
-    for o in range(p.out_ptr[v], p.out_ptr[v + 1]):
-        for r in range(p.object_ptr[o], p.object_ptr[o + 1]):
-            high = min(high, s.position[p.object_reader[r]] - 1)
-    return low, high
+@njit(cache=True, nogil=True)
+def readers_of(p):
+    """Return where the readers of each task's objects begin, [n+1]."""
+    n = p.release.shape[0]
+    ptr = np.empty(n + 1, dtype=np.int32)
+    for v in range(n + 1):
+        ptr[v] = p.object_ptr[p.out_ptr[v]]
+    return ptr
 
 
-@njit(cache=True, nogil=True, inline="always")
-def neighbour(p, v, rng):
-    """Return a random producer or reader next to v, or -1."""
-    reads = p.in_ptr[v + 1] - p.in_ptr[v]
-    first = p.object_ptr[p.out_ptr[v]]
-    readers = p.object_ptr[p.out_ptr[v + 1]] - first
-    if reads + readers == 0:
-        return -1
-    k = below(rng, reads + readers)
-    return p.in_task[p.in_ptr[v] + k] if k < reads else p.object_reader[first + k - reads]
-
-
-@njit(cache=True, nogil=True, inline="always")
-def propose_device(p, s, v, rng):
-    """Return another device for v that can run it: a neighbour's, or any; -1 when none was found."""
-    m = p.device_class.shape[0]
-    for _ in range(6):
-        d = -1
-        if below(rng, 2) == 0:
-            u = neighbour(p, v, rng)
-            if u >= 0:
-                d = s.assign[u]
-        if d < 0:
-            d = below(rng, m)
-        if d != s.assign[v] and p.duration[v, p.device_class[d]] < np.inf:
-            return d
-    return -1
-
-
-@njit(cache=True, nogil=True, inline="always")
-def pick_task(s, rng):
-    """Return a task: of the critical path half of the time."""
-    count = s.critical[s.order.shape[0]]
-    if below(rng, 2) == 0:
-        return s.critical[below(rng, count)]
-    return below(rng, s.order.shape[0])
-
-
-@njit(cache=True, nogil=True, inline="always")
-def reassign(p, s, v, d, change, first):
-    """Put task v on device d and note it; return the first position that changes."""
-    if d < 0 or d == s.assign[v] or p.duration[v, p.device_class[d]] == np.inf:
-        return first
-    k = change[2]
-    change[3 + 2 * k] = v
-    change[4 + 2 * k] = s.assign[v]
-    change[2] = k + 1
-    s.assign[v] = d
-    return min(first, s.position[v])
-
-
-@njit(cache=True, nogil=True, inline="always")
-def propose(p, s, rng, order_only, change):
+@njit(cache=True, nogil=True)
+def propose(
+    order,
+    position,
+    assign,
+    critical,
+    in_ptr,
+    in_task,
+    reader_ptr,
+    reader,
+    duration,
+    device_class,
+    rng,
+    order_only,
+    change,
+):
     """Change the solution by one random move; return the first position it touches, or n for none.
 
     ``change`` notes what to put back: the task shifted and where it stood (or -1), the number of
-    tasks reassigned, then task and former device of each (at most three).
+    tasks reassigned, then task and former device of each. One function over plain arrays, because handing
+    tuples to helpers costs several times the move itself.
     """
-    n = s.order.shape[0]
-    v = pick_task(s, rng)
+    n = order.shape[0]
+    m = device_class.shape[0]
+    # Half of the moves aim at the critical path.
+    v = critical[below(rng, critical[n])] if below(rng, 2) == 0 else np.int32(below(rng, n))
     first = n
     change[0] = v
     change[1] = -1
-    change[2] = 0
-    kind = 0 if order_only or p.device_class.shape[0] == 1 else below(rng, 10)
-    # 0-3 shift, 4-6 reassign, 7 both, 8 swap devices with any task, 9 take two neighbours along
-    if kind <= 3 or kind == 7:
-        low, high = slack_range(p, s, v)
+    count = 0
+    kind = 0 if order_only or m == 1 else below(rng, 32)
+    # 0-10 shift, 11-18 reassign, 19-21 both, 22-24 swap devices with any task, 25-27 take two
+    # neighbours along, 28-30 move a cluster, 31 exchange two whole devices
+    if kind <= 10 or (kind >= 19 and kind <= 21):
+        low = 0
+        for e in range(in_ptr[v], in_ptr[v + 1]):
+            low = max(low, position[in_task[e]] + 1)
+        high = n - 1
+        for r in range(reader_ptr[v], reader_ptr[v + 1]):
+            high = min(high, position[reader[r]] - 1)
         if low < high:
-            at = s.position[v]
+            at = position[v]
             target = low + below(rng, high - low)
             if target >= at:
                 target += 1
             change[1] = at
-            move_to(s, v, target)
+            move_to(order, position, v, target)
             first = min(at, target)
-    if kind == 8:
+    if kind >= 22 and kind <= 24:
         u = below(rng, n)
-        a = s.assign[v]
-        b = s.assign[u]
-        if p.duration[v, p.device_class[b]] < np.inf and p.duration[u, p.device_class[a]] < np.inf:
-            first = reassign(p, s, v, b, change, first)
-            first = reassign(p, s, u, a, change, first)
-    elif kind >= 4:
-        d = propose_device(p, s, v, rng)
-        first = reassign(p, s, v, d, change, first)
-        if kind == 9 and d >= 0:
-            for _ in range(2):
-                u = neighbour(p, v, rng)
-                if u >= 0:
-                    first = reassign(p, s, u, d, change, first)
+        a = assign[v]
+        b = assign[u]
+        if a != b and duration[v, device_class[b]] < np.inf and duration[u, device_class[a]] < np.inf:
+            change[3] = v
+            change[4] = a
+            change[5] = u
+            change[6] = b
+            count = 2
+            assign[v] = b
+            assign[u] = a
+            first = min(position[v], position[u])
+    elif kind == 31:
+        a = assign[v]
+        b = below(rng, m)
+        if n <= WHOLE_DEVICES and a != b:
+            for u in range(n):
+                here = assign[u]
+                there = b if here == a else (a if here == b else -1)
+                if there >= 0 and duration[u, device_class[there]] < np.inf:
+                    change[3 + 2 * count] = u
+                    change[4 + 2 * count] = here
+                    count += 1
+                    assign[u] = there
+                    first = min(first, position[u])
+    elif kind >= 11:
+        home = assign[v]
+        reads = in_ptr[v + 1] - in_ptr[v]
+        links = reads + reader_ptr[v + 1] - reader_ptr[v]
+        d = -1
+        for _ in range(6):
+            # A neighbour's device half of the time: it saves a transfer.
+            if links > 0 and below(rng, 2) == 0:
+                k = below(rng, links)
+                u = in_task[in_ptr[v] + k] if k < reads else reader[reader_ptr[v] + k - reads]
+                d = assign[u]
+            else:
+                d = below(rng, m)
+            if d != home and duration[v, device_class[d]] < np.inf:
+                break
+            d = -1
+        if d >= 0:
+            change[3] = v
+            change[4] = home
+            count = 1
+            assign[v] = d
+            first = min(first, position[v])
+            limit = 1
+            if kind >= 28:
+                limit = 2 + below(rng, min(n, MAX_CLUSTER) - 1) if n > 1 else 1
+            elif kind >= 25:
+                limit = 3
+            done = 0
+            while done < count and count < limit:  # spread over neighbours on the same device
+                w = change[3 + 2 * done]
+                done += 1
+                reads = in_ptr[w + 1] - in_ptr[w]
+                links = reads + reader_ptr[w + 1] - reader_ptr[w]
+                for k in range(links):
+                    u = in_task[in_ptr[w] + k] if k < reads else reader[reader_ptr[w] + k - reads]
+                    if count < limit and assign[u] == home and duration[u, device_class[d]] < np.inf:
+                        change[3 + 2 * count] = u
+                        change[4 + 2 * count] = home
+                        count += 1
+                        assign[u] = d
+                        first = min(first, position[u])
+    change[2] = count
     return first
 
 
 @njit(cache=True, nogil=True, inline="always")
-def revert(s, change):
+def revert(order, position, assign, change):
     """Put back what a proposal changed."""
     if change[1] >= 0:
-        move_to(s, change[0], change[1])
+        move_to(order, position, change[0], change[1])
     for k in range(change[2] - 1, -1, -1):
-        s.assign[change[3 + 2 * k]] = change[4 + 2 * k]
+        assign[change[3 + 2 * k]] = change[4 + 2 * k]
 
 
 @njit(cache=True, nogil=True)
@@ -333,16 +357,33 @@ def anneal(p, s, tail, rng, num_steps, temperature, greedy, value, best_value, b
     """
     n = s.order.shape[0]
     stale = 0
-    change = np.empty(9, dtype=np.int32)
+    order, position, assign, critical = s.order, s.position, s.assign, s.critical
+    in_ptr, in_task, reader, duration, device_class = p.in_ptr, p.in_task, p.object_reader, p.duration, p.device_class
+    reader_ptr = readers_of(p)
+    change = np.empty(7 + 2 * n, dtype=np.int32)
     for _ in range(num_steps):
-        first = propose(p, s, rng, greedy, change)
+        first = propose(
+            order,
+            position,
+            assign,
+            critical,
+            in_ptr,
+            in_task,
+            reader_ptr,
+            reader,
+            duration,
+            device_class,
+            rng,
+            greedy,
+            change,
+        )
         if first == n:
             continue
         threshold = value - temperature * np.log(1.0 - uniform(rng))
         result, reached = evaluate(p, s, tail, first, threshold, n if greedy else 0)
         if result > threshold:
             undo(s, first, reached, greedy)
-            revert(s, change)
+            revert(order, position, assign, change)
             continue
         value = result
         store_checkpoints(s, first)
@@ -356,3 +397,40 @@ def anneal(p, s, tail, rng, num_steps, temperature, greedy, value, best_value, b
                 best_assign[i] = s.assign[i]
                 best_order[i] = s.order[i]
     return value, best_value
+
+
+@njit(cache=True, nogil=True)
+def mean_rise(p, s, tail, rng, num_samples, greedy, value):
+    """Return by how much moves that lengthen the makespan do so on average; nothing is changed."""
+    n = s.order.shape[0]
+    order, position, assign, critical = s.order, s.position, s.assign, s.critical
+    in_ptr, in_task, reader, duration, device_class = p.in_ptr, p.in_task, p.object_reader, p.duration, p.device_class
+    reader_ptr = readers_of(p)
+    change = np.empty(7 + 2 * n, dtype=np.int32)
+    total = 0.0
+    count = 0
+    for _ in range(num_samples):
+        first = propose(
+            order,
+            position,
+            assign,
+            critical,
+            in_ptr,
+            in_task,
+            reader_ptr,
+            reader,
+            duration,
+            device_class,
+            rng,
+            greedy,
+            change,
+        )
+        if first == n:
+            continue
+        result, reached = evaluate(p, s, tail, first, np.inf, n if greedy else 0)
+        if result > value:
+            total += result - value
+            count += 1
+        undo(s, first, reached, greedy)
+        revert(order, position, assign, change)
+    return total / max(1, count)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from stretto.kernels.anneal import propose, revert
+from stretto.kernels.anneal import propose, readers_of, revert
 from stretto.kernels.rng import uniform
 from stretto.kernels.run_priority import run_priority
 
@@ -80,16 +80,33 @@ def load_conserving(p, s, assign, order):
 def anneal_conserving(p, s, rng, num_steps, temperature, value, best_value, best_assign, best_order):
     """Make ``num_steps`` proposals at one temperature; return the current and the best makespan."""
     n = s.order.shape[0]
-    change = np.empty(9, dtype=np.int32)
+    order, position, assign, critical = s.order, s.position, s.assign, s.critical
+    in_ptr, in_task, reader, duration, device_class = p.in_ptr, p.in_task, p.object_reader, p.duration, p.device_class
+    reader_ptr = readers_of(p)
+    change = np.empty(7 + 2 * n, dtype=np.int32)
     seconds = np.empty(n)
     for _ in range(num_steps):
-        first = propose(p, s, rng, False, change)
+        first = propose(
+            order,
+            position,
+            assign,
+            critical,
+            in_ptr,
+            in_task,
+            reader_ptr,
+            reader,
+            duration,
+            device_class,
+            rng,
+            False,
+            change,
+        )
         if first == n:
             continue
         threshold = value - temperature * np.log(1.0 - uniform(rng))
         result = execute(p, s, seconds)
         if result > threshold:
-            revert(s, change)
+            revert(order, position, assign, change)
             continue
         value = result
         trace_conserving(p, s)

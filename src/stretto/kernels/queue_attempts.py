@@ -43,10 +43,10 @@ def leave(q, p, rules, s, job):
     """Give a job's processors back and charge its user."""
     k = s.job[job].place
     s.pool[k].free += p.width[job, k]
-    i = 0
-    while s.running[i] != job:
-        i += 1
-    for i in range(i, s.moment[0].num_running - 1):
+    at = 0
+    while s.running[at] != job:
+        at += 1
+    for i in range(at, s.moment[0].num_running - 1):
         s.running[i] = s.running[i + 1]
     s.moment[0].num_running -= 1
     if rules.strategy == MULTIFACTOR:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 # Backfilling.
 NONE = 0
 EASY = 1
@@ -53,20 +55,29 @@ class Rules(NamedTuple):
     half_life: float
 
 
-class PoolArrays(NamedTuple):
-    """What queue kernels know of K pools with F openings and closings and S price steps."""
+#: What does not change of a pool; price steps are ``first_step`` to ``last_step - 1``.
+POOL_FACTS = np.dtype(
+    [
+        ("nodes", np.int64),  # most
+        ("base", np.int64),  # always up
+        ("procs_per_node", np.int64),
+        ("first_step", np.int64),
+        ("last_step", np.int64),
+        ("speed", np.float64),
+        ("provision", np.float64),  # seconds
+        ("idle", np.float64),  # seconds
+        ("billing", np.float64),  # seconds
+        ("checkpoint", np.float64),  # seconds, inf = none
+        ("bid", np.float64),
+    ]
+)
+#: Prices in USD and hazards, both per node-hour, from a time on.
+STEP = np.dtype([("time", np.float64), ("price", np.float64), ("hazard", np.float64)])
 
-    width: object  # [n, K] int32 processors that a job takes there, -1 = it does not fit
-    nodes: object  # [K] most nodes
-    base: object  # [K] nodes that are always up
-    procs_per_node: object  # [K]
-    speed: object  # [K]
-    provision: object  # [K] seconds
-    idle: object  # [K] seconds
-    billing: object  # [K] seconds
-    checkpoint: object  # [K] seconds, inf = none
-    step_ptr: object  # [K+1] price steps of each pool
-    step_time: object  # [S]
-    step_price: object  # [S] USD per node-hour
-    step_hazard: object  # [S] per node-hour
-    bid: object  # [K]
+
+class PoolArrays(NamedTuple):
+    """What queue kernels know of K pools with S price steps."""
+
+    width: np.ndarray  # [n, K] int32 processors that a job takes there, -1 = it does not fit
+    pool: np.ndarray  # [K] POOL_FACTS
+    step: np.ndarray  # [S] STEP

@@ -23,6 +23,18 @@ def remember(q, s, job, ran):
 
 
 @njit(cache=True, nogil=True)
+def ranked(values, size, rank):
+    """Return the value that ``rank`` of the first ``size`` values precede."""
+    for i in range(size):
+        before = 0
+        for j in range(size):
+            before += values[j] < values[i] or (values[j] == values[i] and j < i)
+        if before == rank:
+            return values[i]
+    return np.nan
+
+
+@njit(cache=True, nogil=True)
 def predict(q, rules, s, job):
     """Return what a job that arrives is believed to take; never more than its user said."""
     estimate = q.estimate[job]
@@ -34,9 +46,8 @@ def predict(q, rules, s, job):
         return estimate
     if rules.estimates == QUANTILE:
         size = min(count, WINDOW)
-        ratios = np.sort(s.past_ratio[user, :size])
         rank = int(np.ceil(rules.quantile * size)) - 1
-        return min(estimate, estimate * ratios[max(0, rank)])
+        return min(estimate, estimate * ranked(s.past_ratio[user], size, max(0, rank)))
     last = s.past_run[user, (count - 1) % WINDOW]
     return min(estimate, (s.past_run[user, (count - 2) % WINDOW] + last) / 2.0)
 

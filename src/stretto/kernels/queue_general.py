@@ -19,13 +19,13 @@ from stretto.kernels.queue_nodes import close_pool, come_up, expire_idle, order_
 from stretto.kernels.queue_orders import order_nodes
 from stretto.kernels.queue_plan import plan_all
 from stretto.kernels.queue_pools import count_backlog, prefer
-from stretto.kernels.queue_promise import backfill, promise
+from stretto.kernels.queue_promise import backfill, fits_somewhere, promise
 from stretto.kernels.queue_spot import advance_prices, next_flip
-from stretto.kernels.queue_state import IS_INTERRUPTED, believed, new_state, span
+from stretto.kernels.queue_state import IS_INTERRUPTED, believed, span
 
 
 @njit(cache=True, nogil=True)
-def run_general(q, p, rules, limit, draws, out):
+def run_general(q, p, rules, limit, draws, s, out):
     """Fill the outcome; return DONE, or STUCK where jobs wait for what never comes.
 
     Parameters
@@ -34,11 +34,12 @@ def run_general(q, p, rules, limit, draws, out):
         The jobs as ``QueueArrays``, the pools as ``PoolArrays``, and ``Rules``.
     limit
         [n] the wall limits, at speed 1.
+    s
+        A new ``State``.
     draws
         [n, NUM_DRAWS] unit exponentials, or [0, 0] where no pool has a hazard.
     """
     n = q.submit.shape[0]
-    s = new_state(q, p, rules)
     all_procs = 0
     for k in range(p.pool.shape[0]):
         all_procs += p.pool[k].nodes * p.pool[k].procs_per_node
@@ -62,7 +63,8 @@ def run_general(q, p, rules, limit, draws, out):
             next_root = take_arrivals(q, rules, s, out, roots, next_root, all_procs)
         advance_prices(p, s)
         raise_predictions(q, p, rules, s)
-        s.keep[:] = 0
+        for k in range(p.pool.shape[0]):
+            s.pool[k].keep = 0
         if s.moment[0].num_waiting > 0:
             schedule(q, p, rules, s, out, limit, draws, all_procs)
         sync_idle(p, s)
@@ -94,7 +96,7 @@ def next_moment(q, p, s, roots, next_root):
 
 @njit(cache=True, nogil=True)
 def end_jobs(q, p, rules, s, out, limit, all_procs):
-    """End the attempts that stop now, by lower job, or only the first; return how many jobs ended, and if any stopped."""
+    """End the attempts that stop now, by lower job, or only the first; return the jobs ended, and if any stopped."""
     ended = 0
     stopped = False
     while True:
@@ -220,12 +222,21 @@ def schedule(q, p, rules, s, out, limit, draws, all_procs):
     elif rules.backfill == NONE:
         note_promise(q, p, rules, s)
         return
-    elif count > 1 or rules.backfill == SLACK or is_growing(p):
+    elif rules.backfill == SLACK or is_growing(p) or can_backfill(p, s):
         place, time, extra = promise(q, p, rules, s, s.waiting[0])
         if place >= 0:
-            s.pool[place].keep = p.width[s.waiting[0], place]
+            keep_for_head(p, s, place)
         backfill(q, p, rules, s, out, limit, draws, place, time, extra)
     close_gaps(s)
+
+
+@njit(cache=True, nogil=True)
+def can_backfill(p, s):
+    """Say whether some job behind the head has enough free processors somewhere."""
+    for i in range(1, s.moment[0].num_waiting):
+        if fits_somewhere(p, s, s.waiting[i]):
+            return True
+    return False
 
 
 @njit(cache=True, nogil=True)
@@ -243,7 +254,13 @@ def note_promise(q, p, rules, s):
     if is_growing(p):
         place, _, _ = promise(q, p, rules, s, s.waiting[0])
         if place >= 0:
-            s.pool[place].keep = p.width[s.waiting[0], place]
+            keep_for_head(p, s, place)
+
+
+@njit(cache=True, nogil=True)
+def keep_for_head(p, s, place):
+    """Let no node go that the promised head needs."""
+    s.pool[place].keep = max(s.pool[place].keep, p.width[s.waiting[0], place])
 
 
 @njit(cache=True, nogil=True)

@@ -102,7 +102,11 @@ def expire_idle(p, s, out, then):
             continue
         while s.pool[k].num_idle > 0:
             end = s.idle[k, s.pool[k].idle_first] + p.pool[k].idle
-            if end > then or s.pool[k].num_up <= p.pool[k].base or capacity(p, s, k) - p.pool[k].procs_per_node < s.pool[k].keep:
+            if (
+                end > then
+                or s.pool[k].num_up <= p.pool[k].base
+                or capacity(p, s, k) - p.pool[k].procs_per_node < s.pool[k].keep
+            ):
                 break
             s.pool[k].idle_first = (s.pool[k].idle_first + 1) % s.idle.shape[1]
             s.pool[k].num_idle -= 1

@@ -33,6 +33,8 @@ def order_nodes(q, p, rules, s):
             s.pool[k].room += order_procs(p, s, k, p.width[job, k] - s.pool[k].room)
         s.pool[k].room -= p.width[job, k]
     order_for_head(p, rules, s, s.waiting[0])
+    for k in range(num_pools):  # or nodes that a job counts on would go before the ordered ones come
+        s.pool[k].keep = capacity(p, s, k) - s.pool[k].room
 
 
 @njit(cache=True, nogil=True)

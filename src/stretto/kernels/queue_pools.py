@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
 from numba import njit
 
+from stretto.kernels.pair_sort import sort_pairs
 from stretto.kernels.queue_codes import BURST, FASTEST, FIRST_FIT
 from stretto.kernels.queue_state import expects, nodes_of, span
 
@@ -105,10 +105,5 @@ def gather_releases(p, s, k):
         s.release[count] = s.pending[k, (s.pool[k].pending_first + i) % s.pending.shape[1]]
         s.release_procs[count] = p.pool[k].procs_per_node
         count += 1
-    order = np.argsort(s.release[:count], kind="mergesort")
-    times = s.release[:count][order]
-    procs = s.release_procs[:count][order]
-    for i in range(count):
-        s.release[i] = times[i]
-        s.release_procs[i] = procs[i]
+    sort_pairs(s.release, s.release_procs, count)
     return count

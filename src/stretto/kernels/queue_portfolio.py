@@ -77,8 +77,24 @@ def one_pass(w, r, run, now, free, start):
 
 
 @njit(cache=True, nogil=True)
-def try_order(q, w, r, code, now, free, start, w2, r2, best):
-    """Return the summed bounded slowdown of the waiting jobs were this order followed; inf above ``best``."""
+def forecast(q, arrived, now, count, size):
+    """Write the jobs that are expected to come behind the real ones: the recent past, mirrored.
+
+    Bursts and sessions go on for a while, so what came last is expected first. Returns how many.
+    """
+    count = min(count, arrived)
+    for k in range(count):
+        past = arrived - 1 - k
+        job = size + k
+        q.submit[job] = now + (now - q.submit[past])
+        q.estimate[job] = q.estimate[past]
+        q.procs[job] = q.procs[past]
+    return count
+
+
+@njit(cache=True, nogil=True)
+def try_order(q, w, r, code, now, free, first_guess, num_guesses, start, w2, r2):
+    """Return the summed bounded slowdown of waiting and expected jobs, were this order followed."""
     size = w.last[0] - w.first[0]
     for k in range(size):
         i = w.first[0] + k
@@ -88,7 +104,6 @@ def try_order(q, w, r, code, now, free, start, w2, r2, best):
         start[w.job[i]] = -1.0
     w2.first[0] = 0
     w2.last[0] = size
-    sort_queue(w2, q, code, now)
     # Running jobs end when they are expected to: their sorted list is a heap as it stands.
     for k in range(r.size[0]):
         r2.end[k] = r.expected[k]
@@ -97,19 +112,40 @@ def try_order(q, w, r, code, now, free, start, w2, r2, best):
         r2.procs[k] = r.procs[k]
         r2.owner[k] = r.owner[k]
     r2.size[0] = r.size[0]
-    total = 0.0
-    counted = 0
+    for k in range(num_guesses):
+        start[first_guess + k] = -1.0
+    guess = 0
+    moment = now
+    fresh = True
     while True:
-        free = one_pass(w2, r2, q.estimate, now, free, start)
-        if w2.first[0] == w2.last[0]:
+        if fresh or code >= FIRST_DYNAMIC:
+            sort_queue(w2, q, code, moment)
+        free = one_pass(w2, r2, q.estimate, moment, free, start)
+        if w2.first[0] == w2.last[0] and guess == num_guesses:
             break
-        now = r2.end[0]
-        while r2.size[0] > 0 and r2.end[0] == now:
-            free += _procs_of(r2)
-            end_first(r2, now, True)
-        counted += 1
-    for k in range(size):
-        job = w.job[w.first[0] + k]
+        moment = r2.end[0] if r2.size[0] > 0 else np.inf
+        fresh = False
+        if guess < num_guesses:
+            moment = min(moment, q.submit[first_guess + guess])
+        while r2.size[0] > 0 and r2.end[0] == moment:
+            free += q.procs[r2.job[0]]
+            end_first(r2, moment, True)
+        if w2.first[0] == w2.last[0]:
+            w2.first[0] = 0
+            w2.last[0] = 0
+        while guess < num_guesses and q.submit[first_guess + guess] == moment:
+            job = first_guess + guess
+            k = w2.last[0]
+            w2.key[k] = np.inf
+            w2.procs[k] = q.procs[job]
+            w2.estimate[k] = q.estimate[job]
+            w2.job[k] = job
+            w2.last[0] = k + 1
+            guess += 1
+            fresh = True
+    total = 0.0
+    for k in range(size + num_guesses):
+        job = w.job[w.first[0] + k] if k < size else first_guess + k - size
         estimate = q.estimate[job]
         total += max(1.0, (start[job] - q.submit[job] + estimate) / max(10.0, estimate))
         start[job] = -1.0
@@ -117,32 +153,26 @@ def try_order(q, w, r, code, now, free, start, w2, r2, best):
 
 
 @njit(cache=True, nogil=True)
-def _procs_of(r):
-    """Return the processors of the job that ends first; it stands near the front of the sorted list."""
-    k = 0
-    while r.owner[k] != r.job[0]:
-        k += 1
-    return r.procs[k]
-
-
-@njit(cache=True, nogil=True)
-def run_portfolio(q, num_procs, codes, interval, start, chosen):
-    """Fill the start of each job and the order in force when it started.
+def run_portfolio(q, n, num_procs, codes, interval, num_guesses, start, chosen):
+    """Fill the start of each of the n jobs and the order in force when it started.
 
     Parameters
     ----------
+    q
+        The jobs, with room for ``num_guesses`` more behind them.
     codes
         Candidate orders; the first is in force until the first epoch.
     interval
         Least seconds between epochs.
+    num_guesses
+        How many arrivals to expect in the look-ahead.
     """
-    n = q.submit.shape[0]
     start[:] = -1.0
-    trial = np.full(n, -1.0)
+    trial = np.full(n + num_guesses, -1.0)
     r = new_running(n)
-    r2 = new_running(n)
+    r2 = new_running(n + num_guesses)
     w = new_waiting(n + 1)
-    w2 = new_waiting(n + 1)
+    w2 = new_waiting(n + num_guesses + 1)
     free = num_procs
     arrived = 0
     code = codes[0]
@@ -174,11 +204,12 @@ def run_portfolio(q, num_procs, codes, interval, start, chosen):
             w.job[k] = arrived
             w.last[0] = k + 1
             arrived += 1
-        if w.last[0] > 1 and now >= next_epoch:
+        if w.last[0] > 1 and now >= next_epoch and free > 0:
             best = np.inf
             choice = code
+            guesses = forecast(q, arrived, now, num_guesses, n)
             for c in range(codes.shape[0]):
-                value = try_order(q, w, r, codes[c], now, free, trial, w2, r2, best)
+                value = try_order(q, w, r, codes[c], now, free, n, guesses, trial, w2, r2)
                 if value < best or (value == best and codes[c] == code):
                     best = value
                     choice = codes[c]
@@ -186,8 +217,7 @@ def run_portfolio(q, num_procs, codes, interval, start, chosen):
             next_epoch = now + interval
             num_epochs += 1
         sort_queue(w, q, code, now)
-        before = w.last[0] - w.first[0]
-        if before > 0:
+        if w.last[0] > w.first[0]:
             free = one_pass(w, r, q.run, now, free, start)
         for k in range(r.size[0]):
             if start[r.owner[k]] == now:

@@ -15,6 +15,7 @@ from stretto.kernels.queue_state import believed, span
 def promise(q, p, rules, s, head):
     """Return the pool promised to the head (-1 = none), the time, and the extra processors then."""
     place = -1
+    count = 0
     time = np.inf
     best_a = 0.0
     best_b = 0.0
@@ -42,7 +43,9 @@ def promise(q, p, rules, s, head):
             s.job[head].promised = time + rules.slack * span(p, s, head, place)
         time = max(time, s.job[head].promised)
     free = s.pool[place].free
-    for i in range(gather_releases(p, s, place)):
+    if p.pool.shape[0] > 1:  # the scratch holds another pool's
+        count = gather_releases(p, s, place)
+    for i in range(count):
         if s.release[i] <= time:
             free += s.release_procs[i]
     return place, time, free - p.width[head, place]
@@ -70,6 +73,15 @@ def by_estimate(s, count):
 
 
 @njit(cache=True, nogil=True)
+def fits_somewhere(p, s, job):
+    """Say whether some pool has enough free processors: the quick test that most waiting jobs fail."""
+    for k in range(p.pool.shape[0]):
+        if 0 <= p.width[job, k] <= s.pool[k].free:
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
 def backfill(q, p, rules, s, out, limit, draws, place, time, extra):
     """Start jobs behind the head that do not delay it; started ones become -1 in the queue."""
     count = s.moment[0].num_waiting
@@ -79,6 +91,8 @@ def backfill(q, p, rules, s, out, limit, draws, place, time, extra):
         s.pool[k].room = s.pool[k].free
     for i in order:
         job = s.waiting[i]
+        if not fits_somewhere(p, s, job):
+            continue
         late = False
         if place >= 0:
             late = now + span(p, s, job, place) > time

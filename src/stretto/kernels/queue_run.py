@@ -178,6 +178,17 @@ def resort(w, q, code, now):
 
 
 @njit(cache=True, nogil=True)
+def fewest_procs(w):
+    """Return what the narrowest waiting job needs; zero where none waits."""
+    if w.first[0] == w.last[0]:
+        return 0
+    least = w.procs[w.first[0]]
+    for k in range(w.first[0] + 1, w.last[0]):
+        least = min(least, w.procs[k])
+    return least
+
+
+@njit(cache=True, nogil=True)
 def shadow_of(r, need):
     """Return when ``need`` more processors are expected to be free, and how many more than that then are."""
     found = 0
@@ -258,6 +269,8 @@ def run_queue(q, num_procs, code, easy, one_event, start):
                     break
             whole = whole or look == w.first[0]
         if dynamic:
+            if free < fewest_procs(w):
+                continue  # nothing can start, in whatever order
             resort(w, q, code, now)
         if whole:
             known = False

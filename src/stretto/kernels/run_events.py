@@ -38,7 +38,8 @@ from stretto.kernels.event_state import (
     make_tasks,
     push_event,
 )
-from stretto.kernels.fair import join, make_flows, refresh, take_finished
+from stretto.kernels.fair import join_pair, join_route, leave_pair, make_flows, retime_pairs, take_finished
+from stretto.kernels.filling import DUE, IS_CHANGED, drop_flows, share_links
 from stretto.kernels.heap import drop_timed, pop_int, push_int
 from stretto.kernels.links import enqueue, is_first, leave, make_queues
 
@@ -66,8 +67,9 @@ def run_events(
     the execution is stuck, ``device`` and ``task`` name the first thing that cannot proceed.
     """
     limited = limits.limit.size > 0
+    is_pair = routes.is_pair[0] == 1
     needed = make_copies(arrays, device)
-    copies = make_copy_records(arrays, device, needed, routes.is_pair[0] == 1)
+    copies = make_copy_records(arrays, device, needed, is_pair)
     queues = make_queues(routes, copies, arrays.device_class.size, contention == FIFO)
     flows = make_flows(arrays, routes, copies, contention == FAIR)
     state = make_state(
@@ -79,50 +81,62 @@ def run_events(
         needed.reader,
         queues.slot_copy.size,
     )
+    # Taken out of the tuples once: numba counts references to all arrays of a tuple wherever it is passed on.
+    candidates, requests, joins, count = state.candidates, state.requests, state.joins, state.count
+    classes, goal, copy_of, leaving = flows.classes, flows.goal, flows.copy_of, flows.leaving
+    changed, next_time, tie, tree = flows.changed, flows.next_time, flows.tie, flows.tree
+    links, share, index, at = flows.links, flows.share, flows.index, flows.at
     now = 0.0
+    due = np.inf  # when the first flow leaves
     while True:
-        time = min(_next_event(state), flows.next_time[flows.tree[1]])
+        time = min(_next_event(state), due)
         if time == np.inf:
             break
         now = time
         # Step 1: everything that completes now.
         while _next_event(state) == now:
             kind = state.event_key[0] >> KIND_BITS
-            index = state.event_key[0] & INDEX_MASK
-            drop_timed(state.event_time, state.event_key, 0, state.count[EVENTS])
-            state.count[EVENTS] -= 1
+            item = state.event_key[0] & INDEX_MASK
+            drop_timed(state.event_time, state.event_key, 0, count[EVENTS])
+            count[EVENTS] -= 1
             if kind == TASK_ENDS:
                 if limited:
-                    _free_after_task(arrays, needed.of_read, state, index)
-                _complete_task(state, index, in_sequence, now)
+                    _free_after_task(arrays, needed.of_read, state, item)
+                _complete_task(state, item, in_sequence, now)
             elif kind == ARRIVAL:
                 if contention == FIFO:
-                    pair = copies[index].pair
-                    heads = leave(queues, routes, pair, index, state.candidates, state.count[CANDIDATES])
-                    state.count[CANDIDATES] = heads
-                _land(state, index, in_sequence, limited, now)
+                    pair = copies[item].pair
+                    heads = leave(queues, routes, pair, item, candidates, count[CANDIDATES])
+                    count[CANDIDATES] = heads
+                _land(state, item, in_sequence, limited, now)
             elif kind == RELEASE:
-                _make_ready(state, index, in_sequence)
+                _make_ready(state, item, in_sequence)
             else:
-                _add_join(state, index)
-        while flows.next_time[flows.tree[1]] == now:
-            for index in range(take_finished(flows, flows.tree[1], now)):
-                _land(state, flows.leaving[index], in_sequence, limited, now)
+                _add_join(state, item)
+        while due == now:
+            group = tree[1] if is_pair else index[at.due + index[DUE] - 1]
+            taken = take_finished(classes, goal, copy_of, leaving, group, now)
+            for place in range(taken):
+                _land(state, leaving[place], in_sequence, limited, now)
+            if is_pair:
+                due = leave_pair(classes, next_time, tie, tree, changed, group)
+            else:
+                due = drop_flows(classes, links, index, at, group, taken, now)
         # Step 2: requests join their queues.
-        if state.count[REQUESTS] > 0:
-            _number_requests(state)
+        if count[REQUESTS] > 0:
+            first = count[CANDIDATES]
+            _number_requests(copies, requests, candidates, count)
             if contention == FIFO:
-                for index in range(state.count[REQUESTS]):
-                    copy = state.requests[index]
+                for place in range(first, count[CANDIDATES]):
+                    copy = candidates[place]
                     enqueue(queues, routes, copies[copy].pair, copy)
-            state.count[REQUESTS] = 0
         # Step 3: idle devices start their choices.
-        for index in range(state.count[STIRRED]):
-            _start_task(state, state.stirred[index], in_sequence, limited, now)
-        state.count[STIRRED] = 0
+        for place in range(count[STIRRED]):
+            _start_task(state, state.stirred[place], in_sequence, limited, now)
+        count[STIRRED] = 0
         # Step 4: transfers start, flows join, rates are set.
-        for index in range(state.count[CANDIDATES]):
-            copy = state.candidates[index]
+        for place in range(count[CANDIDATES]):
+            copy = candidates[place]
             if copies[copy].is_started:
                 continue
             if contention == FIFO and not is_first(queues, routes, copies[copy].pair, copy):
@@ -132,15 +146,22 @@ def run_events(
                 _wait_for_memory(state, copy)
             else:
                 _start_transfer(state, copy, contention, now)
-        state.count[CANDIDATES] = 0
-        if state.count[FREED] > 0:
+        count[CANDIDATES] = 0
+        if count[FREED] > 0:
             _retry_waiting(state, contention, now)
         if contention == FAIR:
-            for index in range(state.count[JOINS]):
-                copy = state.joins[index]
-                join(flows, routes.is_pair[0] == 1, copies[copy].flow_class, copy, copies[copy].work, now)
-            state.count[JOINS] = 0
-            refresh(flows, routes, now)
+            for place in range(count[JOINS]):
+                copy = joins[place]
+                group, work = copies[copy].flow_class, copies[copy].work
+                if is_pair:
+                    join_pair(classes, goal, copy_of, changed, group, copy, work, now)
+                else:
+                    join_route(classes, goal, copy_of, links, index, at, group, copy, work, now)
+            count[JOINS] = 0
+            if changed[0] > 0:
+                due = retime_pairs(classes, next_time, tie, tree, changed, now)
+            if index[IS_CHANGED]:
+                due = share_links(classes, links, index, share, at, now)
     for task in range(device.size):
         start[task] = state.tasks[task].start
         finish[task] = state.tasks[task].finish
@@ -251,16 +272,18 @@ def _need_less_at_home(state: Any, item: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _number_requests(state: Any) -> None:
+def _number_requests(copies: Any, requests: Any, candidates: Any, count: Any) -> None:
     """Number the round's requests in the order of (object, target), which is that of the copies."""
-    if state.count[REQUESTS] > 1:
-        state.requests[: state.count[REQUESTS]].sort()
-    for index in range(state.count[REQUESTS]):
-        copy = state.requests[index]
-        state.copies[copy].request = state.count[REQUESTED]
-        state.count[REQUESTED] += 1
-        state.candidates[state.count[CANDIDATES]] = copy
-        state.count[CANDIDATES] += 1
+    num_requests = count[REQUESTS]
+    for place in range(num_requests):
+        push_int(requests, 0, place, requests[place])
+    for place in range(num_requests):
+        copy = pop_int(requests, 0, num_requests - place)
+        copies[copy].request = count[REQUESTED]
+        count[REQUESTED] += 1
+        candidates[count[CANDIDATES]] = copy
+        count[CANDIDATES] += 1
+    count[REQUESTS] = 0
 
 
 @njit(cache=True, nogil=True)

@@ -22,6 +22,7 @@ from stretto.kernels.queue_conservative import run_conservative
 from stretto.kernels.queue_general import run_general
 from stretto.kernels.queue_outcome import Outcome, new_outcome
 from stretto.kernels.queue_run import run_queue
+from stretto.kernels.queue_state import new_state
 from stretto.registry import lookup
 from stretto.sim.queue_setup import Setup, prepare
 
@@ -114,11 +115,11 @@ def replay(
     weights
         Of strategy ``multifactor``.
     """
-    names = {"strategy": strategy, "backfill": backfill, "estimates": estimates, "pool_rule": pool_rule}
-    numbers: dict[str, Any] = {"slack": slack, "quantile": quantile, "wait_usd_per_hour": wait_usd_per_hour}
+    names: dict[str, Any] = {"strategy": strategy, "backfill": backfill, "estimates": estimates, "pool_rule": pool_rule}
+    numbers = {"slack": slack, "quantile": quantile, "wait_usd_per_hour": wait_usd_per_hour}
     if seed < 0:
         raise InvalidInput(f"{seed} must not be negative", field="seed")
-    rules = make_rules(**names, kill=kill, tie=tie, weights=weights, **numbers)
+    rules = make_rules(strategy, backfill, estimates, pool_rule, kill=kill, tie=tie, weights=weights, **numbers)
     setup = prepare(trace, machine if isinstance(machine, int) else tuple(machine), rules, seed)
     return to_result(setup, run_setup(setup), {**names, "kill": kill, "tie": tie, "seed": seed, **numbers})
 
@@ -137,7 +138,9 @@ def run_setup(setup: Setup) -> Outcome:
         out.ready[:] = setup.jobs.submit
         _bill(pool, float(out.end.max()), out)
         return out
-    status = run_general(setup.jobs, setup.pool_arrays(), setup.rules, setup.limit, setup.draws, out)
+    pools = setup.pool_arrays()
+    state = new_state(setup.jobs, pools, setup.rules)
+    status = run_general(setup.jobs, pools, setup.rules, setup.limit, setup.draws, state, out)
     if status == codes.STUCK:
         job = int(np.argmax(out.end < 0))
         raise Infeasible(f"job {job} of {setup.trace.name!r} waits for ever: the pools that it fits stay closed")
@@ -153,8 +156,7 @@ def _is_fast(setup: Setup) -> bool:
         and rules.estimates in (codes.USER, codes.PERFECT)
         and rules.strategy != codes.MULTIFACTOR
         and (
-            rules.backfill in (codes.NONE, codes.EASY)
-            or (rules.backfill == codes.CONSERVATIVE and not rules.one_event)
+            rules.backfill in (codes.NONE, codes.EASY) or (rules.backfill == codes.CONSERVATIVE and not rules.one_event)
         )
         and bool(np.all((setup.jobs.estimate >= setup.jobs.run) & (setup.jobs.run > 0)))
     )

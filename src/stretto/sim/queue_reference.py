@@ -1,49 +1,53 @@
 """The definition of a queue replay, as a slow and obvious program; the kernels must equal it to the last bit.
 
-**Jobs.** A rigid job takes ``width`` processors of one pool for ``run / speed`` seconds. It arrives when it is submitted
-or when its last parent ends, whichever is later. With ``kill`` it ends after its wall limit, if that is less. Children of a
-killed job run all the same.
+**Jobs.** A rigid job takes ``width`` processors of one pool for ``run / speed`` seconds. It arrives when it is
+submitted or when its last parent ends, whichever is later. With ``kill`` it ends after its wall limit, if that is
+less. Children of a killed job run all the same.
 
 **Moments.** Time goes from one moment to the next at which something happens. At a moment:
 
 0. nodes beyond ``min_nodes`` that have been idle for ``idle_shutdown_s`` have gone, at the time this was reached;
-1. all completions, kills and interruptions, by lower job; then, by lower pool: the pool closes or opens (its price crosses
-   the bid), and ordered nodes come up;
+1. all completions, kills and interruptions, by lower job; then, by lower pool: the pool closes or opens (its price
+   crosses the bid), and ordered nodes come up;
 2. all arrivals, by lower job;
 3. one pass.
 
-What takes no time happens in the next moment of the same time. With ``one-event``, a moment is one arrival, or else one
-completion, or else all of the pools' news.
+What takes no time happens in the next moment of the same time. With ``one-event``, a moment is one arrival, or else
+one completion, or else all of the pools' news.
 
 **Pass.** Waiting jobs stand by key, lower first; equal keys by lower job.
 
 - *Head*: jobs start from the head of the queue while they fit.
-- *Orders*: for the jobs that are left, in queue order, elastic pools order the nodes that are missing beside what is free
-  or on its way, until a job cannot be given any. The head, should no pool be large enough for it, gets one that is.
-- *Promise*: in each pool, when will enough processors be free for the head, by the expected ends of running jobs and the
-  nodes on their way? The earliest is the shadow time; what is then free beyond the head's need is the extra. Both are
-  computed anew in every pass, from estimates only.
-- *Backfill*: ``easy`` starts later jobs, in queue order, that fit now and, in the promised pool, end by the shadow time or
-  take no more than the extra. ``easy-sjbf`` looks at them by estimate. ``slack`` replaces the shadow time by the first
-  shadow that this head was ever given plus ``slack`` times its estimate, if that is later. ``conservative`` plans all
-  waiting jobs in queue order, each as early as the ones before it allow, and starts those whose time has come.
+- *Orders*: for the jobs that are left, in queue order, elastic pools order the nodes that are missing beside what is
+  free or on its way, until a job cannot be given any. The head, should no pool be large enough for it, gets one that
+  is.
+- *Promise*: in each pool, when will enough processors be free for the head, by the expected ends of running jobs and
+  the nodes on their way? The earliest is the shadow time; what is then free beyond the head's need is the extra. Both
+  are computed anew in every pass, from estimates only.
+- *Backfill*: ``easy`` starts later jobs, in queue order, that fit now and, in the promised pool, end by the shadow
+  time or take no more than the extra. ``easy-sjbf`` looks at them by estimate. ``slack`` replaces the shadow time by
+  the first shadow that this head was ever given plus ``slack`` times its estimate, if that is later. ``conservative``
+  plans all waiting jobs in queue order, each as early as the ones before it allow, and starts those whose time has
+  come.
 
-**Estimates.** A running job's expected end is its start plus its estimate; one that has outlived it is expected
-to end now. Predictions (``last-two``: mean of the user's last two ended jobs; ``quantile``: the user's estimate times a
-quantile of run/estimate over the user's last jobs) are made on arrival, never exceed the user's estimate, and are raised by
-the steps of Tsafrir, Etsion, Feitelson (2007) when outlived.
+**Estimates.** A running job's expected end is its start plus its estimate; one that has outlived it is expected to
+end now. Predictions (``last-two``: mean of the user's last two ended jobs; ``quantile``: the user's estimate times a
+quantile of run/estimate over the user's last jobs) are made on arrival, never exceed the user's estimate, and are
+raised by the steps of Tsafrir, Etsion, Feitelson (2007) when outlived.
 
-**Pools.** ``first`` takes the first pool that fits, ``cheapest`` the least USD by estimate, ``fastest`` the least time.
-``burst`` takes pool 0, and another only where it cannot start in pool 0 now and either that saves its deadline, or the
-wait in pool 0 (work running and ahead in the queue, over its processors) is worth more than the additional price.
+**Pools.** ``first`` takes the first pool that fits, ``cheapest`` the least USD by estimate, ``fastest`` the least
+time. ``burst`` takes pool 0, and another only where it cannot start in pool 0 now and either that saves its deadline,
+or the wait in pool 0 (work running and ahead in the queue, over its processors) is worth more than the additional
+price.
 
 **Nodes** are paid from coming up to going, in ``billing_s`` begun, at the prices of the time. Jobs are packed: free
-processors make as many idle nodes as they can; the node idle for the shortest time is used first and the oldest idle one goes
-first; of the paid nodes the oldest goes first. No node goes that the promised head needs.
+processors make as many idle nodes as they can; the node idle for the shortest time is used first and the oldest idle
+one goes first; of the paid nodes the oldest goes first. No node goes that the promised head needs, or that an order
+counted on.
 
-**Spot.** A job on m nodes is interrupted when the hazard, integrated over its m nodes, reaches its next unit exponential.
-The lost node is replaced at once. A closed pool loses its jobs and its nodes, and gets its ``min_nodes`` again after
-opening, provisioned. An interrupted job waits again with its old arrival and keeps whole checkpoints.
+**Spot.** A job on m nodes is interrupted when the hazard, integrated over its m nodes, reaches its next unit
+exponential. The lost node is replaced at once. A closed pool loses its jobs and its nodes, and gets its ``min_nodes``
+again after opening, provisioned. An interrupted job waits again with its old arrival and keeps whole checkpoints.
 
 **Fair share.** Ended attempts are charged to their user in processor-seconds, with a half-life.
 """
@@ -98,7 +102,9 @@ class PoolState:
         spot = self.pool.spot
         if spot is None:
             return [(0.0, self.pool.price_usd_per_hour, 0.0)]
-        return list(zip(spot.time_s.tolist(), spot.price_usd_per_hour.tolist(), spot.hazard_per_hour.tolist(), strict=True))
+        return list(
+            zip(spot.time_s.tolist(), spot.price_usd_per_hour.tolist(), spot.hazard_per_hour.tolist(), strict=True)
+        )
 
     def price(self, now: float) -> float:
         return [price for time, price, _ in self.steps() if time <= now][-1]
@@ -159,7 +165,7 @@ class Reference:
         self.total: tuple[float, float] = (0.0, 0.0)
         self.num_done = 0
         self.now = 0.0
-        self.keep: tuple[int, int] | None = None  # the promised pool and the processors that it must keep
+        self.keep: dict[int, int] = {}  # processors of pools whose nodes must not go
         self.backlog = 0.0
 
     # ---- time -------------------------------------------------------------------------------------------------
@@ -175,7 +181,7 @@ class Reference:
             self.now = then
             self.happen()
             self.raise_predictions()
-            self.keep = None
+            self.keep = {}
             if self.waiting:
                 self.schedule()
             self.sync_idle()
@@ -445,7 +451,8 @@ class Reference:
         self.order_nodes(queue, ahead)
         promise = self.promise(queue[0])
         if promise is not None:
-            self.keep = (promise[0], int(self.setup.width[queue[0], promise[0]]))
+            k = promise[0]
+            self.keep[k] = max(self.keep[k], int(self.setup.width[queue[0], k]))
         if self.rules.backfill == codes.CONSERVATIVE:
             self.plan_all(queue, ahead)
         elif self.rules.backfill != codes.NONE:
@@ -479,6 +486,8 @@ class Reference:
             k = min(grows, key=lambda k: self.score(queue[0], k), default=None)
             if k is not None:
                 self.order(k, int(self.setup.width[queue[0], k]) - self.pools[k].capacity)
+        for k, state in enumerate(self.pools):
+            self.keep[k] = state.capacity - room[k]
 
     def order(self, k: int, procs: int) -> int:
         state = self.pools[k]
@@ -580,7 +589,7 @@ class Reference:
         for k, state in enumerate(self.pools):
             if not state.pool.is_elastic:
                 continue
-            wanted = self.keep[1] if self.keep is not None and self.keep[0] == k else 0
+            wanted = self.keep.get(k, 0)
             while state.idle and state.idle[0] + state.pool.idle_shutdown_s <= then:
                 if len(state.began) <= base_nodes(state.pool) or state.capacity - state.per_node < wanted:
                     break

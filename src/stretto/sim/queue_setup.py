@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stretto.domain.csr import Floats, Ints
 from stretto.domain.pool import Pool
 from stretto.domain.pool_fit import pool_widths
 from stretto.domain.trace import QueueArrays, Trace
 from stretto.errors import InvalidInput
-from stretto.kernels.queue_codes import NUM_DRAWS, PERFECT, PoolArrays, Rules
+from stretto.kernels.queue_codes import LAST_TWO, MULTIFACTOR, NUM_DRAWS, PERFECT, POOL_FACTS, STEP, PoolArrays, Rules
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,24 +55,25 @@ class Setup:
 
     def pool_arrays(self) -> PoolArrays:
         """Return the pools as kernels see them; a pool without a spot market has one price for ever."""
-        pools = self.pools
-        steps = [len(p.spot.time_s) if p.spot else 1 for p in pools]
-        return PoolArrays(
-            width=self.width,
-            nodes=np.array([p.num_nodes for p in pools], dtype=np.int64),
-            base=np.array([base_nodes(p) for p in pools], dtype=np.int64),
-            procs_per_node=np.array([p.procs_per_node for p in pools], dtype=np.int64),
-            speed=np.array([p.speed for p in pools]),
-            provision=np.array([float(p.provision_s) for p in pools]),
-            idle=np.array([float(p.idle_shutdown_s) for p in pools]),
-            billing=np.array([float(p.billing_s) for p in pools]),
-            checkpoint=np.array([p.spot.checkpoint_s if p.spot else np.inf for p in pools]),
-            step_ptr=np.concatenate(([0], np.cumsum(steps))).astype(np.int64),
-            step_time=_steps([p.spot.time_s if p.spot else [0.0] for p in pools]),
-            step_price=_steps([p.spot.price_usd_per_hour if p.spot else [p.price_usd_per_hour] for p in pools]),
-            step_hazard=_steps([p.spot.hazard_per_hour if p.spot else [0.0] for p in pools]),
-            bid=np.array([p.spot.bid_usd_per_hour if p.spot else np.inf for p in pools]),
-        )
+        facts = np.zeros(len(self.pools), POOL_FACTS)
+        steps = [_steps(pool) for pool in self.pools]
+        last = np.cumsum([len(part) for part in steps])
+        for k, pool in enumerate(self.pools):
+            spot = pool.spot
+            facts[k] = (
+                pool.num_nodes,
+                base_nodes(pool),
+                pool.procs_per_node,
+                last[k] - len(steps[k]),
+                last[k],
+                pool.speed,
+                pool.provision_s,
+                pool.idle_shutdown_s,
+                pool.billing_s,
+                spot.checkpoint_s if spot is not None else np.inf,
+                spot.bid_usd_per_hour if spot is not None else np.inf,
+            )
+        return PoolArrays(self.width, facts, np.concatenate(steps))
 
 
 def base_nodes(pool: Pool) -> int:
@@ -79,8 +81,14 @@ def base_nodes(pool: Pool) -> int:
     return pool.num_nodes if pool.min_nodes is None else pool.min_nodes
 
 
-def _steps(series: list[Floats] | list[Floats | list[float]]) -> Floats:
-    return np.concatenate([np.asarray(part, dtype=np.float64) for part in series])
+def _steps(pool: Pool) -> NDArray[np.void]:
+    """Return prices and hazards over time; without a spot market, one price for ever."""
+    spot = pool.spot
+    part = np.zeros(1 if spot is None else len(spot.time_s), STEP)
+    part["price"] = pool.price_usd_per_hour if spot is None else spot.price_usd_per_hour
+    if spot is not None:
+        part["time"], part["hazard"] = spot.time_s, spot.hazard_per_hour
+    return part
 
 
 def prepare(trace: Trace, machine: int | tuple[Pool, ...], rules: Rules, seed: int) -> Setup:
@@ -94,7 +102,7 @@ def prepare(trace: Trace, machine: int | tuple[Pool, ...], rules: Rules, seed: i
         if not pools:
             raise InvalidInput("no pools", field="machine")
     part, num_dropped = _runnable(trace, pools, plain=isinstance(machine, int), kill=rules.kill)
-    jobs = part.arrays()
+    jobs = _arrays(part, with_users=rules.strategy == MULTIFACTOR or rules.estimates >= LAST_TWO)
     limit = jobs.estimate
     if rules.estimates == PERFECT:
         known = np.minimum(jobs.run, limit) if rules.kill else jobs.run
@@ -106,19 +114,50 @@ def prepare(trace: Trace, machine: int | tuple[Pool, ...], rules: Rules, seed: i
 
 
 def _runnable(trace: Trace, pools: tuple[Pool, ...], *, plain: bool, kill: bool) -> tuple[Trace, int]:
-    """Return the jobs that some pool can hold; on a plain machine also without those that never ran."""
-    if plain and not kill:
-        return trace.fitting(pools[0].num_procs)
+    """Return the jobs that some pool can hold, with estimates; on a plain machine without those that never ran."""
     fits = np.any(pool_widths(trace, pools) >= 0, axis=1)
     if plain:
         fits &= trace.run_s > 0
     kept = np.flatnonzero(fits)
     if not len(kept):
-        raise InvalidInput(f"no job of {trace.name!r} fits any pool", field="machine")
-    part = trace.take(kept.astype(np.int32)).window(0, len(kept)) if len(kept) < trace.num_jobs else trace
+        raise InvalidInput(f"no job of {trace.name!r} fits {sum(pool.num_procs for pool in pools)} processors")
+    part = _lean(trace)
+    if len(kept) < trace.num_jobs:
+        part = part.take(kept.astype(np.int32))
     if part.submit_s[0] != 0:
         part = part.window(0, part.num_jobs)
     known = np.isfinite(part.estimate_s)
-    if not bool(np.all(known)):
-        part = replace(part, estimate_s=np.where(known, part.estimate_s, part.run_s))
-    return part, trace.num_jobs - len(kept)
+    if plain:  # no user means zero
+        known &= part.estimate_s > 0
+    estimate = np.where(known, part.estimate_s, part.run_s)
+    if plain and not kill:  # as ``Trace.fitting``: an earlier kill would be in the recorded run time
+        estimate = np.maximum(estimate, part.run_s)
+    return replace(part, estimate_s=estimate), trace.num_jobs - len(kept)
+
+
+def _lean(trace: Trace) -> Trace:
+    """Return a trace without the columns that no replay reads; copying them takes longer than replaying."""
+    return replace(trace, group=None, queue=None, partition=None, status=None, wait_s=None)
+
+
+def _arrays(trace: Trace, *, with_users: bool) -> QueueArrays:
+    """Return what the kernels read; numbering users takes time, and most rules do not ask who they are."""
+    nobody = trace if with_users else replace(trace, user=None)
+    if trace.child is not None and len(trace.child):
+        return nobody.arrays()
+    n = trace.num_jobs
+    none = np.zeros(0, dtype=np.int32)
+    user = np.unique(trace.user, return_inverse=True)[1] if with_users and trace.user is not None else np.zeros(n)
+    return QueueArrays(
+        submit=trace.submit_s,
+        run=trace.run_s,
+        estimate=trace.estimate_s,
+        procs=trace.num_procs,
+        user=user.astype(np.int32),
+        deadline=trace.deadline_s if trace.deadline_s is not None else np.full(n, np.inf),
+        gpus=none,
+        memory=np.zeros(0),
+        num_parents=np.zeros(n, dtype=np.int32),
+        child_ptr=np.zeros(n + 1, dtype=np.int32),
+        child=none,
+    )

@@ -363,7 +363,7 @@ class _World:
         flow_class.since = self.now
 
     def fill_rates(self) -> dict[tuple[int, int], float]:
-        """Progressive filling: the tightest link, or pair, fixes its classes; then the next one."""
+        """Progressive filling: the tightest link, or pairs below it, fix their classes; then the next one."""
         assert self.links is not None
         left = dict(enumerate(self.links.bandwidth.tolist()))
         flows = {pair: len(c.goals) for pair, c in sorted(self.classes.items()) if c.goals}
@@ -374,14 +374,11 @@ class _World:
             load = {link: sum(flows[p] * self.route(*p).count(link) for p in free) for link in left}
             shares = [(left[link] / load[link], link) for link in left if load[link] > 0]
             share, narrow = min(shares, default=(math.inf, -1))
-            cap, lowest = min((self.cap(*pair), pair) for pair in free)
-            if share == math.inf or cap < share:
-                level = cap
-                fixed = [lowest]
-            else:
-                level = max(level, share)
-                fixed = [pair for pair in free if narrow in self.route(*pair)]
-            for pair in fixed:
+            # Shares only grow, so whoever cannot use even the least one gets what its pair allows.
+            fixed = sorted((self.cap(*pair), pair) for pair in free if share == math.inf or self.cap(*pair) < share)
+            if not fixed:
+                fixed = [(max(level, share), pair) for pair in free if narrow in self.route(*pair)]
+            for level, pair in fixed:
                 rates[pair] = level
                 for link in self.route(*pair):
                     if left[link] < math.inf:

@@ -10,7 +10,7 @@ from stretto.domain.plan import DISCIPLINES, Discipline, Plan
 from stretto.domain.planner import Budget
 from stretto.domain.problem import Problem
 from stretto.errors import InvalidInput
-from stretto.kernels.anneal import anneal, load_state, new_state
+from stretto.kernels.anneal import anneal, load_state, mean_rise, new_state
 from stretto.kernels.anneal_conserving import anneal_conserving, load_conserving
 from stretto.kernels.decode import tails
 from stretto.kernels.rng import seeded
@@ -42,13 +42,14 @@ class Annealing:
     max_evaluations
         Stop after this many proposals; the result is then the same on every run with a seed.
     hot, cold
-        First and last temperature of a cycle, as fractions of the makespan.
+        First and last temperature of a cycle, in units of the mean rise: by how much a move that
+        lengthens the starting plan does so on average.
     """
 
     discipline: Discipline = "sequence"
     max_evaluations: int | None = None
-    hot: float = 0.02
-    cold: float = 2e-5
+    hot: float = 0.5
+    cold: float = 5e-4
     starts: tuple[str, ...] = ("heft", "peft")
 
     def __post_init__(self) -> None:
@@ -100,6 +101,7 @@ class AnnealingChain:
         self.busy_s = 0.0
         self._load(self.best)
         self.best = Solution(self.value, self.state.assign.copy(), self.state.order.copy())
+        self.rise = self._mean_rise()
         self._anneal(0, 1.0)  # compiles before the clock starts
 
     def _load(self, solution: Solution) -> None:
@@ -132,7 +134,14 @@ class AnnealingChain:
         begin = starts[-1]
         end = CYCLES[len(starts)] if len(starts) < len(CYCLES) else ROUNDS
         hot = max(self.params.hot * self._heat(), 2 * self.params.cold)
-        return self.best.makespan_s * float(hot * (self.params.cold / hot) ** ((rounds - begin) / (end - begin)))
+        return self.rise * float(hot * (self.params.cold / hot) ** ((rounds - begin) / (end - begin)))
+
+    def _mean_rise(self) -> float:
+        state = new_state(self.problem.num_tasks, self.problem.num_devices)
+        value = load_state(self.problem.arrays, state, self.state.assign, self.state.order, self.greedy)
+        samples = min(500, max(50, CHUNK_WORK // self._size))
+        rise = mean_rise(self.problem.arrays, state, self.tail, self.rng, samples, self.greedy, value)
+        return float(rise) or 0.02 * value
 
     def _heat(self) -> float:
         """Return how much of the full heat the budget can cool down again.

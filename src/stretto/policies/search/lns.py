@@ -28,7 +28,7 @@ class LargeNeighbourhood:
     max_evaluations: int | None = None
     window: int = 24
     noise: float = 0.5
-    hot: float = 0.01
+    hot: float = 0.25
     starts: tuple[str, ...] = ("heft", "peft")
 
     def __post_init__(self) -> None:

@@ -1,0 +1,135 @@
+"""``stretto compare TRACE``: strategies side by side on recorded jobs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from stretto.cli.console import Output, new_table, print_json, remark, stdout
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
+
+    from stretto.domain.trace import Trace
+    from stretto.experiments.queue_compare import QueueComparison, QueueRow, QueueSummary
+
+
+def compare_queue(
+    source: str,
+    strategies: list[str] | None,
+    backfills: list[str],
+    *,
+    procs: int | None,
+    pools: str | None,
+    num_windows: int,
+    window_size: int,
+    strict: bool,
+    plot: str | None,
+    output: Output,
+    **rules: Any,
+) -> None:
+    """Replay a trace with several strategies (None = all) and print them, the best first."""
+    from stretto.cli.interrupt import Interrupt
+    from stretto.cli.queue_sources import check_folder, load_queue, machine_of
+    from stretto.experiments.queue_compare import usable_strategies
+
+    check_folder(plot)
+    trace = load_queue(source, strict=strict)
+    machine = machine_of(trace, procs, pools)
+    names = usable_strategies(trace) if strategies is None else strategies
+    planned = len(names) * len(backfills) * max(1, num_windows)
+    options = {"backfills": backfills, "num_windows": num_windows, "window_jobs": window_size, **rules}
+    with Interrupt() as interrupt:
+        comparison = _run(trace, machine, names, planned, options)
+    written = _draw(comparison, plot)
+    if output is Output.JSON:
+        print_json(comparison.to_json() | {"plots": written})
+    elif output is Output.QUIET:
+        print(comparison.summary()[0].strategy)
+    else:
+        stdout().print(_table(comparison))
+        for path in written:
+            print(f"wrote {path}")
+    if interrupt.pressed:
+        remark(f"interrupted: {len(comparison.rows)} of {planned} replays are in the result")
+        raise typer.Exit(130)
+
+
+def _run(trace: Trace, machine: Any, names: list[str], planned: int, options: dict[str, Any]) -> QueueComparison:
+    from stretto.cli.bar import ProgressBar
+    from stretto.experiments.queue_compare import compare_strategies
+
+    with ProgressBar(f"replaying {trace.name}", planned) as bar:
+
+        def on_row(row: QueueRow) -> None:
+            bar.step(f"{row.strategy}: bounded slowdown {row.metrics.bounded_slowdown.mean:,.4g}")
+
+        return compare_strategies(trace, machine, names, on_row=on_row, **options)
+
+
+def _draw(comparison: QueueComparison, folder: str | None) -> list[str]:
+    if folder is None:
+        return []
+    from stretto.experiments.queue_plots import draw_comparison
+
+    return [str(path) for path in draw_comparison(comparison, folder)]
+
+
+#: Columns of waits, and their figures.
+_WAITS = (("mean\nwait", "mean_wait_s"), ("p99\nwait", "p99_wait_s"), ("max\nwait", "max_wait_s"))
+
+
+def _table(comparison: QueueComparison) -> Table:
+    lines = comparison.summary()
+    windows = lines[0].num_windows
+    what = (
+        f"{windows} windows of {comparison.window_jobs:,} jobs" if windows > 1 else f"{comparison.window_jobs:,} jobs"
+    )
+    table = new_table(f"{comparison.trace}: {what} on {comparison.num_procs:,} processors")
+    table.collapse_padding = True  # many columns
+    many_backfills = len({line.backfill for line in lines}) > 1
+    priced = any(line.ranges["cost_usd"].median > 0 for line in lines)
+    table.add_column("strategy", no_wrap=True)
+    if many_backfills:
+        table.add_column("backfill", no_wrap=True)
+    names = ["bounded\nslowdown", "95 %" if windows > 1 else "its p99", *(name for name, _ in _WAITS), "use"]
+    for name in (*names, *(["cost"] if priced else [])):
+        table.add_column(name, justify="right", no_wrap=True)
+    best = _best(lines)
+    for line in lines:
+        table.add_row(line.strategy, *([line.backfill] if many_backfills else []), *_cells(line, best, windows, priced))
+    if windows > 1:
+        table.caption = "medians over windows, and the interval of the first; the best of each column in bold"
+    return table
+
+
+def _best(lines: list[QueueSummary]) -> dict[str, float]:
+    least = {name: min(line.ranges[name].median for line in lines) for name in lines[0].ranges}
+    return least | {"utilization": max(line.ranges["utilization"].median for line in lines)}
+
+
+def _cells(line: QueueSummary, best: dict[str, float], windows: int, priced: bool) -> list[Text]:
+    from rich.text import Text
+
+    from stretto.cli.queue_sources import format_wait
+
+    def cell(figure: str, text: str) -> Text:
+        return Text(text, style="bold" if line.ranges[figure].median == best[figure] else "")
+
+    first = line.ranges["mean_bounded_slowdown"]
+    cells = [cell("mean_bounded_slowdown", _number(first.median))]
+    if windows > 1:
+        cells.append(Text(f"{_number(first.low)}..{_number(first.high)}"))
+    else:
+        cells.append(cell("p99_bounded_slowdown", _number(line.ranges["p99_bounded_slowdown"].median)))
+    cells += [cell(figure, format_wait(line.ranges[figure].median)) for _, figure in _WAITS]
+    cells.append(cell("utilization", f"{line.ranges['utilization'].median:.1%}"))
+    if priced:
+        cells.append(cell("cost_usd", f"${line.ranges['cost_usd'].median:,.2f}"))
+    return cells
+
+
+def _number(value: float) -> str:
+    return f"{value:.1f}" if value < 1000 else f"{value:,.0f}"

@@ -1,0 +1,135 @@
+"""``stretto replay``: what a strategy would have done with recorded jobs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from stretto.cli.console import Output, facts, print_json, stdout
+from stretto.cli.options import OutputOption, SeedOption
+from stretto.cli.queue_sources import (
+    EstimatesOption,
+    KillOption,
+    PlotOption,
+    PoolRuleOption,
+    PoolsOption,
+    ProcsOption,
+    StrictOption,
+    TraceArgument,
+    WindowOption,
+)
+
+if TYPE_CHECKING:
+    from stretto.domain.queue_metrics import Spread
+    from stretto.domain.trace import Trace
+    from stretto.experiments.queue_evaluate import Evaluation
+
+
+def replay(
+    trace: TraceArgument,
+    strategy: Annotated[
+        str, typer.Option("--strategy", metavar="NAME", help="Order of the queue; see stretto list strategies.")
+    ] = "fcfs",
+    backfill: Annotated[
+        str, typer.Option("--backfill", metavar="NAME", help="Who may pass the head; see stretto list backfills.")
+    ] = "easy",
+    estimates: EstimatesOption = "user",
+    procs: ProcsOption = None,
+    pools: PoolsOption = None,
+    pool_rule: PoolRuleOption = "cheapest",
+    window: WindowOption = None,
+    kill: KillOption = False,
+    tie: Annotated[
+        str, typer.Option("--tie", metavar="batch|one-event", help="One pass per moment, or one per event.")
+    ] = "batch",
+    strict: StrictOption = False,
+    seed: SeedOption = 0,
+    plot: PlotOption = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Replay recorded jobs with a strategy."""
+    from stretto.cli.progress import ProgressLine
+    from stretto.cli.queue_sources import check_folder, cut_window, load_queue, machine_of
+    from stretto.experiments.queue_evaluate import evaluate_replay
+    from stretto.sim.queue import make_rules
+
+    rules: dict[str, Any] = {"strategy": strategy, "backfill": backfill, "estimates": estimates, "pool_rule": pool_rule}
+    more: dict[str, Any] = {"kill": kill, "tie": tie}
+    make_rules(**rules, **more)  # a misspelt name is found before a large file is read
+    check_folder(plot)
+    whole = load_queue(trace, strict=strict)
+    jobs = cut_window(whole, window)
+    machine = machine_of(jobs, procs, pools)
+    with ProgressLine(f"replaying {jobs.num_jobs:,} jobs"):
+        found = evaluate_replay(jobs, machine, seed=seed, **rules, **more)
+    written = _draw(found, plot)
+    if output is Output.QUIET:
+        print(repr(found.metrics.bounded_slowdown.mean))
+    elif output is Output.JSON:
+        print_json(_document(found, whole) | {"plots": written})
+    else:
+        _print(found, whole, written)
+
+
+def _draw(found: Evaluation, folder: str | None) -> list[str]:
+    from stretto.cli.progress import ProgressLine
+
+    if folder is None:
+        return []
+    from stretto.experiments.queue_plots import draw_replay
+
+    with ProgressLine("drawing"):
+        return [str(path) for path in draw_replay(found.result, folder)]
+
+
+def _document(found: Evaluation, whole: Trace) -> dict[str, Any]:
+    from stretto.cli.queue_sources import skipped_rows
+
+    return {
+        "trace": whole.name,
+        **found.result.spec,
+        "num_procs": sum(pool.num_procs for pool in found.result.pools),
+        "pools": [pool.name for pool in found.result.pools],
+        **found.to_json(),
+        "skipped_rows": skipped_rows(whole),
+        "skipped": [{"line": line, "reason": reason} for line, reason in whole.meta.get("skipped", ())],
+    }
+
+
+def _print(found: Evaluation, whole: Trace, written: list[str]) -> None:
+    from stretto.cli.queue_sources import format_wait, machine_name
+
+    result, metrics, spec = found.result, found.metrics, found.result.spec
+    plain = len(result.pools) == 1 and result.pools[0].name == "machine"
+    machine = result.pools[0].num_procs if plain else result.pools
+    lines = {
+        "jobs": f"{metrics.num_jobs:,}" + (f" ({result.num_dropped:,} dropped)" if result.num_dropped else ""),
+        "machine": machine_name(machine),
+        "rules": f"backfill {spec['backfill']}, estimates {spec['estimates']}",
+        "wait": _spread(metrics.wait_s, format_wait),
+        "slowdown": f"mean {metrics.slowdown.mean:,.2f}",
+        "bounded slowdown": _spread(metrics.bounded_slowdown, lambda value: f"{value:,.2f}"),
+        "utilization": f"{metrics.utilisation:.1%}",
+        "makespan": format_wait(metrics.makespan_s),
+    }
+    if metrics.cost_usd > 0:
+        lines["cost"] = f"${metrics.cost_usd:,.2f}"
+    for name, count in (("killed", metrics.num_killed), ("interruptions", metrics.num_interruptions)):
+        if count:
+            lines[name] = f"{count:,}"
+    if metrics.num_late:
+        lines["late"] = f"{metrics.num_late:,} jobs after their deadline"
+    if metrics.fairness.num_users > 1:
+        fair = metrics.fairness
+        worst = f"the worst-off has {fair.max_over_mean:.2g} times the mean slowdown"
+        lines["users"] = f"{fair.num_users:,}, Jain's index {fair.jain:.2f}, {worst}"
+    lines["replayed in"] = f"{found.replay_seconds * 1e3:,.1f} ms, {found.jobs_per_second:,.0f} jobs/s"
+    stdout().print(facts(f"{whole.name} by {spec['strategy']}", lines))
+    for path in written:
+        print(f"  wrote {path}")
+
+
+def _spread(spread: Spread, show: Any) -> str:
+    parts = ("mean", "p50", "p95", "p99", "max")
+    return ", ".join(f"{part} {show(getattr(spread, part))}" for part in parts)

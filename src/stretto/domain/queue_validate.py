@@ -1,0 +1,102 @@
+"""Check a replay against the rules that any queue must keep, without any simulator.
+
+It knows nothing of strategies: only that no job is lost, none starts before it may, none runs shorter or longer
+than it should, and no pool is used beyond its processors.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stretto.domain.csr import Floats
+from stretto.domain.pool import Pool
+from stretto.domain.queue_result import QueueResult
+from stretto.domain.trace import Trace
+from stretto.errors import InvalidPlan
+
+#: Ends are sums of floats.
+_ROUNDING = 1e-9
+
+
+def check_replay(trace: Trace, machine: int | tuple[Pool, ...], result: QueueResult) -> None:
+    """Raise where a replay breaks a rule.
+
+    Parameters
+    ----------
+    trace
+        What was to be replayed; jobs that fit nowhere may be missing from the result.
+    """
+    pools = (Pool("machine", machine),) if isinstance(machine, int) else tuple(machine)
+    _check_complete(trace, result)
+    _check_times(result)
+    _check_durations(pools, result)
+    _check_capacity(pools, result)
+
+
+def _fail(rule: str, jobs: np.ndarray, detail: Floats) -> None:
+    job = int(jobs[0])
+    raise InvalidPlan(f"job {job} {rule} ({float(detail[job]):.17g}); {len(jobs)} such jobs")
+
+
+def _check_complete(trace: Trace, result: QueueResult) -> None:
+    if result.trace.num_jobs + result.num_dropped != trace.num_jobs:
+        raise InvalidPlan(
+            f"{trace.num_jobs} jobs came, {result.trace.num_jobs} were replayed and {result.num_dropped} left out"
+        )
+    lost = np.flatnonzero(~(np.isfinite(result.end_s) & (result.start_s >= 0)))
+    if len(lost):
+        _fail("never ran", lost, result.start_s)
+
+
+def _check_times(result: QueueResult) -> None:
+    trace = result.trace
+    early = np.flatnonzero(result.start_s < trace.submit_s)
+    if len(early):
+        _fail("starts before it is submitted", early, result.start_s)
+    if trace.parent is not None and trace.child is not None:
+        hasty = np.flatnonzero(result.start_s[trace.child] < result.end_s[trace.parent])
+        if len(hasty):
+            _fail("starts before a parent has ended", trace.child[hasty], result.start_s)
+
+
+def _check_durations(pools: tuple[Pool, ...], result: QueueResult) -> None:
+    """An uninterrupted job runs for its time over the pool's speed, or its limit; an interrupted one not longer."""
+    speed = np.array([pool.speed for pool in pools])[result.pool]
+    limit = np.where(np.isfinite(result.trace.estimate_s), result.trace.estimate_s, result.trace.run_s)
+    due = np.where(result.is_killed, limit, result.trace.run_s) / speed
+    ran = result.end_s - result.start_s
+    rounding = _ROUNDING * np.maximum(1.0, result.end_s)
+    interrupted = result.num_interruptions > 0
+    wrong = np.flatnonzero((ran > due + rounding) | (~interrupted & (ran < due - rounding)))
+    if len(wrong):
+        _fail("runs for a time that is not its own", wrong, ran)
+    spared = np.flatnonzero(result.is_killed & (result.trace.run_s <= limit))
+    if len(spared):
+        _fail("was killed within its limit", spared, ran)
+
+
+def _check_capacity(pools: tuple[Pool, ...], result: QueueResult) -> None:
+    trace = result.trace
+    for k, pool in enumerate(pools):
+        here = (result.pool == k) & (result.end_s > result.start_s)
+        _check_load(trace.num_procs[here].astype(np.float64), pool.num_procs, "processors", pool, result, here)
+        if trace.num_gpus is not None:
+            gpus = trace.num_gpus[here].astype(np.float64)
+            _check_load(gpus, pool.num_nodes * pool.gpus_per_node, "GPUs", pool, result, here)
+        if trace.memory_bytes is not None:
+            memory = np.nan_to_num(trace.memory_bytes[here])
+            _check_load(memory, pool.num_nodes * pool.memory_bytes_per_node, "bytes of memory", pool, result, here)
+
+
+def _check_load(need: Floats, capacity: float, what: str, pool: Pool, result: QueueResult, here: np.ndarray) -> None:
+    """Sweep over time; at one time, what ends is given back before what starts is taken."""
+    times = np.concatenate((result.end_s[here], result.start_s[here]))
+    change = np.concatenate((-need, need))
+    order = np.argsort(times, kind="stable")
+    load = np.cumsum(change[order])
+    over = np.flatnonzero(load > capacity)
+    if len(over):
+        at = int(over[0])
+        raise InvalidPlan(
+            f"pool {pool.name!r} has {capacity:g} {what}, {load[at]:g} are in use at {float(times[order[at]]):.17g} s"
+        )
