@@ -18,7 +18,7 @@ class Past(NamedTuple):
 
     ratio: np.ndarray  # [U+1, WINDOW] run time over estimate
     estimate: np.ndarray  # [U+1, WINDOW]
-    count: np.ndarray  # [U+1]
+    num_ended: np.ndarray  # [U+1]
 
 
 @njit(cache=True, nogil=True)
@@ -31,26 +31,26 @@ def new_past(num_users):
 @njit(cache=True, nogil=True)
 def remember(past, user, run, estimate):
     """Add an ended job to its user's ring and to everybody's."""
-    everybody = past.count.shape[0] - 1
+    everybody = past.num_ended.shape[0] - 1
     for step in range(2):
         row = user if step == 0 else everybody
-        at = past.count[row] % WINDOW
+        at = past.num_ended[row] % WINDOW
         past.ratio[row, at] = run / estimate if estimate > 0.0 else 1.0
         past.estimate[row, at] = estimate
-        past.count[row] += 1
+        past.num_ended[row] += 1
 
 
 @njit(cache=True, nogil=True)
 def row_of(past, user):
     """Return the ring to ask about a user: the user's own, or everybody's where that is empty."""
-    return user if past.count[user] > 0 else past.count.shape[0] - 1
+    return user if past.num_ended[user] > 0 else past.num_ended.shape[0] - 1
 
 
 @njit(cache=True, nogil=True)
 def num_alike(past, row, estimate):
     """Return how many remembered jobs had this very estimate: people submit the same thing again."""
     found = 0
-    for k in range(min(past.count[row], WINDOW)):
+    for k in range(min(past.num_ended[row], WINDOW)):
         found += past.estimate[row, k] == estimate
     return found
 
@@ -59,7 +59,7 @@ def num_alike(past, row, estimate):
 def expected_run(past, user, estimate):
     """Return the mean run time of a job by its user's past; the estimate where there is none."""
     row = row_of(past, user)
-    size = min(past.count[row], WINDOW)
+    size = min(past.num_ended[row], WINDOW)
     if size == 0:
         return estimate
     alike = num_alike(past, row, estimate)
@@ -77,7 +77,7 @@ def draw_run(past, user, estimate, elapsed, state):
     Where the past knows no job that would have lasted, half of what is left of the estimate is.
     """
     row = row_of(past, user)
-    size = min(past.count[row], WINDOW)
+    size = min(past.num_ended[row], WINDOW)
     alike = num_alike(past, row, estimate)
     fitting = 0
     for k in range(size):

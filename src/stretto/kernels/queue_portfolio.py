@@ -11,14 +11,14 @@ Nothing is looked up that a scheduler would not know: the run time of a job is r
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
-from stretto.kernels.queue_forecast import draw_run, expected_run, new_past, remember
+from stretto.kernels.queue_forecast import Past, draw_run, expected_run, new_past, remember
 from stretto.kernels.queue_keys import FIRST_DYNAMIC, dynamic_key, static_key
-from stretto.kernels.queue_run import begin_job, end_first, new_running, shadow_of
+from stretto.kernels.queue_run import Running, begin_job, end_first, new_running, shadow_of
 from stretto.kernels.rng import below
 
 #: Seconds that a short job counts as in the bounded slowdown.
@@ -43,9 +43,31 @@ class Believed(NamedTuple):
     estimate: np.ndarray  # [n+G]
     procs: np.ndarray  # [n+G]
     deadline: np.ndarray  # [n+G]
-    run: np.ndarray  # [n+G] in the present scenario
+    run: np.ndarray  # [n+G] in the present scenario, of jobs that wait or come
+    end: np.ndarray  # [n+G] in the present scenario, of jobs that run
     weight: np.ndarray  # [n+G] slowdown per second of waiting
     expected: np.ndarray  # [n+G] end by the estimate
+
+
+class Scene(NamedTuple):
+    """What is the case at a moment; n jobs, G guesses."""
+
+    q: Any  # the jobs as they are, ``QueueArrays``
+    b: Believed
+    past: Past
+    running: Running
+    start: np.ndarray  # [n]
+    waiting: np.ndarray  # [n] by index
+
+
+class Trial(NamedTuple):
+    """Room for a trial of one order."""
+
+    running: Running
+    queue: np.ndarray  # [n+G]
+    key: np.ndarray  # [n+G]
+    started: np.ndarray  # [n+G]
+    mark: np.ndarray  # [n] bool
 
 
 @njit(cache=True, nogil=True)
@@ -80,11 +102,12 @@ def sink(queue, key, at, job, value):
 
 
 @njit(cache=True, nogil=True)
-def easy_pass(b, run, r, now, free, queue, key, size, started):
+def easy_pass(b, run, r, now, free, trial, size):
     """Start what EASY starts now; return the processors left, how many started, and how many wait.
 
-    Started jobs are listed in ``started``; the others close up in the queue.
+    The queue and the list of started jobs are those of the trial.
     """
+    queue, key, started = trial.queue, trial.key, trial.started
     head = 0
     while head < size and b.procs[queue[head]] <= free:
         job = queue[head]
@@ -128,22 +151,23 @@ def copy_running(b, r, r2):
     r2.size[0] = 0
     for k in range(size):
         job = r.owner[k]
-        begin_job(r2, job, b.run[job], r.expected[k], r.procs[k], True)
+        begin_job(r2, job, b.end[job], r.expected[k], r.procs[k], True)
 
 
 @njit(cache=True, nogil=True)
-def work_off(b, code, now, free, queue, key, size, r, first_guess, num_guesses, started):
+def work_off(b, trial, code, now, free, size, first_guess, num_guesses):
     """Return what waiting costs from now on when an order is followed until all have started.
 
-    ``queue`` and ``r`` are used up.
+    The queue and the running jobs of the trial are used up.
     """
+    r, queue, key = trial.running, trial.queue, trial.key
     cost = 0.0
     guess = 0
     moment = now
     while True:
-        free, num_started, size = easy_pass(b, b.run, r, moment, free, queue, key, size, started)
+        free, num_started, size = easy_pass(b, b.run, r, moment, free, trial, size)
         for k in range(num_started):
-            job = started[k]
+            job = trial.started[k]
             cost += b.weight[job] * (moment - max(now, b.submit[job]))
         if size == 0 and guess == num_guesses:
             return cost
@@ -165,15 +189,16 @@ def work_off(b, code, now, free, queue, key, size, r, first_guess, num_guesses, 
 
 
 @njit(cache=True, nogil=True)
-def imagine(b, q, past, r, start, waiting, size, arrived, now, n, look, state):
+def imagine(s, size, arrived, now, look, state):
     """Draw a scenario: run times of running and waiting jobs, and arrivals; return how many."""
-    for k in range(r.size[0]):
-        job = r.owner[k]
-        elapsed = now - start[job]
+    b, q, past = s.b, s.q, s.past
+    for k in range(s.running.size[0]):
+        job = s.running.owner[k]
+        begun = s.start[job]
         # Rounding must not end a job in the past.
-        b.run[job] = max(start[job] + draw_run(past, q.user[job], b.estimate[job], elapsed, state), now)
+        b.end[job] = max(begun + draw_run(past, q.user[job], b.estimate[job], now - begun, state), now)
     for k in range(size):
-        job = waiting[k]
+        job = s.waiting[k]
         b.run[job] = draw_run(past, q.user[job], b.estimate[job], 0.0, state)
         b.weight[job] = 1.0 / max(BOUND, expected_run(past, q.user[job], b.estimate[job]))
     oldest = max(0, arrived - look.memory)
@@ -187,7 +212,7 @@ def imagine(b, q, past, r, start, waiting, size, arrived, now, n, look, state):
         if at >= arrived:
             at = oldest + 1
         moment += b.submit[at] - b.submit[at - 1]
-        job = n + k
+        job = s.start.shape[0] + k
         b.submit[job] = moment
         b.estimate[job] = b.estimate[at]
         b.procs[job] = b.procs[at]
@@ -198,36 +223,56 @@ def imagine(b, q, past, r, start, waiting, size, arrived, now, n, look, state):
 
 
 @njit(cache=True, nogil=True)
-def choices_differ(b, codes, r, r2, waiting, size, now, free, queue, key, started, mark):
+def choose(s, trial, codes, size, arrived, now, free, look, state):
+    """Return the order that costs least over the scenarios; the base where none is better by the margin."""
+    costs = np.zeros(codes.shape[0])
+    for _ in range(look.num_scenarios):
+        guesses = imagine(s, size, arrived, now, look, state)
+        for c in range(codes.shape[0]):
+            copy_running(s.b, s.running, trial.running)
+            line_up(s.b, codes[c], now, s.waiting, size, trial.queue, trial.key)
+            costs[c] += work_off(s.b, trial, codes[c], now, free, size, s.start.shape[0], guesses)
+    best = 0
+    least = costs[0] * (1.0 - look.margin)
+    for c in range(1, codes.shape[0]):
+        if costs[c] < least:
+            least = costs[c]
+            best = c
+    return codes[best]
+
+
+@njit(cache=True, nogil=True)
+def choices_differ(s, trial, codes, size, now, free):
     """Say whether the candidates would start different jobs now."""
     num_base = 0
     for c in range(codes.shape[0]):
-        line_up(b, codes[c], now, waiting, size, queue, key)
-        for k in range(r.size[0]):
-            r2.expected[k] = r.expected[k]
-            r2.procs[k] = r.procs[k]
-        r2.size[0] = r.size[0]
-        num_started = count_pass(b, r2, now, free, queue, size, started)
+        line_up(s.b, codes[c], now, s.waiting, size, trial.queue, trial.key)
+        for k in range(s.running.size[0]):
+            trial.running.expected[k] = s.running.expected[k]
+            trial.running.procs[k] = s.running.procs[k]
+        trial.running.size[0] = s.running.size[0]
+        num_started = would_start(s.b, trial, now, free, size)
         if c == 0:
             if num_started == size:
                 return False
             num_base = num_started
             for k in range(size):
-                mark[waiting[k]] = False
+                trial.mark[s.waiting[k]] = False
             for k in range(num_started):
-                mark[started[k]] = True
+                trial.mark[trial.started[k]] = True
         elif num_started != num_base:
             return True
         else:
             for k in range(num_started):
-                if not mark[started[k]]:
+                if not trial.mark[trial.started[k]]:
                     return True
     return False
 
 
 @njit(cache=True, nogil=True)
-def count_pass(b, r, now, free, queue, size, started):
-    """List what EASY would start now; only the sorted half of ``r`` is used, and used up."""
+def would_start(b, trial, now, free, size):
+    """List what EASY would start now; only the sorted half of the running jobs is used, and used up."""
+    r, queue, started = trial.running, trial.queue, trial.started
     head = 0
     while head < size and b.procs[queue[head]] <= free:
         job = queue[head]
@@ -265,6 +310,48 @@ def count_pass(b, r, now, free, queue, size, started):
 
 
 @njit(cache=True, nogil=True)
+def new_believed(room):
+    """Return room for what is believed of so many jobs."""
+    return Believed(
+        np.zeros(room),
+        np.zeros(room),
+        np.zeros(room, np.int32),
+        np.zeros(room),
+        np.zeros(room),
+        np.zeros(room),
+        np.zeros(room),
+        np.zeros(room),
+    )
+
+
+@njit(cache=True, nogil=True)
+def release(s, now):
+    """End the jobs that end now, and remember them; return the processors that they leave."""
+    freed = 0
+    while s.running.size[0] > 0 and s.running.end[0] == now:
+        job = s.running.job[0]
+        end_first(s.running, s.b.expected[job], True)
+        freed += s.q.procs[job]
+        remember(s.past, s.q.user[job], s.q.run[job], s.q.estimate[job])
+    return freed
+
+
+@njit(cache=True, nogil=True)
+def admit(s, size, arrived, now):
+    """Let the jobs that are submitted now join the queue; return its size, and how many have arrived."""
+    q, b = s.q, s.b
+    while arrived < q.submit.shape[0] and q.submit[arrived] == now:
+        b.submit[arrived] = q.submit[arrived]
+        b.estimate[arrived] = q.estimate[arrived]
+        b.procs[arrived] = q.procs[arrived]
+        b.deadline[arrived] = q.deadline[arrived]
+        s.waiting[size] = arrived
+        size += 1
+        arrived += 1
+    return size, arrived
+
+
+@njit(cache=True, nogil=True)
 def run_portfolio(q, num_procs, codes, look, state, start, chosen):
     """Fill the start of each job and the order in force when it started; return the number of epochs.
 
@@ -279,95 +366,49 @@ def run_portfolio(q, num_procs, codes, look, state, start, chosen):
     """
     n = q.submit.shape[0]
     room = n + look.num_guesses
-    b = Believed(
-        np.zeros(room),
-        np.zeros(room),
-        np.zeros(room, np.int32),
-        np.zeros(room),
-        np.zeros(room),
-        np.zeros(room),
-        np.zeros(room),
-    )
     past = new_past(np.int64(q.user.max()) + 1)
-    r = new_running(n)
-    r2 = new_running(room)
-    waiting = np.empty(n, np.int64)
-    queue = np.empty(room, np.int64)
-    key = np.empty(room)
-    started = np.empty(room, np.int64)
-    mark = np.zeros(n, np.bool_)
-    costs = np.zeros(codes.shape[0])
+    s = Scene(q, new_believed(room), past, new_running(n), start, np.empty(n, np.int64))
+    trial = Trial(
+        new_running(room), np.empty(room, np.int64), np.empty(room), np.empty(room, np.int64), np.zeros(n, np.bool_)
+    )
     start[:] = -1.0
     free = num_procs
     arrived = 0
     size = 0
     code = codes[0]
     next_epoch = -np.inf
-    pause = 0  # passes without look-ahead, so that long queues do not cost more than their square
+    pause = 0  # passes without look-ahead: the work of one grows with the square of the queue
     num_epochs = 0
-    while arrived < n or r.size[0] > 0:
-        now = r.end[0] if r.size[0] > 0 else np.inf
+    while arrived < n or s.running.size[0] > 0:
+        now = s.running.end[0] if s.running.size[0] > 0 else np.inf
         if arrived < n:
             now = min(now, q.submit[arrived])
-        while r.size[0] > 0 and r.end[0] == now:
-            job = r.job[0]
-            end_first(r, b.expected[job], True)
-            free += q.procs[job]
-            remember(past, q.user[job], q.run[job], q.estimate[job])
-        while arrived < n and q.submit[arrived] == now:
-            b.submit[arrived] = q.submit[arrived]
-            b.estimate[arrived] = q.estimate[arrived]
-            b.procs[arrived] = q.procs[arrived]
-            b.deadline[arrived] = q.deadline[arrived]
-            waiting[size] = arrived
-            size += 1
-            arrived += 1
+        free += release(s, now)
+        size, arrived = admit(s, size, arrived, now)
         if size == 0:
             continue
         pause -= 1
-        if (
-            size > 1
-            and free > 0
-            and now >= next_epoch
-            and pause < 0
-            and choices_differ(b, codes, r, r2, waiting, size, now, free, queue, key, started, mark)
-        ):
-            code = choose(
-                b, q, past, codes, r, r2, start, waiting, size, arrived, now, free, n, look, state, queue, key, started, costs
-            )
+        may_look = size > 1 and free > 0 and now >= next_epoch and pause < 0
+        if may_look and choices_differ(s, trial, codes, size, now, free):
+            code = choose(s, trial, codes, size, arrived, now, free, look, state)
             next_epoch = now + look.interval
             pause = (size // look.depth) ** 2
             num_epochs += 1
-        line_up(b, code, now, waiting, size, queue, key)
-        free, num_started, _ = easy_pass(b, q.run, r, now, free, queue, key, size, started)
+        line_up(s.b, code, now, s.waiting, size, trial.queue, trial.key)
+        free, num_started, _ = easy_pass(s.b, q.run, s.running, now, free, trial, size)
         for k in range(num_started):
-            start[started[k]] = now
-            chosen[started[k]] = code
-        to = 0
-        for k in range(size):
-            if start[waiting[k]] < 0.0:
-                waiting[to] = waiting[k]
-                to += 1
-        size = to
+            start[trial.started[k]] = now
+            chosen[trial.started[k]] = code
+        size = close_up(s.waiting, size, start)
     return num_epochs
 
 
 @njit(cache=True, nogil=True)
-def choose(
-    b, q, past, codes, r, r2, start, waiting, size, arrived, now, free, n, look, state, queue, key, started, costs
-):
-    """Return the order that costs least over the scenarios; the base where none is better by the margin."""
-    costs[:] = 0.0
-    for _ in range(look.num_scenarios):
-        guesses = imagine(b, q, past, r, start, waiting, size, arrived, now, n, look, state)
-        for c in range(codes.shape[0]):
-            copy_running(b, r, r2)
-            line_up(b, codes[c], now, waiting, size, queue, key)
-            costs[c] += work_off(b, codes[c], now, free, queue, key, size, r2, n, guesses, started)
-    best = 0
-    least = costs[0] * (1.0 - look.margin)
-    for c in range(1, codes.shape[0]):
-        if costs[c] < least:
-            least = costs[c]
-            best = c
-    return codes[best]
+def close_up(waiting, size, start):
+    """Keep the jobs that have not started; return how many."""
+    to = 0
+    for k in range(size):
+        if start[waiting[k]] < 0.0:
+            waiting[to] = waiting[k]
+            to += 1
+    return to
