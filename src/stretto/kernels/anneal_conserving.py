@@ -7,9 +7,9 @@ The moves are those of ``kernels.anneal``; each proposal is executed in full by 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from stretto.kernels.anneal import propose, readers_of, revert
+from stretto.kernels.compile import njit
 from stretto.kernels.rng import uniform
 from stretto.kernels.run_priority import run_priority
 

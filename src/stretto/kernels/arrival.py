@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from numba import njit
-
+from stretto.kernels.compile import njit
 from stretto.kernels.shapes import Arrays, Floats, Ints
 
 

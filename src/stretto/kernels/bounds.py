@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from stretto.kernels.compile import njit
 
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]

@@ -7,7 +7,8 @@ every search, so it can start in the middle of the order and give up early.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from stretto.kernels.compile import njit
 
 
 @njit(cache=True, nogil=True)

@@ -7,9 +7,9 @@ On equal devices and links the earliest start of a ready task is on one of these
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from stretto.kernels.arrival import ready_everywhere
+from stretto.kernels.compile import njit
 from stretto.kernels.ranks import mean_transfer
 from stretto.kernels.rounds import release_readers
 from stretto.kernels.shapes import Arrays, Floats, Ints

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
+from stretto.kernels.compile import njit
 
 LN_2 = math.log(2.0)
 

@@ -13,7 +13,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+
+from stretto.kernels.compile import njit
 
 #: The rate of a class whose flows came or went in this round: no filling yields it.
 CHANGED_RATE = -1.0

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from stretto.kernels.arrival import ready_everywhere
+from stretto.kernels.compile import njit
 from stretto.kernels.shapes import Arrays, Floats, Ints
 from stretto.kernels.slots import find_start, occupy, open_slots
 

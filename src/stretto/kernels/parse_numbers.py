@@ -7,7 +7,8 @@ A plain number is an optional sign, digits and perhaps a fraction, exact in floa
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from stretto.kernels.compile import njit
 
 _NEWLINE = 10
 _SEMICOLON = 59

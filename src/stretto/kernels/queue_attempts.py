@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from stretto.kernels.compile import njit
 from stretto.kernels.fairshare import charge
 from stretto.kernels.heap import push_timed
 from stretto.kernels.queue_codes import LAST_TWO, MULTIFACTOR

@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from stretto.kernels.compile import njit
 from stretto.kernels.queue_keys import FIRST_DYNAMIC, static_key
 from stretto.kernels.queue_run import begin_job, end_first, enqueue, new_running, new_waiting, resort
 

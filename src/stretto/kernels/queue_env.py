@@ -7,8 +7,8 @@ order of the queue for a while. An episode that is over begins anew at the next 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from stretto.kernels.compile import njit
 from stretto.kernels.queue_episode import (
     advance,
     any_fits,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from stretto.kernels.compile import njit
 from stretto.kernels.heap import drop_timed, push_timed
 from stretto.kernels.queue_keys import FIRST_DYNAMIC, dynamic_key, static_key
 

@@ -7,8 +7,8 @@ loops: ``queue_run`` and ``queue_conservative``.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from stretto.kernels.compile import njit
 from stretto.kernels.fairshare import multifactor_key
 from stretto.kernels.heap import drop_timed
 from stretto.kernels.queue_attempts import finish, interrupt, start_job

@@ -7,7 +7,8 @@ depend on how long it has waited and are computed anew at each pass.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from stretto.kernels.compile import njit
 
 FCFS = 0
 SHORTEST = 1

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from numba import njit
-
+from stretto.kernels.compile import njit
 from stretto.kernels.queue_codes import BURST, NONE
 from stretto.kernels.queue_nodes import capacity, headroom, order_procs
 from stretto.kernels.queue_pools import can_ever, prefer, score

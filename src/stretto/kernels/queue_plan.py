@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from stretto.kernels.compile import njit
 from stretto.kernels.queue_attempts import start_job
 from stretto.kernels.queue_pools import gather_releases, is_usable, score
 from stretto.kernels.queue_state import span

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from numba import njit
-
+from stretto.kernels.compile import njit
 from stretto.kernels.pair_sort import sort_pairs
 from stretto.kernels.queue_codes import BURST, FASTEST, FIRST_FIT
 from stretto.kernels.queue_state import expects, nodes_of, span

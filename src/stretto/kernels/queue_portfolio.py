@@ -14,8 +14,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from stretto.kernels.compile import njit
 from stretto.kernels.queue_forecast import Past, draw_run, expected_run, new_past, remember
 from stretto.kernels.queue_keys import FIRST_DYNAMIC, dynamic_key, static_key
 from stretto.kernels.queue_run import Running, begin_job, end_first, new_running, shadow_of

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from stretto.kernels.compile import njit
 from stretto.kernels.queue_codes import NUM_DRAWS
 from stretto.kernels.queue_state import nodes_of
 

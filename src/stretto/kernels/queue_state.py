@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from stretto.kernels.compile import njit
 from stretto.kernels.queue_codes import LAST_TWO, PoolArrays, Rules
 
 #: Ended jobs per user that predictions look at.

@@ -7,7 +7,8 @@ lives per thread and cannot be seeded from outside without affecting others.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from stretto.kernels.compile import njit
 
 
 def seeded(seed: int, stream: int = 0) -> np.ndarray:

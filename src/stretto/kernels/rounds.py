@@ -7,9 +7,9 @@ no other: only the tasks whose best (or second best) was that device are looked 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from stretto.kernels.arrival import ready_everywhere
+from stretto.kernels.compile import njit
 from stretto.kernels.shapes import Arrays, Floats, Ints
 
 #: Which ready task goes next; all but ETF take it to where it finishes first.

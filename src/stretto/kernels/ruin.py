@@ -7,9 +7,9 @@ one where they end first, and the rest of the order is decoded as it stood.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from stretto.kernels.anneal import evaluate, store_checkpoints, trace_critical, undo
+from stretto.kernels.compile import njit
 from stretto.kernels.rng import below, uniform
 
 MAX_WINDOW = 128

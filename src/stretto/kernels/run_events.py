@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from stretto.kernels.compile import njit
 from stretto.kernels.copies import make_copies
 from stretto.kernels.event_state import (
     ARRIVAL,

@@ -15,8 +15,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from stretto.kernels.compile import njit
 from stretto.kernels.heap import drop_timed, pop_int, push_int, push_timed
 from stretto.kernels.tournament import make_tournament, replay
 

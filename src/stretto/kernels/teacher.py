@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from stretto.kernels.arrival import ready_everywhere
+from stretto.kernels.compile import njit
 from stretto.kernels.rng import below
 from stretto.kernels.shapes import Arrays, Floats, Ints, Words
 
