@@ -39,6 +39,7 @@ PLANNERS: dict[str, str] = {
     "portfolio": f"{_PLACEMENT}.portfolio:Portfolio",
     "annealing": f"{_SEARCH}.annealing:Annealing",
     "lns": f"{_SEARCH}.lns:LargeNeighbourhood",
+    "tabu": f"{_SEARCH}.tabu:TabuSearch",
     "genetic": f"{_SEARCH}.genetic:Genetic",
     "cp-sat": "stretto.bounds.cpsat_planner:CpSat",
 }

@@ -15,7 +15,7 @@ from stretto.errors import StrettoError
 from stretto.kernels.decode import decode
 from stretto.policies.search.starts import starting_points
 
-SEARCHES = ("annealing", "lns", "genetic")
+SEARCHES = ("annealing", "lns", "tabu", "genetic")
 
 
 def make(name: str, **params: object) -> Planner:
@@ -89,7 +89,8 @@ def test_a_met_bound_ends_the_search() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "params"), [("annealing", {"hot": 0.0}), ("lns", {"window": 1}), ("genetic", {"population": 1})]
+    ("name", "params"),
+    [("annealing", {"hot": 0.0}), ("lns", {"window": 1}), ("tabu", {"patience": 0}), ("genetic", {"population": 1})],
 )
 def test_bad_parameters_are_refused(name: str, params: dict[str, object]) -> None:
     with pytest.raises(StrettoError):
