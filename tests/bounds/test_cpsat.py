@@ -123,6 +123,7 @@ def test_progress_is_told_and_an_interrupt_keeps_the_best() -> None:
 
     plan = CpSat().plan(problem, Budget(time_limit_s=60, on_progress=tell))
     assert plan.info["elapsed_s"] < 30
+    assert plan.info["interrupted"]
     assert plan.info["objective_s"] <= news[0].best_makespan_s * (1 + 1e-6)
     assert simulate(problem, plan).makespan_s == pytest.approx(plan.info["objective_s"])
 

@@ -64,11 +64,14 @@ class CpSat:
         answer = solve(relaxation, limits)
         timed = answer.timed
         plan = Plan.from_times(timed.device, timed.start_s, timed.finish_s, problem.arrays.topo)
+        elapsed_s = time.perf_counter() - begin
         info = {
             "status": answer.status,
+            # Without a proof, the solver ends before its time only when the user stops it.
+            "interrupted": answer.status != "optimal" and elapsed_s < limits.time_limit_s,
             "objective_s": _makespan(problem, plan),
             "lower_bound_s": on_grid(answer.lower_bound_s, relaxation.grid, problem.num_tasks),
-            "elapsed_s": time.perf_counter() - begin,
+            "elapsed_s": elapsed_s,
         }
         return Plan(plan.assignment, plan.order, plan.discipline, info)
 
