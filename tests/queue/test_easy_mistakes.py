@@ -1,13 +1,23 @@
 """Small traces on which textbook EASY differs from each mistake that simulators are known to make.
 
 Every expected start is derived by hand in the comments. P is the number of processors; a job is written
-``name(submit, run, procs, estimate)``.
+``name(submit, run, procs, estimate)``. The mistakes, by the simulators that were found to make them:
+
+- RLScheduler: a sticky head, a strict "<", no extra, a reservation that is computed once;
+- AccaSim: a reservation that never moves earlier, and that stays with the first job that ever had it; backfilled jobs
+  that take the head's processors;
+- CQSim: true run times of waiting jobs; options that are zero are replaced by a default;
+- schedgym: true ends of running jobs; a short job passes a head that does not fit, without backfilling;
+- Alea: times rounded to whole seconds; processors that must come from whole free nodes;
+- pybatsim: processors that must be neighbours;
+- pyss and IRMaSim: textbook EASY in another tie order.
 """
 
 from __future__ import annotations
 
 import pytest
 
+from stretto.domain.pool import Pool
 from stretto.domain.trace import Trace
 from stretto.sim.queue import replay
 
@@ -140,3 +150,55 @@ def test_ties_at_one_moment_change_the_schedule() -> None:
     trace = Trace.of([0, 0, 1, 2], [5, 5, 4, 4], [1, 1, 2, 1], [9, 9, 4, 4])
     assert replay(trace, 2).start_s.tolist() == [0, 0, 5, 9]
     assert replay(trace, 2, tie="one-event").start_s.tolist() == [0, 0, 9, 5]
+
+
+def test_a_due_job_whose_end_has_not_had_its_turn_is_expected_in_a_second() -> None:
+    # P=3. A(0,5,1,5) and B(0,5,1,5) are due at 5; H(1,4,3,4) waits, and S(5,1,1,1) arrives at 5: the first event.
+    # One event: nothing has ended, one processor is free. A and B are expected at 6: the shadow, and S ends by it.
+    # S runs from 5 to 6, and H starts at 6. Batch: both have ended, H starts at 5 and S after it, at 9.
+    trace = Trace.of([0, 0, 1, 5], [5, 5, 4, 1], [1, 1, 3, 1], [5, 5, 4, 1])
+    assert replay(trace, 3).start_s.tolist() == [0, 0, 5, 9]
+    assert replay(trace, 3, tie="one-event").start_s.tolist() == [0, 0, 6, 5]
+
+
+def test_the_reservation_is_not_bound_to_a_job_that_is_no_longer_the_head() -> None:
+    # P=4, shortest first. A(0,10,3,10) runs; B(1,9,4,9) is the head with a shadow of 10. C(2,3,2,3) is shorter and
+    # comes before B: the head is C now, it needs two, shadow 10, and leaves an extra of 2. D(3,20,1,20) takes one of
+    # these at 3. Were the reservation still B's, all four would be kept for 10, and D would wait.
+    trace = Trace.of([0, 1, 2, 3], [10, 9, 3, 20], [3, 4, 2, 1])
+    assert replay(trace, 4, strategy="sjf").start_s.tolist() == [0, 23, 10, 3]
+
+
+def test_backfilled_jobs_do_not_take_the_processors_of_the_head() -> None:
+    # P=4. A(0,10,2,10) runs, H(1,5,4,5) needs all: shadow 10, extra 0. Each of L(2,9,1,9) fits now, on free
+    # processors that H will need at 10, and would end at 11: none starts before H.
+    assert starts([(0, 10, 2, 10), (1, 5, 4, 5), (2, 9, 1, 9), (2, 9, 1, 9)], 4) == [0, 10, 15, 15]
+
+
+def test_without_backfilling_the_head_blocks_the_queue() -> None:
+    # P=4, shortest first. A(0,10,3,10) runs. B(1,2,4,2) is the shortest and does not fit; C(2,5,1,5) would.
+    # First fit would start C at 2. Without backfilling it waits for B: B at 10, C at 12.
+    submit, run, width, estimate = zip((0, 10, 3, 10), (1, 2, 4, 2), (2, 5, 1, 5))
+    trace = Trace.of(submit, run, width, estimate)
+    assert replay(trace, 4, strategy="sjf", backfill="none").start_s.tolist() == [0, 10, 12]
+    assert replay(trace, 4, strategy="sjf").start_s.tolist() == [0, 10, 2]
+
+
+def test_zero_means_zero() -> None:
+    # A slack of zero is EASY itself, not the default slack of one half (which delays B to 14).
+    trace = Trace.of([0, 1, 2], [10, 10, 12], [3, 4, 1])
+    assert replay(trace, 4, backfill="slack", slack=0.0).start_s.tolist() == [0, 10, 20]
+    assert replay(trace, 4, backfill="slack").start_s.tolist() == [0, 14, 2]
+
+
+def test_times_are_not_rounded() -> None:
+    # P=2. A(0,10.4,1,10.4) runs; B(1,5,2,5): shadow 10.4. C(2.1,8.25,1,8.25) ends before it and starts at 2.1; one
+    # that ends at 10.5 does not. In whole seconds A ends at 10 or 11, and one of the two goes the other way.
+    assert starts([(0, 10.4, 1, 10.4), (1, 5, 2, 5), (2.1, 8.25, 1, 8.25)], 2) == [0, 10.4, 2.1]
+    assert starts([(0, 10.4, 1, 10.4), (1, 5, 2, 5), (2.1, 8.4, 1, 8.4)], 2) == [0, 10.4, 15.4]
+
+
+def test_processors_may_come_from_several_nodes() -> None:
+    # Two nodes of four. A and B take three each; C takes one of either node at once, not after a whole node is free.
+    trace = Trace.of([0, 0, 1], [10, 10, 5], [3, 3, 2])
+    assert replay(trace, (Pool("nodes", 2, procs_per_node=4),)).start_s.tolist() == [0, 0, 1]

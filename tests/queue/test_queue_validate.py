@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from queue_cases import options, pools, traces
 
 from stretto.catalog import STRATEGIES
-from stretto.domain.pool import Pool
+from stretto.domain.pool import Pool, Spot
 from stretto.domain.queue_validate import check_replay
 from stretto.domain.trace import Trace
 from stretto.errors import InvalidPlan
@@ -146,3 +146,27 @@ def test_the_check_finds_faults() -> None:
     for message, change in faults.items():
         with pytest.raises(InvalidPlan, match=message):
             check_replay(trace, 4, replace(good, **change))
+
+
+def test_the_check_knows_when_nodes_can_be_up() -> None:
+    trace = Trace.of([0, 0], [5, 5], [1, 1])
+    elastic = (Pool("cloud", 4, min_nodes=1, provision_s=3.0),)
+    good = replay(trace, elastic)
+    assert good.start_s.tolist() == [0.0, 3.0]
+    check_replay(trace, elastic, good)
+    with pytest.raises(InvalidPlan, match="processors before any ordered node, 2 are in use at 1"):
+        check_replay(trace, elastic, replace(good, start_s=np.array([0.0, 1.0]), end_s=np.array([5.0, 6.0])))
+    with pytest.raises(InvalidPlan, match="used for 10 node-seconds, 4 are billed"):
+        check_replay(trace, elastic, replace(good, billed_node_s=np.array([4.0])))
+
+
+def test_the_check_knows_when_a_pool_is_closed() -> None:
+    market = Spot(np.array([0.0, 10.0, 20.0]), np.array([1.0, 9.0, 1.0]), np.zeros(3), bid_usd_per_hour=2.0)
+    spot = (Pool("spot", 1, spot=market),)
+    trace = Trace.of([0, 1], [9, 5], [1, 1])
+    good = replay(trace, spot)
+    assert good.start_s.tolist() == [0.0, 20.0]
+    check_replay(trace, spot, good)
+    for start in (9.0, 12.0, 16.0):
+        with pytest.raises(InvalidPlan, match="while it is closed"):
+            check_replay(trace, spot, replace(good, start_s=np.array([0.0, start]), end_s=np.array([9.0, start + 5])))

@@ -34,6 +34,11 @@ FIGURES = {
     ("hpc2n", "easy"): ("88.1741", "11259.43", 1163514, "0.60149", 109256855),
     ("hpc2n", "conservative"): ("94.0185", "12373.30", 1163644, "0.60149", 109256855),
 }
+#: The same with EASY in one-event order.
+ONE_EVENT = {
+    "sdsc-sp2": ("92.4272", "21187.54", 459636, "0.83393", 63025400),
+    "hpc2n": ("88.7428", "11265.64", 1163514, "0.60149", 109256855),
+}
 #: Bounded slowdown on lublin-2 with EASY, the queue sorted anew at each event.
 CLASSICS = {
     ("sjf", "none"): "276.9482",
@@ -70,6 +75,11 @@ def replayed(logs: dict[str, Trace], log: str, **options: Any) -> tuple[str, str
 @pytest.mark.parametrize(("log", "backfill"), FIGURES)
 def test_fcfs(logs: dict[str, Trace], log: str, backfill: str) -> None:
     assert replayed(logs, log, backfill=backfill) == FIGURES[log, backfill]
+
+
+@pytest.mark.parametrize("log", ONE_EVENT)
+def test_one_event_at_a_time(logs: dict[str, Trace], log: str) -> None:
+    assert replayed(logs, log, tie="one-event") == ONE_EVENT[log]
 
 
 @pytest.mark.parametrize(("strategy", "backfill"), CLASSICS)

@@ -1,7 +1,7 @@
 """Check a replay against the rules that any queue must keep, without any simulator.
 
 It knows nothing of strategies: only that no job is lost, none starts before it may, none runs shorter or longer
-than it should, and no pool is used beyond its processors.
+than it should, and no pool is used beyond its processors, beyond the nodes that can be up, or while it is closed.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import numpy as np
 
 from stretto.domain.csr import Floats
 from stretto.domain.pool import Pool
+from stretto.domain.pool_fit import pool_widths
 from stretto.domain.queue_result import QueueResult
 from stretto.domain.trace import Trace
 from stretto.errors import InvalidPlan
@@ -31,6 +32,7 @@ def check_replay(trace: Trace, machine: int | tuple[Pool, ...], result: QueueRes
     _check_times(result)
     _check_durations(pools, result)
     _check_capacity(pools, result)
+    _check_nodes(pools, result)
 
 
 def _fail(rule: str, jobs: np.ndarray, detail: Floats) -> None:
@@ -100,3 +102,32 @@ def _check_load(need: Floats, capacity: float, what: str, pool: Pool, result: Qu
         raise InvalidPlan(
             f"pool {pool.name!r} has {capacity:g} {what}, {load[at]:g} are in use at {float(times[order[at]]):.17g} s"
         )
+
+
+def _check_nodes(pools: tuple[Pool, ...], result: QueueResult) -> None:
+    """Check what a result tells of nodes: it has no times of theirs, but when the first can come up, and the bill."""
+    width = pool_widths(result.trace, pools)
+    for k, pool in enumerate(pools):
+        here = (result.pool == k) & (result.end_s > result.start_s)
+        procs = np.where(here, width[:, k], 0).astype(np.float64)
+        if pool.min_nodes is not None:
+            early = here & (result.start_s < pool.provision_s)
+            base = pool.min_nodes * pool.procs_per_node
+            _check_load(procs[early], base, "processors before any ordered node", pool, result, early)
+        used = float(procs @ (result.end_s - result.start_s)) / pool.procs_per_node
+        billed = float(result.billed_node_s[k])
+        if used > billed * (1 + _ROUNDING) + _ROUNDING:
+            raise InvalidPlan(f"pool {pool.name!r} was used for {used:.17g} node-seconds, {billed:.17g} are billed")
+        _check_open(pool, result, here)
+
+
+def _check_open(pool: Pool, result: QueueResult, here: np.ndarray) -> None:
+    """No job runs while the price is above the bid."""
+    if pool.spot is None:
+        return
+    times = pool.spot.time_s
+    for i in np.flatnonzero(pool.spot.price_usd_per_hour > pool.spot.bid_usd_per_hour):
+        until = times[i + 1] if i + 1 < len(times) else np.inf
+        caught = np.flatnonzero(here & (result.start_s < until) & (result.end_s > times[i]))
+        if len(caught):
+            _fail(f"runs in pool {pool.name!r} while it is closed", caught, result.start_s)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from stretto.domain.csr import Floats, Ints, group, topological_order
 from stretto.errors import InvalidInput
@@ -146,6 +146,17 @@ class Trace:
             columns |= {"parent": place[self.parent[kept]], "child": place[self.child[kept]]}
         return replace(self, **columns)
 
+    def keep(self, kept: NDArray[np.bool_]) -> Trace:
+        """Return the jobs that are kept, in the order that the others kept among them.
+
+        Children of a dropped job wait for what that job waited for, in its place; where it waited for none, they are
+        free.
+        """
+        if self.parent is None or self.child is None or not len(self.parent):
+            return self.take(np.flatnonzero(kept).astype(np.int32))
+        parent, child = _bridge(self.parent, self.child, kept)
+        return replace(self, parent=parent, child=child).take(np.flatnonzero(kept).astype(np.int32))
+
     def window(self, start: int, count: int) -> Trace:
         """Return ``count`` jobs from ``start`` on, the first submitted at zero."""
         part = self.take(slice(start, start + count))
@@ -159,14 +170,14 @@ class Trace:
         """Return the jobs that run for some time and fit the machine, the first at zero, and how many did not.
 
         Missing estimates become the run time, and estimates below the run time are raised to it: an
-        earlier kill would have been in the recorded run time.
+        earlier kill would have been in the recorded run time. Dependencies are as in ``keep``.
         """
-        kept = np.flatnonzero((self.run_s > 0) & (self.num_procs <= num_procs))
-        if not len(kept):
+        kept = (self.run_s > 0) & (self.num_procs <= num_procs)
+        if not np.any(kept):
             raise InvalidInput(f"no job of {self.name!r} fits {num_procs} processors", field="procs")
-        part = self.take(kept.astype(np.int32)).window(0, len(kept))
+        part = self.keep(kept).window(0, int(np.count_nonzero(kept)))
         estimate = np.where(np.isfinite(part.estimate_s) & (part.estimate_s > 0), part.estimate_s, part.run_s)
-        return replace(part, estimate_s=np.maximum(estimate, part.run_s)), self.num_jobs - len(kept)
+        return replace(part, estimate_s=np.maximum(estimate, part.run_s)), self.num_jobs - part.num_jobs
 
     def arrays(self) -> QueueArrays:
         """Return what the kernels read; unknown users are one user."""
@@ -190,3 +201,25 @@ class Trace:
             child_ptr=child_ptr,
             child=child[by_parent],
         )
+
+
+def _bridge(parent: Ints, child: Ints, kept: NDArray[np.bool_]) -> tuple[Ints, Ints]:
+    """Return the dependencies between kept jobs, also those that led through dropped ones."""
+    order = topological_order(len(kept), parent, child)
+    assert order is not None
+    behind: dict[int, set[int]] = {int(job): set() for job in order if not kept[job]}  # kept jobs before a dropped one
+    into_dropped: dict[int, list[int]] = {job: [] for job in behind}
+    for a, b in zip(parent.tolist(), child.tolist(), strict=True):
+        if b in into_dropped:
+            into_dropped[b].append(a)
+    for job, before in behind.items():
+        for a in into_dropped[job]:
+            before |= behind.get(a, {a})
+    pairs = {
+        (a, b)
+        for source, b in zip(parent.tolist(), child.tolist(), strict=True)
+        if kept[b]
+        for a in behind.get(source, {source})
+    }
+    both = np.array(sorted(pairs), dtype=np.int32).reshape(-1, 2)
+    return both[:, 0].copy(), both[:, 1].copy()

@@ -271,7 +271,7 @@ def start_heads(q, p, rules, s, out, limit, draws):
         for k in range(p.pool.shape[0]):
             s.pool[k].room = s.pool[k].free
         if rules.pool_rule == BURST:
-            count_backlog(p, s)
+            count_backlog(p, rules, s)
         k = prefer(q, p, rules, s, s.waiting[head], 0.0)
         if k < 0:
             break

@@ -25,7 +25,7 @@ def plan_all(q, p, rules, s, out, limit, draws):
     begin = np.empty((num_pools, most))
     free = np.empty((num_pools, most), np.int64)
     for k in range(num_pools):
-        sizes[k] = fill_profile(p, s, k, begin[k], free[k])
+        sizes[k] = fill_profile(p, rules, s, k, begin[k], free[k])
     for i in range(count):
         job = s.waiting[i]
         best = -1
@@ -55,12 +55,12 @@ def plan_all(q, p, rules, s, out, limit, draws):
 
 
 @njit(cache=True, nogil=True)
-def fill_profile(p, s, k, begin, free):
+def fill_profile(p, rules, s, k, begin, free):
     """Write the free processors of a pool over time, by running jobs and ordered nodes; return the steps."""
     begin[0] = s.moment[0].now
     free[0] = s.pool[k].free
     size = 1
-    for i in range(gather_releases(p, s, k)):
+    for i in range(gather_releases(p, rules, s, k)):
         if s.release[i] > begin[size - 1]:
             begin[size] = s.release[i]
             free[size] = free[size - 1]

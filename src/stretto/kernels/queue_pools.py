@@ -80,24 +80,24 @@ def prefer(q, p, rules, s, job, ahead):
 
 
 @njit(cache=True, nogil=True)
-def count_backlog(p, s):
+def count_backlog(p, rules, s):
     """Sum the work that is running in pool 0, in order of start."""
     total = 0.0
     for i in range(s.moment[0].num_running):
         job = s.running[i]
         if s.job[job].place == 0:
-            total += (expects(s, job) - s.moment[0].now) * p.width[job, 0]
+            total += (expects(rules, s, job) - s.moment[0].now) * p.width[job, 0]
     s.moment[0].backlog = total
 
 
 @njit(cache=True, nogil=True)
-def gather_releases(p, s, k):
+def gather_releases(p, rules, s, k):
     """Fill ``release`` with the times at which processors of a pool are expected, sorted; return how many."""
     count = 0
     for i in range(s.moment[0].num_running):
         job = s.running[i]
         if s.job[job].place == k:
-            s.release[count] = expects(s, job)
+            s.release[count] = expects(rules, s, job)
             s.release_procs[count] = p.width[job, k]
             count += 1
     for i in range(s.pool[k].num_pending):

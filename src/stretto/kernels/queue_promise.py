@@ -22,7 +22,7 @@ def promise(q, p, rules, s, head):
     for k in range(p.pool.shape[0]):
         if not is_usable(q, p, rules, s, head, k, 0.0):
             continue
-        count = gather_releases(p, s, k)
+        count = gather_releases(p, rules, s, k)
         free = s.pool[k].free
         for i in range(count):
             free += s.release_procs[i]
@@ -44,7 +44,7 @@ def promise(q, p, rules, s, head):
         time = max(time, s.job[head].promised)
     free = s.pool[place].free
     if p.pool.shape[0] > 1:  # the scratch holds another pool's
-        count = gather_releases(p, s, place)
+        count = gather_releases(p, rules, s, place)
     for i in range(count):
         if s.release[i] <= time:
             free += s.release_procs[i]

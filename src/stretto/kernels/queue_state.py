@@ -142,6 +142,9 @@ def nodes_of(p, job, k):
 
 
 @njit(cache=True, nogil=True)
-def expects(s, job):
-    """Return when a running job is expected to end; one that has outlived its estimate, now."""
-    return max(s.job[job].expected, s.moment[0].now)
+def expects(rules, s, job):
+    """Return when a running job is expected to end; one that should have ended already, now or in a second."""
+    now = s.moment[0].now
+    if rules.one_event:
+        return s.job[job].expected if s.job[job].expected > now else now + 1.0
+    return max(s.job[job].expected, now)

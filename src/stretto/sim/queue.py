@@ -28,6 +28,8 @@ from stretto.sim.queue_setup import Setup, prepare
 
 Tie = Literal["batch", "one-event"]
 TIES: tuple[Tie, ...] = ("batch", "one-event")
+#: Of the fast kernels, which count processors in 32 bits.
+_MOST_PROCS = 2**31 - 2
 
 
 def make_rules(
@@ -148,18 +150,20 @@ def run_setup(setup: Setup) -> Outcome:
 
 
 def _is_fast(setup: Setup) -> bool:
-    """Say whether the fast kernels can do it: one plain machine, and estimates that no job outlives."""
-    rules = setup.rules
-    return (
-        setup.is_plain
-        and not rules.kill
-        and rules.estimates in (codes.USER, codes.PERFECT)
-        and rules.strategy != codes.MULTIFACTOR
-        and (
-            rules.backfill in (codes.NONE, codes.EASY) or (rules.backfill == codes.CONSERVATIVE and not rules.one_event)
-        )
-        and bool(np.all((setup.jobs.estimate >= setup.jobs.run) & (setup.jobs.run > 0)))
-    )
+    """Say whether the fast kernels can do it: one plain machine, and jobs that run for some time."""
+    rules, jobs = setup.rules, setup.jobs
+    if (
+        not setup.is_plain
+        or setup.pools[0].num_procs > _MOST_PROCS
+        or rules.kill
+        or rules.estimates not in (codes.USER, codes.PERFECT)
+        or rules.strategy == codes.MULTIFACTOR
+        or not bool(np.all(jobs.run > 0))
+    ):
+        return False
+    if rules.backfill == codes.CONSERVATIVE:  # its plan needs estimates that no job outlives
+        return not rules.one_event and bool(np.all(jobs.estimate >= jobs.run))
+    return rules.backfill in (codes.NONE, codes.EASY)
 
 
 def _bill(pool: Pool, end_s: float, out: Outcome) -> None:

@@ -101,7 +101,9 @@ def prepare(trace: Trace, machine: int | tuple[Pool, ...], rules: Rules, seed: i
         pools = tuple(machine)
         if not pools:
             raise InvalidInput("no pools", field="machine")
-    part, num_dropped = _runnable(trace, pools, plain=isinstance(machine, int), kill=rules.kill)
+    if trace.num_jobs == 0:
+        raise InvalidInput(f"no jobs in {trace.name!r}", field="trace")
+    part, width = _runnable(trace, pools, plain=isinstance(machine, int), kill=rules.kill)
     jobs = _arrays(part, with_users=rules.strategy == MULTIFACTOR or rules.estimates >= LAST_TWO)
     limit = jobs.estimate
     if rules.estimates == PERFECT:
@@ -110,29 +112,32 @@ def prepare(trace: Trace, machine: int | tuple[Pool, ...], rules: Rules, seed: i
     interrupted = any(p.spot is not None and bool(np.any(p.spot.hazard_per_hour > 0)) for p in pools)
     shape = (part.num_jobs, NUM_DRAWS) if interrupted else (0, 0)
     draws = np.random.default_rng(seed).standard_exponential(shape)
-    return Setup(part, pools, num_dropped, rules, jobs, limit, pool_widths(part, pools), draws)
+    return Setup(part, pools, trace.num_jobs - part.num_jobs, rules, jobs, limit, width, draws)
 
 
-def _runnable(trace: Trace, pools: tuple[Pool, ...], *, plain: bool, kill: bool) -> tuple[Trace, int]:
-    """Return the jobs that some pool can hold, with estimates; on a plain machine without those that never ran."""
-    fits = np.any(pool_widths(trace, pools) >= 0, axis=1)
+def _runnable(trace: Trace, pools: tuple[Pool, ...], *, plain: bool, kill: bool) -> tuple[Trace, Ints]:
+    """Return the jobs that some pool can hold, with estimates, and their widths by pool.
+
+    On a plain machine, jobs that never ran are left out.
+    """
+    width = pool_widths(trace, pools)
+    fits = width[:, 0] >= 0 if len(pools) == 1 else np.any(width >= 0, axis=1)
     if plain:
         fits &= trace.run_s > 0
-    kept = np.flatnonzero(fits)
-    if not len(kept):
-        raise InvalidInput(f"no job of {trace.name!r} fits {sum(pool.num_procs for pool in pools)} processors")
     part = _lean(trace)
-    if len(kept) < trace.num_jobs:
-        part = part.take(kept.astype(np.int32))
-    if part.submit_s[0] != 0:
-        part = part.window(0, part.num_jobs)
+    if not np.all(fits):
+        if not np.any(fits):
+            raise InvalidInput(f"no job of {trace.name!r} fits {sum(pool.num_procs for pool in pools)} processors")
+        part, width = part.keep(fits), width[fits]
     known = np.isfinite(part.estimate_s)
     if plain:  # no user means zero
         known &= part.estimate_s > 0
     estimate = np.where(known, part.estimate_s, part.run_s)
     if plain and not kill:  # as ``Trace.fitting``: an earlier kill would be in the recorded run time
-        estimate = np.maximum(estimate, part.run_s)
-    return replace(part, estimate_s=estimate), trace.num_jobs - len(kept)
+        np.maximum(estimate, part.run_s, out=estimate)
+    origin = float(part.submit_s[0])
+    deadline = None if part.deadline_s is None else part.deadline_s - origin
+    return replace(part, submit_s=part.submit_s - origin, deadline_s=deadline, estimate_s=estimate), width
 
 
 def _lean(trace: Trace) -> Trace:
