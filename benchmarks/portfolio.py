@@ -4,12 +4,17 @@
     python benchmarks/portfolio.py --logs SDSC --windows 4
     python benchmarks/portfolio.py --busy              # only windows in which the order matters
 
-Mean bounded slowdown, EASY, user estimates. Per log, windows are drawn at random; every strategy of the portfolio is
-also run alone on each window. The opponent is the strategy whose median over the windows is least, chosen
+Mean bounded slowdown, EASY, user estimates. Per log, windows are drawn at random; every classic strategy is also run
+alone on each window. The opponent is the strategy whose median over the windows is least, chosen
 afterwards. The portfolio wins where its own median is less, and ties where it is equal: on logs whose machine is
 never full, every order gives 1. ``--busy`` draws again where no two strategies differ, and says how often.
+``to oracle`` is the median ratio to the best classic of each window, which nobody could know. Low slowdown is easily
+bought with starvation: ``p99 wait`` and ``max wait`` are medians of ratios to the opponent's.
 
-The parameters were tuned on the windows of seeds 1 to 3; the default seed is another one.
+The opponents are the published strategies by user estimates. The portfolio also has members that order by believed run
+times, learned from the jobs of the window that have ended; its reservations are by user estimates.
+
+The parameters were tuned on the windows of seed 101; the default seed is another one.
 """
 
 from __future__ import annotations
@@ -19,6 +24,7 @@ import json
 import os
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -32,7 +38,7 @@ from stretto.catalog import STRATEGIES
 from stretto.domain.csr import Floats
 from stretto.domain.trace import QueueArrays, Trace
 from stretto.kernels.queue_run import run_queue
-from stretto.policies.queueing.portfolio import CLASSICS, Forecast, portfolio_replay
+from stretto.policies.queueing.portfolio import CLASSICS, MEMBERS, Forecast, portfolio_replay
 from stretto.registry import lookup
 
 #: Draws of a window that is busy, at most.
@@ -44,10 +50,11 @@ def main() -> None:
     options = _options()
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     common = {"date": stamp, "commit": commit(), "seed": options.seed, "busy": options.busy}
-    common["spec"] = {"strategies": CLASSICS, **vars(options.forecast)}
+    common["spec"] = {"strategies": MEMBERS, **vars(options.forecast)}
     (HERE / "results").mkdir(exist_ok=True)
     target = HERE / "results" / f"portfolio-{stamp}.jsonl"
-    lines = [("log", "windows", "best fixed", "median", "portfolio", "ratio", "per window", "s/window", "")]
+    titles = ("log", "windows", "best fixed", "median", "portfolio", "ratio", "per window")
+    lines = [(*titles, "to oracle", "p99 wait", "max wait", "s/window", "")]
     verdicts = []
     with target.open("w") as file:
         for path in find_logs(options.data, options.logs):
@@ -65,23 +72,27 @@ def main() -> None:
 
 
 def _rows(path: Path, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Play every window of a log."""
+    """Play every window of a log, two at a time: compiled code lets other threads run."""
     trace, num_procs = read_log(path)
-    for start, num_drawn, window in _windows(trace, num_procs, options):
+
+    def play(drawn: tuple[int, int, Trace]) -> dict[str, Any]:
+        first, num_drawn, window = drawn
         jobs = window.arrays()
-        fixed = {name: mean_slowdown(jobs, alone(jobs, num_procs, name)) for name in CLASSICS}
-        begin = time.process_time()
+        begin = time.thread_time()
         found = portfolio_replay(window, num_procs, forecast=options.forecast, seed=options.seed)
-        yield {
-            "instance": f"{path.name}:{start}:{window.num_jobs}",
+        cpu_s = time.thread_time() - begin
+        return {
+            "instance": f"{path.name}:{first}:{window.num_jobs}",
             "num_procs": num_procs,
             "num_drawn": num_drawn,
-            "fixed": fixed,
-            "portfolio": mean_slowdown(jobs, found.start_s),
-            "max_wait_s": float(np.max(found.start_s - jobs.submit)),
+            "fixed": {name: figures(jobs, alone(jobs, num_procs, name)) for name in CLASSICS},
+            "portfolio": figures(jobs, found.start_s),
             "num_epochs": found.num_epochs,
-            "cpu_s": time.process_time() - begin,
+            "cpu_s": cpu_s,
         }
+
+    with ThreadPoolExecutor(options.threads) as executor:
+        yield from executor.map(play, _windows(trace, num_procs, options))
 
 
 def _windows(trace: Trace, num_procs: int, options: argparse.Namespace) -> Iterator[tuple[int, int, Trace]]:
@@ -115,20 +126,40 @@ def mean_slowdown(jobs: QueueArrays, start: Floats) -> float:
     return float(np.mean(np.maximum(1.0, (start - jobs.submit + jobs.run) / np.maximum(jobs.run, 10.0))))
 
 
+def figures(jobs: QueueArrays, start: Floats) -> dict[str, float]:
+    """Return the slowdown, and the waits that it may have been bought with."""
+    wait = start - jobs.submit
+    return {
+        "mean_bounded_slowdown": mean_slowdown(jobs, start),
+        "p99_wait_s": float(np.percentile(wait, 99)),
+        "max_wait_s": float(wait.max()),
+    }
+
+
 def _summary(path: Path, rows: list[dict[str, Any]]) -> tuple[str, ...]:
     """Return a line of the table; ``per window`` counts windows won and lost against the opponent."""
     log = path.name.removesuffix(".swf.gz")
     if not rows:
-        return (log, "0", "-", "-", "-", "-", "-", "-", "no busy window")
-    medians = {name: float(np.median([row["fixed"][name] for row in rows])) for name in CLASSICS}
-    best = min(CLASSICS, key=lambda name: medians[name])
-    ours = float(np.median([row["portfolio"] for row in rows]))
-    better = sum(row["portfolio"] < row["fixed"][best] for row in rows)
-    worse = sum(row["portfolio"] > row["fixed"][best] for row in rows)
-    verdict = "win" if ours < medians[best] else "tie" if ours == medians[best] else "loss"
+        return (log, "0", *"-" * 9, "no busy window")
+    slowdown = "mean_bounded_slowdown"
+    fixed = {name: np.array([row["fixed"][name][slowdown] for row in rows]) for name in CLASSICS}
+    best = min(CLASSICS, key=lambda name: float(np.median(fixed[name])))
+    ours = np.array([row["portfolio"][slowdown] for row in rows])
+    median, theirs = float(np.median(ours)), float(np.median(fixed[best]))
+    verdict = "win" if median < theirs else "tie" if median == theirs else "loss"
+    oracle = float(np.median(ours / np.min(list(fixed.values()), axis=0)))
+    waits = [_ratio(rows, best, name) for name in ("p99_wait_s", "max_wait_s")]
     cpu_s = float(np.median([row["cpu_s"] for row in rows]))
-    figures = (f"{medians[best]:.4g}", f"{ours:.4g}", f"{ours / medians[best]:.3f}")
-    return (log, str(len(rows)), best, *figures, f"{better}-{worse}", f"{cpu_s:.2f}", verdict)
+    per_window = f"{np.sum(ours < fixed[best])}-{np.sum(ours > fixed[best])}"
+    values = (f"{theirs:.4g}", f"{median:.4g}", f"{median / theirs:.3f}", per_window, f"{oracle:.3f}")
+    return (log, str(len(rows)), best, *values, *waits, f"{cpu_s:.2f}", verdict)
+
+
+def _ratio(rows: list[dict[str, Any]], best: str, figure: str) -> str:
+    """Return the median ratio of a wait to the opponent's, over the windows in which that waits at all."""
+    pairs = [(row["portfolio"][figure], row["fixed"][best][figure]) for row in rows]
+    ratios = [ours / theirs for ours, theirs in pairs if theirs > 0]
+    return f"{np.median(ratios):.2f}" if ratios else "-"
 
 
 def _options() -> argparse.Namespace:
@@ -139,6 +170,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--windows", type=int, default=10)
     parser.add_argument("--jobs", type=int, default=5000, help="per window")
     parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--busy", action="store_true", help="draw again where no two strategies differ")
     for name, value in vars(Forecast()).items():
         parser.add_argument(f"--{name.replace('_', '-')}", type=type(value), default=value)

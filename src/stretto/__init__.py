@@ -1,7 +1,7 @@
 """Stretto: a scheduler that learns what runs where, and in which order.
 
-The verbs are ``load``, ``plan``, ``simulate``, ``bound`` and ``compare``, and for queues ``load_trace`` and
-``replay``; the nouns ``TaskGraph``, ``GraphBuilder``, ``Workload``, ``Cluster``, ``Trace`` and ``Pool``. Everything
+The verbs are ``load``, ``plan``, ``place``, ``simulate``, ``bound`` and ``compare``, and for queues ``load_trace``
+and ``replay``; the nouns ``TaskGraph``, ``GraphBuilder``, ``Workload``, ``Cluster``, ``Trace`` and ``Pool``. Everything
 is imported on first use.
 """
 
@@ -18,6 +18,7 @@ _LAZY = {
     "load": "stretto.api",
     "load_cluster": "stretto.api",
     "load_trace": "stretto.api",
+    "place": "stretto.api",
     "plan": "stretto.api",
     "problem": "stretto.api",
     "replay": "stretto.api",
@@ -41,7 +42,7 @@ __all__ = ["__version__", "workloads", *_LAZY]
 
 if TYPE_CHECKING:
     from stretto import workloads
-    from stretto.api import bound, compare, load, load_cluster, load_trace, plan, problem, replay, save, simulate
+    from stretto.api import bound, compare, load, load_cluster, load_trace, place, plan, problem, replay, save, simulate
     from stretto.domain.builder import GraphBuilder
     from stretto.domain.cluster import Cluster, Device
     from stretto.domain.graph import TaskGraph

@@ -26,6 +26,7 @@ from stretto.errors import InvalidInput
 from stretto.experiments.compare import Comparison, Row
 from stretto.experiments.compare import compare as compare_policies
 from stretto.experiments.evaluate import PlanResult, Setting, evaluate
+from stretto.experiments.placement import Placement, place_function
 from stretto.formats.load import load as load_file
 from stretto.formats.load import load_cluster, save
 from stretto.formats.traces.load import load_trace
@@ -41,6 +42,7 @@ __all__ = [
     "load",
     "load_cluster",
     "load_trace",
+    "place",
     "plan",
     "problem",
     "replay",
@@ -91,6 +93,46 @@ def plan(
     budget = Budget(seed, time_limit_s, num_threads, on_progress)
     setting = Setting(discipline, contention)
     return evaluate(problem(graph, cluster), policy, params=params, budget=budget, setting=setting)
+
+
+def place(
+    fn: Callable[..., Any],
+    *example_args: Any,
+    devices: int | ClusterLike,
+    policy: str | None = None,
+    time_limit_s: float | None = None,
+    seed: int = 0,
+    discipline: Discipline | None = None,
+    contention: Contention = "none",
+    params: Mapping[str, Any] | None = None,
+    num_threads: int = 2,
+    on_progress: Callable[[Progress], None] | None = None,
+    example_kwargs: Mapping[str, Any] | None = None,
+) -> Placement:
+    """Place the operations of a JAX function on devices.
+
+    Parameters
+    ----------
+    fn, example_args, example_kwargs
+        The function and arguments to trace it with: arrays, or ``jax.ShapeDtypeStruct``; nothing is computed.
+    devices
+        A number of GPUs (joined by 16 GB/s), a cluster, or its shorthand such as ``gpu:4@50GB/s``.
+    policy
+        Who decides; by default ``doppler``, or ``heft`` where that is not in the catalog.
+
+    Examples
+    --------
+    >>> import jax, jax.numpy as jnp, stretto
+    >>> def both(x, a, b):
+    ...     return jnp.tanh(x @ a) + jnp.tanh(x @ b)
+    >>> shape = jax.ShapeDtypeStruct((4096, 4096), "float32")
+    >>> placement = stretto.place(both, shape, shape, shape, devices=2, policy="heft")
+    >>> placement.speedup_over_single > 1.2
+    True
+    """
+    budget = Budget(seed, time_limit_s, num_threads, on_progress)
+    setting = Setting(discipline, contention)
+    return place_function(fn, example_args, example_kwargs or {}, devices, policy, params, budget, setting)
 
 
 def simulate(

@@ -42,6 +42,12 @@ PLANNERS: dict[str, str] = {
     "tabu": f"{_SEARCH}.tabu:TabuSearch",
     "genetic": f"{_SEARCH}.genetic:Genetic",
     "cp-sat": "stretto.bounds.cpsat_planner:CpSat",
+    "doppler": "stretto.training.doppler_planner:Doppler",
+}
+
+#: Algorithms that learn to plan one problem: ``trainer(problem, spec)``, see ``training/trainer.py``.
+TRAINERS: dict[str, str] = {
+    "doppler": "stretto.training.doppler_run:DopplerRun",
 }
 
 #: Readers and writers of graphs.
@@ -84,6 +90,10 @@ WORKLOADS: dict[str, str] = {
     "chain-matmul": f"{_WORKLOADS}.chain_matmul:chain_matmul",
     "ffnn": f"{_WORKLOADS}.ffnn:ffnn",
     "transformer": f"{_WORKLOADS}.transformer:transformer",
+    "chainmm": f"{_WORKLOADS}.chainmm:chainmm",
+    "ffnn-forward": f"{_WORKLOADS}.ffnn_forward:ffnn_forward",
+    "llama-block": f"{_WORKLOADS}.llama:llama_block",
+    "llama-layer": f"{_WORKLOADS}.llama:llama_layer",
 }
 
 #: Readers (and writers) of recorded queues, in the order in which contents are tried.
@@ -120,6 +130,11 @@ STRATEGIES: dict[str, str] = {
     "f4": f"{_QUEUEING}.strategies:F4",
     "edf": f"{_QUEUEING}.strategies:DEADLINE",
     "multifactor": f"{_QUEUEING}.strategies:MULTIFACTOR",
+}
+
+#: Choosers among orders of a queue; where a strategy is asked for, they may be named too.
+SELECTORS: dict[str, str] = {
+    "portfolio": f"{_QUEUEING}.portfolio:PORTFOLIO",
 }
 
 #: Ways of starting jobs before the head of a queue.

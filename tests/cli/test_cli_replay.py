@@ -205,11 +205,22 @@ def test_strategies_are_compared_and_ranked(run: Run) -> None:
 def test_all_strategies_that_say_something(run: Run, swf: Path) -> None:
     found = run("compare", swf, "--backfill", "all", "--output", "json").json
     names = {row["strategy"] for row in found["rows"]}
-    assert names == set(catalog.STRATEGIES) - {"edf"}  # no job has a deadline
+    assert names == {*catalog.STRATEGIES, *catalog.SELECTORS} - {"edf"}  # no job has a deadline
     assert {row["backfill"] for row in found["rows"]} == set(catalog.BACKFILLS)
     assert {row["strategy"] for row in run("compare", swf, "--strategies", "edf", "--output", "json").json["rows"]} == {
         "edf"
     }
+
+
+def test_a_portfolio_is_a_strategy_of_a_plain_machine_with_easy(run: Run, swf: Path) -> None:
+    found = run("replay", swf, "--strategy", "portfolio", "--output", "json")
+    assert found.code == 0, found.err
+    assert found.json["strategy"] == "portfolio"
+    assert found.json["num_jobs"] == 4
+    for words in (("--backfill", "none"), ("--estimates", "last-two"), ("--kill",), ("--pools", "own:1*4")):
+        refused = run("replay", swf, "--strategy", "portfolio", *words)
+        assert refused.code != 0
+        assert "portfolio" in refused.err
 
 
 def test_a_comparison_fits_into_80_columns(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -260,7 +271,7 @@ def test_a_comparison_is_drawn(run: Run, swf: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("what", "table"),
     [
-        ("strategies", catalog.STRATEGIES),
+        ("strategies", catalog.STRATEGIES | catalog.SELECTORS),
         ("backfills", catalog.BACKFILLS),
         ("estimates", catalog.ESTIMATES),
         ("pool-rules", catalog.POOL_RULES),

@@ -81,9 +81,9 @@ def test_mistakes_are_found_before_the_work(trace: Trace) -> None:
 
 
 def test_deadlines_are_a_strategy_where_there_are_any(trace: Trace) -> None:
-    assert "edf" not in usable_strategies(trace)
+    assert "edf" not in usable_strategies(trace, 64)
     due = Trace.of([0, 1], [5, 5], [1, 1], deadline_s=np.array([np.inf, 7.0]))
-    assert "edf" in usable_strategies(due)
+    assert "edf" in usable_strategies(due, 64)
 
 
 def test_an_evaluation_measures_the_whole_trace(trace: Trace) -> None:

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from stretto.domain.trace import QueueArrays
-from stretto.kernels.queue_forecast import WINDOW
+from stretto.kernels import queue_forecast as facts
 from stretto.kernels.queue_keys import FIRST_DYNAMIC, dynamic_key, static_key
-from stretto.kernels.queue_portfolio import Look
-from stretto.kernels.rng import below
+from stretto.kernels.queue_lookahead import BELIEVED
+from stretto.kernels.queue_portfolio import HEAT, Look
+from stretto.kernels.rng import below, uniform
 
 
 @dataclass
@@ -23,10 +24,10 @@ class Job:
     estimate: float
     procs: int
     deadline: float
-    user: int
+    kinds: tuple[int, ...]
     start: float = -1.0
     run: float = 0.0
-    weight: float = 0.0
+    believed: float = 0.0
 
     @property
     def expected(self) -> float:
@@ -34,9 +35,29 @@ class Job:
 
 
 def key(code: int, job: Job, now: float) -> tuple[float, int]:
-    if code >= FIRST_DYNAMIC:
-        return dynamic_key.py_func(code, now, job.submit, job.estimate, job.procs), job.index
-    return static_key.py_func(code, job.index, job.submit, job.estimate, job.procs, job.deadline), job.index
+    length = job.believed if code >= BELIEVED else job.estimate
+    if code % BELIEVED >= FIRST_DYNAMIC:
+        return dynamic_key.py_func(code % BELIEVED, now, job.submit, length, job.procs), job.index
+    return static_key.py_func(code % BELIEVED, job.index, job.submit, length, job.procs, job.deadline), job.index
+
+
+@dataclass
+class Kind:
+    """What jobs of a kind did."""
+
+    weight: float = 0.0
+    ratio: float = 0.0
+    sharp: float = 0.0
+    last: list[float] = field(default_factory=list)  # the newest at the place of the oldest
+    num_ended: int = 0
+
+    def add(self, ratio: float, sharp: float) -> None:
+        self.weight = facts.DISCOUNT * self.weight + 1.0
+        self.ratio = facts.DISCOUNT * self.ratio + ratio
+        self.sharp = facts.DISCOUNT * self.sharp + sharp
+        place = self.num_ended % facts.RING
+        self.last[place : place + 1] = [ratio]
+        self.num_ended += 1
 
 
 def easy(queue: list[Job], running: list[tuple[float, int]], now: float, free: int) -> list[Job]:
@@ -70,144 +91,166 @@ class Twin:
     """A replay."""
 
     q: QueueArrays
+    kinds: Any
     num_procs: int
     codes: list[int]
     look: Look
     state: Any
-    rings: dict[int, list[tuple[float, float]]] = field(default_factory=dict)  # user: (ratio, estimate)
-    count: dict[int, int] = field(default_factory=dict)
+    past: dict[int, Kind] = field(default_factory=dict)
 
-    def remember(self, user: int, run: float, estimate: float) -> None:
-        for row in (user, -1):
-            ring = self.rings.setdefault(row, [])
-            seen = self.count.get(row, 0)
-            if seen < WINDOW:
-                ring.append((run / estimate, estimate))
-            else:
-                ring[seen % WINDOW] = (run / estimate, estimate)
-            self.count[row] = seen + 1
+    def remember(self, job: Job, run: float) -> None:
+        for kind in job.kinds:
+            sharp = max(facts.BOUND, job.estimate) / max(facts.BOUND, run)
+            self.past.setdefault(kind, Kind()).add(run / job.estimate, sharp)
 
-    def alike(self, job: Job) -> list[float]:
-        ring = self.rings.get(job.user) or self.rings.get(-1, [])
-        same = [ratio for ratio, estimate in ring if estimate == job.estimate]
-        return same or [ratio for ratio, _ in ring]
+    def believe(self, job: Job) -> float:
+        ratio = facts.FIRST_RATIO
+        bounded = max(facts.BOUND, job.estimate)
+        sharp = bounded / max(facts.BOUND, facts.FIRST_SHARP_RATIO * job.estimate)
+        for kind in reversed(job.kinds):
+            known = self.past.get(kind, Kind())
+            ratio = (known.ratio + facts.LEAN * ratio) / (known.weight + facts.LEAN)
+            sharp = (known.sharp + facts.LEAN * sharp) / (known.weight + facts.LEAN)
+        mean, harmonic = job.estimate * ratio, bounded / sharp
+        return max(1.0, mean ** (1.0 - facts.SHARPNESS) * harmonic**facts.SHARPNESS)
 
-    def expected_run(self, job: Job) -> float:
-        ratios = self.alike(job)
-        total = 0.0
-        for ratio in ratios:
-            total += ratio
-        return job.estimate * total / len(ratios) if ratios else job.estimate
+    def draw_run(self, job: Job) -> float:
+        for kind in job.kinds:
+            ratios = self.past.get(kind, Kind()).last
+            is_last = kind == job.kinds[-1]
+            if ratios and (is_last or uniform(self.state) * (len(ratios) + facts.LEAN) < len(ratios)):
+                return ratios[int(below(self.state, len(ratios)))] * job.estimate
+        return job.estimate * (0.5 + 0.5 * float(uniform(self.state)))
 
-    def draw_run(self, job: Job, elapsed: float) -> float:
-        lasting = [ratio * job.estimate for ratio in self.alike(job) if ratio * job.estimate > elapsed]
-        if not lasting:
-            return job.estimate if elapsed == 0.0 else (elapsed + job.estimate) / 2.0
-        return lasting[int(below(self.state, len(lasting)))]
+    def draw_end(self, job: Job, now: float) -> float:
+        elapsed = now - job.start
+        for _ in range(facts.TRIES):
+            run = self.draw_run(job)
+            if run > elapsed:
+                return max(job.start + run, now)
+        return max(job.start + (elapsed + (job.estimate - elapsed) * float(uniform(self.state))), now)
 
     def imagine(
         self, jobs: list[Job], running: list[Job], waiting: list[Job], now: float
     ) -> tuple[dict[int, float], list[Job]]:
-        ends = {}
-        for job in running:
-            ends[job.index] = max(job.start + self.draw_run(job, now - job.start), now)
+        ends = {job.index: self.draw_end(job, now) for job in running}
         for job in waiting:
-            job.run = self.draw_run(job, 0.0)
-            job.weight = 1.0 / max(10.0, self.expected_run(job))
-        oldest = max(0, len(jobs) - self.look.memory)
+            job.run = self.draw_run(job)
+        recent = jobs[-self.look.memory :]
         guesses: list[Job] = []
-        if self.look.num_guesses == 0 or len(jobs) - oldest < 2:
+        if self.look.num_guesses == 0 or len(recent) < 2:
             return ends, guesses
-        at = oldest + int(below(self.state, len(jobs) - oldest))
+        gone = {job.index for job in jobs} - {job.index for job in running + waiting}
+        at = int(below(self.state, len(recent)))
         moment = now
         for k in range(self.look.num_guesses):
-            at += 1
-            if at >= len(jobs):
-                at = oldest + 1
-            moment += jobs[at].submit - jobs[at - 1].submit
-            model = jobs[at]
-            guess = Job(
-                len(self.q.submit) + k,
-                moment,
-                model.estimate,
-                model.procs,
-                moment + (model.deadline - model.submit),
-                model.user,
-            )
-            guess.run = self.draw_run(guess, 0.0)
-            guess.weight = 1.0 / max(10.0, self.expected_run(guess))
+            at = at + 1 if at + 1 < len(recent) else 1
+            model = recent[at]
+            moment += model.submit - recent[at - 1].submit
+            deadline = moment + (model.deadline - model.submit)
+            guess = Job(len(self.q.submit) + k, moment, model.estimate, model.procs, deadline, model.kinds)
+            guess.believed = self.believe(guess)
+            guess.run = self.q.run[model.index].item() if model.index in gone else self.draw_run(guess)
             guesses.append(guess)
         return ends, guesses
 
-    def work_off(
-        self, code: int, waiting: list[Job], running: list[Job], ends: dict[int, float], guesses: list[Job], now: float
+    def cost(
+        self,
+        choice: list[Job],
+        waiting: list[Job],
+        running: list[Job],
+        ends: dict[int, float],
+        guesses: list[Job],
+        now: float,
     ) -> float:
+        """Return what waiting costs when these start now and the base goes on, with a whole pass at every moment."""
         busy = [(ends[job.index], job.expected, job.procs) for job in running]
+        busy += [(now + job.run, now + job.estimate, job.procs) for job in choice]
+        queue = [job for job in waiting if job not in choice]
         coming = list(guesses)
-        queue = sorted(waiting, key=lambda job: key(code, job, now))
         free = self.num_procs - sum(procs for *_, procs in busy)
         cost = 0.0
-        moment = now
-        while True:
-            started = easy(queue, [(expected, procs) for _, expected, procs in busy], moment, free)
-            for job in started:
-                cost += job.weight * (moment - max(now, job.submit))
-                busy.append((moment + job.run, moment + job.estimate, job.procs))
-                free -= job.procs
-                queue.remove(job)
-            if not queue and not coming:
-                return cost
+        while queue or coming:
             moment = min([end for end, *_ in busy] + [job.submit for job in coming])
             free += sum(procs for end, _, procs in busy if end == moment)
             busy = [entry for entry in busy if entry[0] != moment]
             queue += [job for job in coming if job.submit == moment]
             coming = [job for job in coming if job.submit != moment]
-            queue.sort(key=lambda job: key(code, job, moment))
+            queue.sort(key=lambda job: key(self.codes[0], job, moment))
+            for job in easy(queue, [(expected, procs) for _, expected, procs in busy], moment, free):
+                cost += (moment - max(now, job.submit)) / max(facts.BOUND, job.believed)
+                busy.append((moment + job.run, moment + job.estimate, job.procs))
+                free -= job.procs
+                queue.remove(job)
+        return cost
 
-    def choose(self, jobs: list[Job], waiting: list[Job], running: list[Job], now: float) -> int:
-        costs = [0.0] * len(self.codes)
-        for _ in range(self.look.num_scenarios):
+    def choose(
+        self, choices: dict[int, list[Job]], jobs: list[Job], waiting: list[Job], running: list[Job], now: float
+    ) -> int:
+        gains: dict[int, list[float]] = {c: [] for c in choices if c != 0}
+        done = 0
+        while gains and done < self.look.num_scenarios:
             ends, guesses = self.imagine(jobs, running, waiting, now)
-            for c, code in enumerate(self.codes):
-                costs[c] += self.work_off(code, waiting, running, ends, guesses, now)
-        costs[0] *= 1.0 - self.look.margin
-        return self.codes[costs.index(min(costs))]
+            done += 1
+            base = self.cost(choices[0], waiting, running, ends, guesses, now)
+            for c in list(gains):
+                gains[c].append(base - self.cost(choices[c], waiting, running, ends, guesses, now))
+                if done >= HEAT and not sum(gains[c]) > 0.0:
+                    del gains[c]
+        best, most = 0, 0.0
+        for c, values in gains.items():
+            spread = max(0.0, sum(v * v for v in values) - sum(values) * sum(values) / done)
+            sure = sum(values) - self.look.confidence * float(np.sqrt(spread))
+            if sure > most:
+                best, most = c, sure
+        return best
+
+    def different(self, waiting: list[Job], running: list[Job], now: float, free: int) -> dict[int, list[Job]]:
+        """Return what each order would start, without those that start what an earlier one does."""
+        known = [(job.expected, job.procs) for job in running]
+        found: dict[int, list[Job]] = {}
+        for c, code in enumerate(self.codes):
+            started = easy(sorted(waiting, key=lambda job: key(code, job, now)), known, now, free)
+            if all({job.index for job in started} != {job.index for job in other} for other in found.values()):
+                found[c] = started
+        return found
 
     def replay(self) -> tuple[list[float], list[int], int]:
-        """Return starts, orders in force, and the number of epochs."""
+        """Return starts, candidates that made them, and the number of epochs."""
         n = len(self.q.submit)
-        columns = (self.q.submit, self.q.estimate, self.q.procs, self.q.deadline, self.q.user)
-        todo = [Job(j, *(column[j].item() for column in columns)) for j in range(n)]
+        columns = (self.q.submit, self.q.estimate, self.q.procs, self.q.deadline)
+        todo = [Job(j, *(column[j].item() for column in columns), tuple(self.kinds[j].tolist())) for j in range(n)]
         jobs: list[Job] = []
         waiting: list[Job] = []
         running: list[Job] = []
         chosen = [0] * n
-        code, next_epoch, pause, num_epochs = self.codes[0], -np.inf, 0, 0
+        next_epoch, pause, num_epochs = -np.inf, 0, 0
         while len(jobs) < n or running:
             end = {job.index: job.start + self.q.run[job.index].item() for job in running}
             now = min([*end.values(), *(job.submit for job in todo[len(jobs) : len(jobs) + 1])])
             for job in sorted(running, key=lambda job: job.index):
                 if end[job.index] == now:
                     running.remove(job)
-                    self.remember(job.user, self.q.run[job.index].item(), job.estimate)
+                    self.remember(job, self.q.run[job.index].item())
             arrivals = [job for job in todo[len(jobs) :] if job.submit == now]
             jobs += arrivals
             waiting += arrivals
-            if not waiting:
-                continue
-            pause -= 1
             free = self.num_procs - sum(job.procs for job in running)
-            known = [(job.expected, job.procs) for job in running]
-            passes = {c: easy(sorted(waiting, key=lambda job: key(c, job, now)), known, now, free) for c in self.codes}
-            sets = {frozenset(job.index for job in started) for started in passes.values()}
-            if len(sets) > 1 and now >= next_epoch and pause < 0:
-                code = self.choose(jobs, waiting, running, now)
+            if all(job.procs > free for job in waiting):
+                continue
+            for job in waiting:
+                job.believed = self.believe(job)
+            pause -= 1
+            choices = self.different(waiting, running, now, free)
+            best = 0
+            if len(choices) > 1 and now >= next_epoch and pause < 0:
+                best = self.choose(choices, jobs, waiting, running, now)
                 next_epoch = now + self.look.interval
                 pause = (len(waiting) // self.look.depth) ** 2
                 num_epochs += 1
-            for job in passes[code]:
+            for job in choices[best]:
                 job.start = now
-                chosen[job.index] = code
+                chosen[job.index] = best
                 waiting.remove(job)
                 running.append(job)
             running.sort(key=lambda job: job.expected)  # stable: equal ends in order of start

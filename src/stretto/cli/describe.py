@@ -25,7 +25,13 @@ _TABLES = {
 
 def names_of(what: str) -> list[str]:
     """Return the names of a table in the order of the catalog."""
-    return list(getattr(catalog, _TABLES[what]))
+    return list(_table(what))
+
+
+def _table(what: str) -> dict[str, str]:
+    """Return a table of the catalog; selectors stand behind the strategies that they choose from."""
+    table: dict[str, str] = getattr(catalog, _TABLES[what])
+    return table | catalog.SELECTORS if what == "strategies" else table
 
 
 def describe(what: str) -> list[dict[str, Any]]:
@@ -53,8 +59,7 @@ def describe_policies() -> list[dict[str, Any]]:
 
 def describe_rules(what: str) -> list[dict[str, Any]]:
     """Return name and summary of every strategy, backfilling, estimate or choice of pool."""
-    table: dict[str, str] = getattr(catalog, _TABLES[what])
-    return [{"name": name, "summary": registry.resolve(target).summary} for name, target in table.items()]
+    return [{"name": name, "summary": registry.resolve(target).summary} for name, target in _table(what).items()]
 
 
 def describe_formats(what: str = "formats") -> list[dict[str, Any]]:

@@ -23,6 +23,7 @@ from stretto.cli.prices import prices
 from stretto.cli.replay import replay
 from stretto.cli.show import show
 from stretto.cli.simulate import simulate
+from stretto.cli.train import train
 from stretto.cli.version import version
 from stretto.errors import StrettoError
 
@@ -72,6 +73,7 @@ for _name, _command in (
     ("compare", compare),
     ("bound", bound),
     ("simulate", simulate),
+    ("train", train),
     ("replay", replay),
     ("show", show),
     ("gantt", gantt),

@@ -33,13 +33,13 @@ def compare_queue(
     """Replay a trace with several strategies (None = all) and print them, the best first."""
     from stretto.cli.interrupt import Interrupt
     from stretto.cli.queue_sources import check_folder, load_queue, machine_of
-    from stretto.experiments.queue_compare import usable_strategies
+    from stretto.experiments.queue_compare import pairs_of, usable_strategies
 
     check_folder(plot)
     trace = load_queue(source, strict=strict)
     machine = machine_of(trace, procs, pools)
-    names = usable_strategies(trace) if strategies is None else strategies
-    planned = len(names) * len(backfills) * max(1, num_windows)
+    names = usable_strategies(trace, machine, backfills=backfills, **rules) if strategies is None else strategies
+    planned = len(pairs_of(names, backfills)) * max(1, num_windows)
     options = {"backfills": backfills, "num_windows": num_windows, "window_jobs": window_size, **rules}
     with Interrupt() as interrupt:
         comparison = _run(trace, machine, names, planned, options)

@@ -52,11 +52,11 @@ def replay(
     from stretto.cli.progress import ProgressLine
     from stretto.cli.queue_sources import check_folder, cut_window, load_queue, machine_of
     from stretto.experiments.queue_evaluate import evaluate_replay
-    from stretto.sim.queue import make_rules
+    from stretto.experiments.queue_play import check_rules
 
     rules: dict[str, Any] = {"strategy": strategy, "backfill": backfill, "estimates": estimates, "pool_rule": pool_rule}
     more: dict[str, Any] = {"kill": kill, "tie": tie}
-    make_rules(**rules, **more)  # a misspelt name is found before a large file is read
+    check_rules(**rules, **more)  # a misspelt name is found before a large file is read
     check_folder(plot)
     whole = load_queue(trace, strict=strict)
     jobs = cut_window(whole, window)

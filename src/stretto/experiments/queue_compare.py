@@ -16,6 +16,7 @@ from stretto.domain.queue_metrics import QueueMetrics, bounded_slowdown
 from stretto.domain.trace import Trace
 from stretto.errors import InvalidInput
 from stretto.experiments.queue_evaluate import Machine, evaluate_replay, figures
+from stretto.experiments.queue_play import can_select
 from stretto.registry import lookup
 
 #: What a summary holds of each figure of a replay.
@@ -129,10 +130,17 @@ class QueueComparison:
         }
 
 
-def usable_strategies(trace: Trace) -> list[str]:
-    """Return the strategies that have something to say about a trace: deadlines only where jobs have them."""
+def usable_strategies(
+    trace: Trace, machine: Machine, *, backfills: Sequence[str] = ("easy",), **rules: Any
+) -> list[str]:
+    """Return the strategies that have something to say about a trace: deadlines only where jobs have them.
+
+    Selectors come last, where they can play at all.
+    """
     has_deadlines = trace.deadline_s is not None and bool(np.any(np.isfinite(trace.deadline_s)))
-    return [name for name in catalog.STRATEGIES if name != "edf" or has_deadlines]
+    names = [name for name in catalog.STRATEGIES if name != "edf" or has_deadlines]
+    selects = "easy" in backfills and can_select(trace, machine, **rules)
+    return [*names, *(catalog.SELECTORS if selects else ())]
 
 
 def window_starts(num_jobs: int, num_windows: int, window_jobs: int, seed: int) -> list[int]:
@@ -168,12 +176,13 @@ def compare_strategies(
         Further arguments of :func:`stretto.sim.queue.replay`.
     """
     for strategy in strategies:  # a misspelt name is found before the work, not in the midst of it
-        lookup("strategy", strategy, catalog.STRATEGIES)
+        lookup("strategy", strategy, catalog.STRATEGIES | catalog.SELECTORS)
     for backfill in backfills:
         lookup("backfill", backfill, catalog.BACKFILLS)
+    pairs = pairs_of(strategies, backfills)
     count = window_jobs if num_windows else trace.num_jobs
     starts = window_starts(trace.num_jobs, num_windows, window_jobs, seed) if num_windows else [0]
-    tasks = [(first, name, fill) for first in starts for fill in backfills for name in strategies]
+    tasks = [(first, name, fill) for first in starts for name, fill in pairs]
 
     def work(task: tuple[int, str, str]) -> QueueRow:
         first, strategy, backfill = task
@@ -193,6 +202,16 @@ def compare_strategies(
             raise
     num_procs = machine if isinstance(machine, int) else sum(pool.num_procs for pool in machine)
     return QueueComparison(trace.name, num_procs, count, tuple(rows))
+
+
+def pairs_of(strategies: Sequence[str], backfills: Sequence[str]) -> list[tuple[str, str]]:
+    """Return what is compared; selectors know one backfilling, and where others are asked for too, only that."""
+    return [
+        (name, fill)
+        for fill in backfills
+        for name in strategies
+        if name not in catalog.SELECTORS or fill == "easy" or "easy" not in backfills
+    ]
 
 
 def _in_order(

@@ -13,7 +13,7 @@ from stretto.domain.queue_metrics import QueueMetrics, Spread, measure
 from stretto.domain.queue_result import QueueResult
 from stretto.domain.trace import Trace
 from stretto.errors import StrettoError
-from stretto.sim.queue import replay
+from stretto.experiments.queue_play import play
 
 Machine = int | Sequence[Pool]
 
@@ -79,7 +79,7 @@ def _spread(name: str, spread: Spread) -> dict[str, float]:
 
 
 def evaluate_replay(trace: Trace, machine: Machine, *, timed: bool = True, **rules: Any) -> Evaluation:
-    """Replay and measure; ``rules`` are those of :func:`stretto.sim.queue.replay`.
+    """Replay and measure; ``rules`` are those of :func:`stretto.experiments.queue_play.play`.
 
     Parameters
     ----------
@@ -88,11 +88,11 @@ def evaluate_replay(trace: Trace, machine: Machine, *, timed: bool = True, **rul
     """
     if timed:
         with suppress(StrettoError):  # a few jobs may fit nowhere, or the rules be wrong: the replay itself will say so
-            replay(trace.take(slice(0, _FEW_JOBS)), machine, **rules)
+            play(trace.take(slice(0, _FEW_JOBS)), machine, **rules)
     seconds = float("inf")
     for _ in range(_MOST_TIMES if timed else 1):
         begin = time.perf_counter()
-        result = replay(trace, machine, **rules)
+        result = play(trace, machine, **rules)
         took = time.perf_counter() - begin
         seconds = min(seconds, took)
         if took > _SHORT_S:

@@ -1,4 +1,9 @@
-"""What a scheduler may guess from the jobs that have ended: run times, and the jobs that come next."""
+"""What a scheduler may guess of run times from the jobs that have ended.
+
+Every job belongs to a few kinds, from the narrowest (this user, this estimate, this width) to the widest (all
+jobs). Each kind keeps discounted means, for the expectation, and a ring of its last jobs, for draws. A narrow kind
+with a short past leans on the next wider one.
+"""
 
 from __future__ import annotations
 
@@ -7,88 +12,91 @@ from typing import NamedTuple
 import numpy as np
 
 from stretto.kernels.compile import njit
-from stretto.kernels.rng import below
+from stretto.kernels.rng import below, uniform
 
-#: Ended jobs that are remembered per user; the last row is for all users.
-WINDOW = 32
+#: Seconds that a short job counts as in the bounded slowdown.
+BOUND = 10.0
+#: Ended jobs of a kind that draws are made from.
+RING = 16
+#: How much of its weight a past job keeps when another one of its kind ends.
+DISCOUNT = 0.95
+#: A wider kind counts as so many jobs of the narrower one.
+LEAN = 2.0
+#: Before anything has ended: run time over estimate, on the whole and for the weight of a job.
+FIRST_RATIO = 0.6
+FIRST_SHARP_RATIO = 0.5
+#: What the harmonic mean counts in a belief; the rest is the arithmetic mean.
+SHARPNESS = 0.25
+#: Tries to draw a run time that a running job has not outlived yet.
+TRIES = 8
 
 
 class Past(NamedTuple):
-    """Rings of ended jobs, U users and all."""
+    """What has ended, by kind; C kinds."""
 
-    ratio: np.ndarray  # [U+1, WINDOW] run time over estimate
-    estimate: np.ndarray  # [U+1, WINDOW]
-    num_ended: np.ndarray  # [U+1]
+    weight: np.ndarray  # [C] discounted number of jobs
+    ratio: np.ndarray  # [C] discounted sum of run time over estimate
+    sharp: np.ndarray  # [C] discounted sum of estimate over run time, both at least the bound
+    ring: np.ndarray  # [C, RING] run time over estimate
+    num_ended: np.ndarray  # [C]
 
 
 @njit(cache=True, nogil=True)
-def new_past(num_users):
+def new_past(num_kinds):
     """Return a past in which nothing has happened."""
-    rows = num_users + 1
-    return Past(np.zeros((rows, WINDOW)), np.zeros((rows, WINDOW)), np.zeros(rows, np.int64))
+    return Past(
+        np.zeros(num_kinds),
+        np.zeros(num_kinds),
+        np.zeros(num_kinds),
+        np.zeros((num_kinds, RING)),
+        np.zeros(num_kinds, np.int64),
+    )
 
 
 @njit(cache=True, nogil=True)
-def remember(past, user, run, estimate):
-    """Add an ended job to its user's ring and to everybody's."""
-    everybody = past.num_ended.shape[0] - 1
-    for step in range(2):
-        row = user if step == 0 else everybody
-        at = past.num_ended[row] % WINDOW
-        past.ratio[row, at] = run / estimate if estimate > 0.0 else 1.0
-        past.estimate[row, at] = estimate
-        past.num_ended[row] += 1
+def remember(past, kinds, run, estimate):
+    """Add an ended job to its kinds."""
+    ratio = run / estimate
+    sharp = max(BOUND, estimate) / max(BOUND, run)
+    for kind in kinds:
+        past.weight[kind] = DISCOUNT * past.weight[kind] + 1.0
+        past.ratio[kind] = DISCOUNT * past.ratio[kind] + ratio
+        past.sharp[kind] = DISCOUNT * past.sharp[kind] + sharp
+        past.ring[kind, past.num_ended[kind] % RING] = ratio
+        past.num_ended[kind] += 1
 
 
 @njit(cache=True, nogil=True)
-def row_of(past, user):
-    """Return the ring to ask about a user: the user's own, or everybody's where that is empty."""
-    return user if past.num_ended[user] > 0 else past.num_ended.shape[0] - 1
+def believe(past, kinds, estimate):
+    """Return what a job is believed to run: between the mean and the harmonic mean of its like, a second at least.
 
-
-@njit(cache=True, nogil=True)
-def num_alike(past, row, estimate):
-    """Return how many remembered jobs had this very estimate: people submit the same thing again."""
-    found = 0
-    for k in range(min(past.num_ended[row], WINDOW)):
-        found += past.estimate[row, k] == estimate
-    return found
-
-
-@njit(cache=True, nogil=True)
-def expected_run(past, user, estimate):
-    """Return the mean run time of a job by its user's past; the estimate where there is none."""
-    row = row_of(past, user)
-    size = min(past.num_ended[row], WINDOW)
-    if size == 0:
-        return estimate
-    alike = num_alike(past, row, estimate)
-    total = 0.0
-    for k in range(size):
-        if alike == 0 or past.estimate[row, k] == estimate:
-            total += past.ratio[row, k]
-    return estimate * total / (alike if alike > 0 else size)
-
-
-@njit(cache=True, nogil=True)
-def draw_run(past, user, estimate, elapsed, state):
-    """Draw a run time as one of the user's past jobs would have it, given that it has run so long.
-
-    Where the past knows no job that would have lasted, half of what is left of the estimate is.
+    Work is counted by the mean. The slowdown of a job is counted by one over its run time, and many jobs crash
+    at once: the harmonic mean lets likely crashes start early.
     """
-    row = row_of(past, user)
-    size = min(past.num_ended[row], WINDOW)
-    alike = num_alike(past, row, estimate)
-    fitting = 0
-    for k in range(size):
-        if (alike == 0 or past.estimate[row, k] == estimate) and past.ratio[row, k] * estimate > elapsed:
-            fitting += 1
-    if fitting == 0:
-        return estimate if elapsed == 0.0 else (elapsed + estimate) / 2.0
-    skip = below(state, fitting)
-    for k in range(size):
-        if (alike == 0 or past.estimate[row, k] == estimate) and past.ratio[row, k] * estimate > elapsed:
-            if skip == 0:
-                return past.ratio[row, k] * estimate
-            skip -= 1
-    return estimate
+    ratio = FIRST_RATIO
+    sharp = max(BOUND, estimate) / max(BOUND, FIRST_SHARP_RATIO * estimate)
+    for at in range(len(kinds) - 1, -1, -1):
+        kind = kinds[at]
+        ratio = (past.ratio[kind] + LEAN * ratio) / (past.weight[kind] + LEAN)
+        sharp = (past.sharp[kind] + LEAN * sharp) / (past.weight[kind] + LEAN)
+    return max(1.0, (estimate * ratio) ** (1.0 - SHARPNESS) * (max(BOUND, estimate) / sharp) ** SHARPNESS)
+
+
+@njit(cache=True, nogil=True)
+def draw_run(past, kinds, estimate, state):
+    """Draw a run time as one of the last like jobs would have it; never more than the estimate."""
+    for at in range(len(kinds)):
+        known = min(past.num_ended[kinds[at]], RING)
+        if known > 0 and (at == len(kinds) - 1 or uniform(state) * (known + LEAN) < known):
+            return past.ring[kinds[at], below(state, known)] * estimate
+    return estimate * (0.5 + 0.5 * uniform(state))
+
+
+@njit(cache=True, nogil=True)
+def draw_rest(past, kinds, estimate, elapsed, state):
+    """Draw the whole run time of a job that has run so long."""
+    for _ in range(TRIES):
+        run = draw_run(past, kinds, estimate, state)
+        if run > elapsed:
+            return run
+    return elapsed + (estimate - elapsed) * uniform(state)

@@ -12,13 +12,17 @@ from numpy.typing import NDArray
 from stretto.catalog import STRATEGIES
 from stretto.domain.csr import Floats
 from stretto.domain.queue_rules import Strategy
-from stretto.domain.trace import Trace
+from stretto.domain.trace import QueueArrays, Trace
 from stretto.errors import InvalidInput
+from stretto.kernels.queue_lookahead import BELIEVED
 from stretto.kernels.queue_portfolio import Look, run_portfolio
 from stretto.kernels.rng import seeded
 from stretto.registry import lookup
 
-#: The orders that need nothing but submission, estimate and processors; the first is the base.
+#: Ends the name of a strategy that orders by believed run times in place of the user's estimates.
+SUFFIX = "-believed"
+
+#: The orders that need nothing but submission, estimate and processors.
 CLASSICS = (
     "saf",
     "fcfs",
@@ -36,6 +40,27 @@ CLASSICS = (
     "unicep",
 )
 
+#: What a portfolio chooses from: the classics, and those that estimates matter for by beliefs; the first is the base.
+MEMBERS = (
+    "saf-believed",
+    "sjf-believed",
+    "f4-believed",
+    "expansion-believed",
+    "wfp3-believed",
+    "unicep-believed",
+    *CLASSICS,
+)
+
+
+@dataclass(frozen=True)
+class Selector:
+    """A chooser among strategies."""
+
+    summary: str
+
+
+PORTFOLIO = Selector("at each event, the order that does best in simulated futures")
+
 
 @dataclass(frozen=True)
 class Forecast:
@@ -44,21 +69,21 @@ class Forecast:
     Attributes
     ----------
     num_scenarios
-        Draws of run times and arrivals over which an order is judged.
+        Draws of run times and arrivals over which a choice is judged, at most; bad ones are given up sooner.
     num_arrivals
         Jobs that arrive in each; none means that the queue is worked off undisturbed.
     memory
         The last arrivals, from which those are drawn.
-    margin
-        An order replaces the base only if it promises to wait less by this share.
+    confidence
+        The base is left only for a mean gain of more than so many standard errors.
     depth
         With queues longer than this, epochs become rarer by the square of the ratio.
     """
 
-    num_scenarios: int = 4
-    num_arrivals: int = 0
-    memory: int = 256
-    margin: float = 0.05
+    num_scenarios: int = 32
+    num_arrivals: int = 30
+    memory: int = 1000
+    confidence: float = 2.0
     depth: int = 64
 
     def __post_init__(self) -> None:
@@ -66,8 +91,8 @@ class Forecast:
             value = getattr(self, name)
             if value < least:
                 raise InvalidInput(f"{value} must be at least {least}", field=f"forecast.{name}")
-        if not 0.0 <= self.margin < 1.0:
-            raise InvalidInput(f"{self.margin} must be in [0, 1)", field="forecast.margin")
+        if not 0.0 <= self.confidence < math.inf:
+            raise InvalidInput(f"{self.confidence} must be finite and not negative", field="forecast.confidence")
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +104,7 @@ class PortfolioReplay:
     trace
         The jobs that were replayed, the first submitted at zero, with the estimates that were used.
     chosen
-        Per job, the index in ``strategies`` of the order in force when it started.
+        Per job, the index in ``strategies`` of the order that started it.
     num_epochs
         How often the orders disagreed and were compared.
     num_dropped
@@ -98,7 +123,7 @@ def portfolio_replay(
     trace: Trace,
     num_procs: int,
     *,
-    strategies: Sequence[str] = CLASSICS,
+    strategies: Sequence[str] = MEMBERS,
     interval_s: float = 0.0,
     forecast: Forecast | None = None,
     seed: int = 0,
@@ -108,7 +133,8 @@ def portfolio_replay(
     Parameters
     ----------
     strategies
-        Candidates of the catalog, the first of which is the base; ``multifactor`` cannot be one.
+        Candidates of the catalog (with ``-believed`` behind the name: by believed run times), the first of which is
+        the base that goes on after a choice; ``multifactor`` cannot be one.
     interval_s
         Least time between two choices; zero = at every event.
     seed
@@ -125,11 +151,29 @@ def portfolio_replay(
     start = np.empty(kept.num_jobs)
     chosen = np.zeros(kept.num_jobs, np.int64)
     how = forecast if forecast is not None else Forecast()
-    look = Look(interval_s, how.num_scenarios, how.num_arrivals, how.memory, how.margin, how.depth)
-    num_epochs = run_portfolio(kept.arrays(), num_procs, codes, look, seeded(seed), start, chosen)
-    place = {int(code): k for k, code in enumerate(codes)}
-    index = np.array([place[int(code)] for code in chosen], np.int64)
-    return PortfolioReplay(kept, tuple(strategies), start, index, int(num_epochs), num_dropped)
+    look = Look(interval_s, how.num_scenarios, how.num_arrivals, how.memory, how.confidence, how.depth)
+    jobs = kept.arrays()
+    num_epochs = run_portfolio(jobs, kinds_of(jobs), num_procs, codes, look, seeded(seed), start, chosen)
+    return PortfolioReplay(kept, tuple(strategies), start, chosen, int(num_epochs), num_dropped)
+
+
+def kinds_of(jobs: QueueArrays) -> NDArray[np.int64]:
+    """Return the kinds of each job, narrowest first; a kind is what jobs have in common when they are submitted."""
+    length = np.floor(np.log2(np.maximum(jobs.estimate, 1.0)))
+    width = np.ceil(np.log2(jobs.procs))
+    columns = []
+    num_kinds = 0
+    for parts in (
+        (jobs.user, jobs.estimate, jobs.procs),
+        (jobs.user, jobs.estimate),
+        (jobs.user,),
+        (length, width),
+        (np.zeros(len(jobs.user)),),
+    ):
+        kind = np.unique(np.stack(parts, axis=1), axis=0, return_inverse=True)[1].reshape(-1)
+        columns.append(kind + num_kinds)
+        num_kinds += int(kind.max()) + 1
+    return np.stack(columns, axis=1).astype(np.int64)
 
 
 def _codes(strategies: Sequence[str]) -> NDArray[np.int64]:
@@ -138,10 +182,11 @@ def _codes(strategies: Sequence[str]) -> NDArray[np.int64]:
         raise InvalidInput("a portfolio needs a strategy", field="strategies")
     codes = []
     for name in strategies:
-        found: Strategy = lookup("strategy", name, STRATEGIES)
+        found: Strategy = lookup("strategy", name.removesuffix(SUFFIX), STRATEGIES)
         if found.uses_weights:
             raise InvalidInput(f"{name!r} has weights and cannot be part of a portfolio", field="strategies")
-        if found.code in codes:
+        code = found.code + (BELIEVED if name.endswith(SUFFIX) else 0)
+        if code in codes:
             raise InvalidInput(f"{name!r} is named twice", field="strategies")
-        codes.append(found.code)
+        codes.append(code)
     return np.array(codes, np.int64)

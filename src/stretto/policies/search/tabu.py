@@ -70,7 +70,7 @@ class TabuChain:
         self.state = new_tabu_state(problem.num_tasks, problem.num_devices)
         self.evaluations = 0
         self.adopt(start)
-        self._search(0)  # compiles before the clock starts
+        self.advance(0)  # compiles before the clock starts
 
     def adopt(self, solution: Solution) -> None:
         """Go on from a solution."""
@@ -87,11 +87,12 @@ class TabuChain:
         made = 0
         while not part.is_over(made, self.best.makespan_s):
             moves = min(chunk, part.evaluations - made)
-            self._search(moves)
+            self.advance(moves)
             made += moves
-            self.evaluations += moves
 
-    def _search(self, moves: int) -> None:
+    def advance(self, moves: int) -> None:
+        """Make so many moves."""
+        self.evaluations += moves
         assignment, order = self.best.assignment, self.best.order
         self.value, best = tabu_search(
             self.problem.arrays,

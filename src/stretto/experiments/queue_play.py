@@ -1,0 +1,67 @@
+"""Replay a trace with a strategy, or with a selector that changes between strategies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto.catalog import SELECTORS, STRATEGIES
+from stretto.domain.pool import Pool
+from stretto.domain.queue_result import QueueResult
+from stretto.domain.trace import Trace
+from stretto.errors import InvalidInput
+from stretto.registry import lookup
+from stretto.sim.queue import make_rules, replay
+
+#: The only rules under which a selector plays.
+_SELECTOR_RULES = {"backfill": "easy", "estimates": "user", "kill": False, "tie": "batch", "weights": None}
+
+
+def check_rules(strategy: str, **rules: Any) -> None:
+    """Raise where a name is unknown, a value out of range, or a selector cannot play by the rules."""
+    lookup("strategy", strategy, STRATEGIES | SELECTORS)
+    make_rules("fcfs" if strategy in SELECTORS else strategy, **rules)
+    if strategy in SELECTORS:
+        for name, needed in _SELECTOR_RULES.items():
+            if rules.get(name, needed) != needed:
+                raise InvalidInput(f"{strategy!r} needs {needed!r}, not {rules[name]!r}", field=name)
+
+
+def can_select(trace: Trace, machine: int | Sequence[Pool], **rules: Any) -> bool:
+    """Say whether selectors can play a trace: on one plain machine, by their rules, without dependencies."""
+    has_parents = trace.parent is not None and len(trace.parent) > 0
+    as_needed = all(rules.get(name, needed) == needed for name, needed in _SELECTOR_RULES.items())
+    return isinstance(machine, int) and not has_parents and as_needed
+
+
+def play(
+    trace: Trace, machine: int | Sequence[Pool], *, strategy: str = "fcfs", seed: int = 0, **rules: Any
+) -> QueueResult:
+    """Replay a trace; ``rules`` are those of :func:`stretto.sim.queue.replay`."""
+    if strategy not in SELECTORS:
+        return replay(trace, machine, strategy=strategy, seed=seed, **rules)
+    from stretto.policies.queueing.portfolio import portfolio_replay
+
+    check_rules(strategy, **{"backfill": "easy", "estimates": "user", "pool_rule": "cheapest", **rules})
+    if not isinstance(machine, int):
+        raise InvalidInput(f"{strategy!r} needs one plain machine, not pools", field="pools")
+    found = portfolio_replay(trace, machine, seed=seed)
+    n = found.trace.num_jobs
+    end = found.start_s + found.trace.run_s
+    spec = {"strategy": strategy, "backfill": "easy", "estimates": "user", "kill": False, "tie": "batch", "seed": seed}
+    return QueueResult(
+        trace=found.trace,
+        pools=(Pool("machine", machine),),
+        start_s=found.start_s,
+        end_s=end,
+        ready_s=found.trace.submit_s,
+        pool=np.zeros(n, np.int32),
+        is_killed=np.zeros(n, np.bool_),
+        num_interruptions=np.zeros(n, np.int32),
+        cost_usd=np.zeros(1),
+        billed_node_s=np.array([float(np.ceil(end.max())) * machine]),
+        num_dropped=found.num_dropped,
+        spec=spec,
+    )

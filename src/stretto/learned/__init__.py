@@ -1,0 +1,1 @@
+"""Policies that learn: one package per family, which loads and acts without optimisers."""

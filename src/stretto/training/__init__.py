@@ -1,0 +1,1 @@
+"""Training: stages, the loop that runs them, and checkpoints that resume exactly."""

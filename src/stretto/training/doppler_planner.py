@@ -1,0 +1,259 @@
+"""Policy-guided search: Doppler's policies and local search improve each other's plans."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from stretto.domain.csr import Floats
+from stretto.domain.plan import DISCIPLINES, Discipline, Plan
+from stretto.domain.planner import Budget, Progress, no_projects
+from stretto.domain.problem import Problem
+from stretto.errors import InvalidInput, MissingExtra
+from stretto.kernels.decode import tails
+from stretto.policies.search.annealing import Annealing, AnnealingChain, ConservingChain
+from stretto.policies.search.anytime import DEFAULT_TIME_LIMIT_S, Chain, Outcome, Solution, run_chains
+from stretto.policies.search.lns import LargeNeighbourhood, RuinChain
+from stretto.policies.search.starts import floor_s, starting_points
+from stretto.policies.search.tabu import TabuChain, TabuSearch
+
+if TYPE_CHECKING:
+    from stretto.training.doppler import DopplerTrainer
+
+#: With less time than this, compiling the update (some five seconds) would use up what it brings: only search is left.
+LEAST_TRAINING_S = 20.0
+#: Beyond this an episode takes so long that search uses the time better.
+MOST_TASKS = 20_000
+#: Episodes in which the look-ahead rule is imitated.
+IMITATED = 320
+#: First temperature of the searches, in the first round and in later ones: from a plan that was found in a long
+#: search, heat leads back to where it came from, and only small improvements are left.
+HEATS = (0.25, 0.02)
+#: Exact weighing of all places pays up to here.
+MOST_TABU_TASKS = 3_000
+
+
+@dataclass(frozen=True)
+class Doppler:
+    """Doppler's two policies with local search, each starting from what the other found.
+
+    Both policies are trained on the problem (imitation of look-ahead, then reinforcement with self-imitation) while
+    one core already searches from the best heuristic's plan. Then all cores polish the best plans of either, the
+    result is imitated, and so on. The answer is never worse than the heuristics that it starts from.
+
+    Parameters
+    ----------
+    discipline
+        What the plan is for; ``work-conserving`` episodes and searches execute plans as such a runtime does.
+    start
+        ``scratch``, ``generalist``, or a checkpoint's file: the first weights of the policies. None takes
+        the generalist if there is one.
+    train_share
+        The part of the time in which policies are trained. 0 leaves only search.
+    rounds
+        How often training and polishing take turns.
+    """
+
+    discipline: Discipline = "sequence"
+    start: str | None = None
+    train_share: float = 0.3
+    rounds: int = 2
+    starts: tuple[str, ...] = ("heft", "peft", "lookahead")
+
+    def __post_init__(self) -> None:
+        if self.discipline not in DISCIPLINES:
+            raise InvalidInput(f"{self.discipline!r} is not one of {', '.join(DISCIPLINES)}", field="discipline")
+        if not 0 <= self.train_share < 1:
+            raise InvalidInput(f"{self.train_share} is not in [0, 1)", field="train_share")
+        if self.rounds < 1:
+            raise InvalidInput(f"{self.rounds} must be at least 1", field="rounds")
+
+    def supports(self, problem: Problem) -> str | None:
+        return no_projects(problem)
+
+    def plan(self, problem: Problem, budget: Budget) -> Plan:
+        reason = self.supports(problem)
+        if reason is not None:
+            raise InvalidInput(reason, field="doppler")
+        search = Search(problem, self, budget)
+        try:
+            search.run()
+        except KeyboardInterrupt:
+            search.is_interrupted = True
+        finally:
+            search.stop.set()
+        return search.plan()
+
+
+class Search:
+    """One run of the planner: the best plan so far, and what looks for a better one."""
+
+    def __init__(self, problem: Problem, params: Doppler, budget: Budget) -> None:
+        self.problem, self.params, self.budget = problem, params, budget
+        self.begin = time.perf_counter()
+        self.limit_s = budget.time_limit_s or DEFAULT_TIME_LIMIT_S
+        self.tail: Floats = tails(problem.arrays)
+        self.floor_s = floor_s(problem, self.tail)
+        self.threads = max(1, budget.num_threads)
+        self.evaluations = 0
+        self.episodes = 0
+        self.streams = 0
+        self.starts = starting_points(problem, params.starts, budget.seed)
+        if params.discipline == "work-conserving":
+            # Heuristics are judged in sequence; a chain executes its start as the runtime will.
+            executed = [self._chains([start], 1)[0].best for start in self.starts]
+            self.starts = sorted(executed, key=lambda solution: solution.makespan_s)
+        self.best = self.starts[0]
+        self.is_interrupted = False
+        self.stop = threading.Event()
+
+    @property
+    def elapsed_s(self) -> float:
+        return time.perf_counter() - self.begin
+
+    @property
+    def is_optimal(self) -> bool:
+        return self.params.discipline == "sequence" and self.best.makespan_s <= self.floor_s * (1 + 1e-12)
+
+    def plan(self) -> Plan:
+        """Return the best plan so far."""
+        info: dict[str, Any] = {
+            "evaluations": self.evaluations + self.episodes,
+            "episodes": self.episodes,
+            "interrupted": self.is_interrupted,
+            "optimal": self.is_optimal,
+        }
+        return Plan(self.best.assignment, self.best.order, self.params.discipline, info)
+
+    def run(self) -> None:
+        """Take turns until the time is up or a bound is met."""
+        share = self.params.train_share
+        problem = self.problem
+        worth_it = share > 0 and self.limit_s >= LEAST_TRAINING_S
+        if not worth_it or problem.num_devices == 1 or not 1 < problem.num_tasks <= MOST_TASKS:
+            self.polish(self.starts, self.limit_s)
+            return
+        training: DopplerTrainer | None = None
+        for number in range(self.params.rounds):
+            if self.is_optimal or self.is_interrupted:
+                return
+            begin_s = self.limit_s * number / self.params.rounds
+            end_s = self.limit_s * (number + 1) / self.params.rounds
+            turn_s = begin_s + share * (end_s - begin_s)
+            heat = HEATS[min(number, len(HEATS) - 1)]
+            training = self.train(training, turn_s, heat)
+            if self.is_interrupted:
+                return
+            is_last = number == self.params.rounds - 1
+            self.polish([self.best, *self.candidates(training)], end_s, heat, is_last)
+
+    def candidates(self, training: DopplerTrainer) -> list[Solution]:
+        """Return the policy's best plans, best first."""
+        return [Solution(e.makespan_s, e.assignment, e.order) for e in training.elites]
+
+    # -- the two ways of looking ------------------------------------------------------------------------------
+
+    def train(self, training: DopplerTrainer | None, until_s: float, heat: float) -> DopplerTrainer:
+        """Train for a while, with the other cores searching from the best plan."""
+        with ThreadPoolExecutor(1) as pool:
+            beside: Future[Outcome] | None = None
+            if self.threads > 1:
+                chains = self._chains([self.best, *self.starts], self.threads - 1, heat)
+                beside = pool.submit(self._search, chains, until_s, False)
+            try:
+                if training is None:
+                    training = self._new_training()
+                for start in self.starts if self.episodes == 0 else [self.best]:
+                    training.add_plan(start.order, start.assignment)
+                while self.elapsed_s < until_s and not self.is_optimal:
+                    if training.episode < IMITATED:
+                        training.imitate("lookahead")
+                    else:
+                        training.reinforce()
+                    self.episodes = training.episode
+                    top = training.elites[0]
+                    self._offer(Solution(top.makespan_s, top.assignment, top.order))
+                    self._tell()
+            except BaseException:
+                self.stop.set()
+                raise
+            finally:
+                if beside is not None:
+                    self._take(beside.result())
+        return training
+
+    def polish(self, starts: list[Solution], until_s: float, heat: float = HEATS[0], is_last: bool = False) -> None:
+        """Search on all cores, each from another of the best plans."""
+        if self.is_optimal:
+            return
+        found = self._search(self._chains(starts, self.threads, heat, is_last), until_s, True)
+        self._take(found)
+        self.is_interrupted |= found.interrupted
+
+    def _new_training(self) -> DopplerTrainer:
+        try:
+            from stretto.learned.doppler.settings import NetSettings
+            from stretto.training.doppler import DopplerTrainer
+            from stretto.training.doppler_run import first_weights
+        except ImportError as error:
+            raise MissingExtra(str(error.name), "learn", "the planner doppler") from None
+        settings = NetSettings()
+        return DopplerTrainer(
+            self.problem,
+            settings,
+            seed=self.budget.seed,
+            discipline=self.params.discipline,
+            num_threads=self.threads,
+            params=first_weights(self.params.start, self.problem, settings),
+        )
+
+    def _chains(self, starts: list[Solution], num: int, heat: float = HEATS[0], is_last: bool = False) -> list[Chain]:
+        """Return chains of several kinds: window moves find the basin, single and exact ones its floor."""
+        chains: list[Chain] = []
+        problem, tail = self.problem, self.tail
+        budget = Budget(self.budget.seed, self.limit_s / 2, num)
+        for i in range(num):
+            start = starts[i % len(starts)]
+            self.streams += 1
+            if self.params.discipline == "work-conserving":
+                params = Annealing("work-conserving", hot=heat)
+                chains.append(ConservingChain(problem, tail, start, params, budget, self.streams))
+            elif i % 2 == 0:
+                chains.append(RuinChain(problem, tail, start, LargeNeighbourhood(hot=heat), budget, self.streams))
+            elif is_last and problem.num_tasks <= MOST_TABU_TASKS:
+                chains.append(TabuChain(problem, self.best, TabuSearch.patience, self.budget.seed, self.streams))
+            else:
+                chains.append(AnnealingChain(problem, tail, start, Annealing(hot=heat), budget, self.streams))
+        return chains
+
+    def _search(self, chains: list[Chain], until_s: float, is_told: bool) -> Outcome:
+        left_s = max(until_s - self.elapsed_s, 1e-3)
+        before = self.evaluations
+
+        def listen(news: Progress) -> None:
+            if self.stop.is_set():
+                raise KeyboardInterrupt
+            if is_told and self.budget.on_progress is not None:
+                best_s = min(news.best_makespan_s, self.best.makespan_s)
+                made = before + news.evaluations + self.episodes
+                self.budget.on_progress(Progress(self.elapsed_s, made, best_s))
+
+        return run_chains(chains, Budget(self.budget.seed, left_s, len(chains), listen), floor_s=self.floor_s)
+
+    # -- bookkeeping ------------------------------------------------------------------------------------------
+
+    def _offer(self, found: Solution) -> None:
+        if found.makespan_s < self.best.makespan_s:
+            self.best = Solution(found.makespan_s, found.assignment.copy(), found.order.copy())
+
+    def _take(self, found: Outcome) -> None:
+        self.evaluations += found.evaluations
+        self._offer(found.best)
+
+    def _tell(self) -> None:
+        if self.budget.on_progress is not None:
+            made = self.evaluations + self.episodes
+            self.budget.on_progress(Progress(self.elapsed_s, made, self.best.makespan_s))

@@ -1,0 +1,167 @@
+"""Doppler's training as the command line and the benchmarks see it: imitation first, then reinforcement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from stretto.domain.plan import Plan
+from stretto.domain.problem import Problem
+from stretto.errors import InvalidInput
+from stretto.formats import checkpoint
+from stretto.learned.doppler import settings as settings_module
+from stretto.learned.doppler.network import init_params
+from stretto.learned.doppler.settings import NetSettings
+from stretto.training.doppler import DopplerTrainer, Learning
+from stretto.training.stages import ImitatePlanner, ImitateRule, Reinforce, ReinforceOnEngine
+from stretto.training.trainer import Arrays, TrainingRow, TrainingSpec, fingerprint
+
+#: Updates between looks at what the policy does without chance.
+GREEDY_EVERY = 10
+#: The weights that come with Stretto.
+GENERALIST = Path(settings_module.__file__).with_name("generalist.npz")
+#: How the names of parameters end that belong to one problem.
+_TABLE = "_table"
+
+AnyStage: TypeAlias = ImitateRule | ImitatePlanner | Reinforce | ReinforceOnEngine
+
+
+class DopplerRun:
+    """One training of both policies on one problem.
+
+    Parameters
+    ----------
+    stages
+        Parts of the training, one after the other; by default a look-ahead rule is imitated in the first
+        sixteenth of the episodes, and the rest is reinforcement in the simulator. The last one goes on while there
+        is time.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        spec: TrainingSpec,
+        *,
+        settings: NetSettings | None = None,
+        learning: Learning | None = None,
+        stages: Sequence[AnyStage] | None = None,
+    ) -> None:
+        if problem.graph.resources is not None:
+            raise InvalidInput("projects with renewable resources cannot be learned", field="graph")
+        how = learning or (Learning() if spec.episodes is None else Learning(episodes=spec.episodes))
+        self.spec, self.has_end = spec, spec.episodes is not None
+        self.stages = tuple(stages) if stages is not None else usual_stages(how.episodes)
+        self.num_greedy = 0
+        self.trainer = DopplerTrainer(
+            problem,
+            settings,
+            how,
+            seed=spec.seed,
+            num_threads=spec.num_threads,
+            params=first_weights(spec.start, problem, settings or NetSettings()),
+        )
+
+    @property
+    def num_episodes(self) -> int:
+        """All that were played, greedy ones too: each of them is a plan that was tried."""
+        return self.trainer.episode + self.num_greedy
+
+    @property
+    def is_done(self) -> bool:
+        return self.has_end and self.num_episodes >= self.trainer.learning.episodes
+
+    def compile(self) -> None:
+        """Do one step of each kind on a training that nobody keeps, with room for as many candidates."""
+        trainer = self.trainer
+        other = DopplerTrainer(trainer.problem, trainer.settings, trainer.learning, num_threads=self.spec.num_threads)
+        other.imitate("critical-path")
+        other.reinforce()
+        other.greedy()
+        trainer.num_rows = max(trainer.num_rows, other.num_rows)
+
+    def step(self) -> TrainingRow:
+        """Play one batch of the present stage and learn from it."""
+        trainer, number = self.trainer, self._stage_number()
+        stage = self.stages[number]
+        if trainer.stage < number:
+            stage.begin(trainer)
+            trainer.stage = number
+        mean_s = float(stage.step(trainer).mean())
+        greedy_s = float("nan")
+        if trainer.num_updates % GREEDY_EVERY == 0:
+            greedy_s = trainer.greedy().makespan_s
+            self.num_greedy += 1
+        best = trainer.best
+        assert best is not None
+        entropy = trainer.figures.get("entropy", float("nan"))
+        return TrainingRow(self.num_episodes, 0.0, best.makespan_s, mean_s, greedy_s, entropy, _stage_name(stage))
+
+    def best_plan(self) -> Plan | None:
+        best = self.trainer.best
+        if best is None:
+            return None
+        info = {"episodes": self.num_episodes}
+        return Plan(best.assignment.copy(), best.order.copy(), self.trainer.player.discipline, info)
+
+    def state(self) -> tuple[Arrays, dict[str, Any]]:
+        arrays, meta = self.trainer.state()
+        return arrays, {"trainer": meta, "has_end": self.has_end, "num_greedy": self.num_greedy}
+
+    def restore(self, arrays: Mapping[str, Any], meta: Mapping[str, Any]) -> None:
+        """Go on; rates fall as they did, unless the user now plans for another number of episodes."""
+        trainer = self.trainer
+        trainer.learning = Learning(**meta["trainer"]["learning"])
+        trainer.restore(arrays, meta["trainer"])
+        if self.spec.episodes is not None:
+            trainer.learning = replace(trainer.learning, episodes=self.spec.episodes)
+        self.has_end = self.has_end or bool(meta["has_end"])
+        self.num_greedy = int(meta["num_greedy"])
+
+    def _stage_number(self) -> int:
+        """Return the stage by the episodes played, never an earlier one than before."""
+        last = 0
+        for number, stage in enumerate(self.stages):
+            last += stage.episodes
+            if self.trainer.episode < last:
+                return max(number, self.trainer.stage)
+        return len(self.stages) - 1
+
+
+def usual_stages(episodes: int) -> tuple[AnyStage, ...]:
+    """Return imitation of the look-ahead rule for a sixteenth of the episodes, then reinforcement."""
+    first = max(1, episodes // 16)
+    return ImitateRule(episodes=first), Reinforce(episodes=max(1, episodes - first))
+
+
+def _stage_name(stage: AnyStage) -> str:
+    if isinstance(stage, (ImitateRule, ImitatePlanner)):
+        return "imitation"
+    return "simulator" if isinstance(stage, Reinforce) else "engine"
+
+
+def first_weights(
+    start: str | None, problem: Problem | None = None, settings: NetSettings | None = None
+) -> dict[str, Any] | None:
+    """Return the weights that a training starts with, None for fresh ones.
+
+    The tables of a checkpoint speak of its own tasks: on another problem, or when none is given, they are left out.
+    """
+    if start == "scratch" or (start is None and not GENERALIST.is_file()):
+        return None
+    if start == "generalist" and not GENERALIST.is_file():
+        raise InvalidInput("no generalist comes with this version; use scratch or a checkpoint's file", field="start")
+    source = str(GENERALIST if start in (None, "generalist") else start)
+    arrays, meta = checkpoint.load(source)
+    weights = {name.removeprefix("params/"): value for name, value in arrays.items() if name.startswith("params/")}
+    if not weights:
+        raise checkpoint.InvalidCheckpoint("holds no weights", source=source, field="params")
+    if problem is None or meta.get("problem") != fingerprint(problem):
+        weights = {name: value for name, value in weights.items() if not name.endswith(_TABLE)}
+    for name, fresh in init_params(settings or NetSettings(), 0).items():
+        there = weights[name].shape if name in weights else None
+        if there != fresh.shape and not name.endswith(_TABLE):
+            message = f"its network has another shape: {there} instead of {fresh.shape}"
+            raise checkpoint.InvalidCheckpoint(message, source=source, field=f"params/{name}")
+    return weights

@@ -1,0 +1,132 @@
+"""A replay by a scoring network as plainly as it can be said; slow, and the same to the last bit."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from stretto.domain.trace import QueueArrays
+from stretto.kernels import mars_policy as f
+from stretto.kernels.queue_forecast import believe, new_past, remember
+
+
+@dataclass
+class Waiting:
+    job: int
+    believed: float
+    looked: int
+
+
+def job_features(jobs: QueueArrays, job: int, believed: float, now: float, free: int, num_procs: int) -> list[float]:
+    estimate, procs = max(1.0, float(jobs.estimate[job])), float(jobs.procs[job])
+    wait = now - float(jobs.submit[job])
+    x = [0.0] * f.NUM_JOB
+    x[f.LOG_ESTIMATE] = 0.5 * math.log(estimate) - 4.0
+    x[f.LOG_PROCS] = 0.5 * math.log(procs)
+    x[f.SHARE] = procs / num_procs
+    x[f.LOG_BELIEVED] = 0.5 * math.log(believed) - 4.0
+    x[f.SUBMITTED] = math.log10(max(1.0, float(jobs.submit[job])))
+    x[f.F1] = math.log10(estimate) * procs / 870.0
+    x[f.F2] = math.sqrt(estimate) * procs / 25600.0
+    x[f.F3] = estimate * procs / 6.86e6
+    x[f.F4] = estimate * math.sqrt(procs) / 5.3e5
+    x[f.F4_BELIEVED] = believed * math.sqrt(procs) / 5.3e5
+    x[f.LOG_WAIT] = 0.5 * math.log(1.0 + wait)
+    x[f.LOG_EXPANSION] = math.log(1.0 + wait / estimate)
+    x[f.FITS] = 1.0 if procs <= free else 0.0
+    x[f.WAIT_DAYS] = wait / 86400.0
+    return x
+
+
+def queue_features(jobs: QueueArrays, waiting: list[int], now: float, free: int, num_procs: int) -> list[float]:
+    work = sum(max(0.0, float(jobs.estimate[job]) * float(jobs.procs[job])) for job in waiting)
+    angle = 2.0 * math.pi * (now / 86400.0 - math.floor(now / 86400.0))
+    return [
+        math.log(1.0 + len(waiting)) / 3.0,
+        free / num_procs,
+        math.log(1.0 + work / (3600.0 * num_procs)) / 3.0,
+        math.sin(angle),
+        math.cos(angle),
+    ]
+
+
+def score(net: f.Net, x: list[float], around: list[float], wait: float) -> float:
+    if wait > net.patience[0]:
+        return 1e9 + wait
+    value = sum(float(w) * v for w, v in zip(net.skip, x))
+    clipped = [min(f.CLIP, v) if k < f.NUM_STATIC or k == f.WAIT_DAYS else v for k, v in enumerate(x)] + around
+    for row, bias, out in zip(net.hidden, net.bias, net.out):
+        z = float(bias) + sum(float(w) * v for w, v in zip(row, clipped))
+        value += float(out) * max(z, f.LEAK * z)
+    return value
+
+
+def may_pass(net: f.Net, x: list[float], around: list[float]) -> bool:
+    clipped = [min(f.CLIP, v) if k < f.NUM_STATIC or k == f.WAIT_DAYS else v for k, v in enumerate(x)] + around
+    return float(net.gate[-1]) + sum(float(w) * v for w, v in zip(net.gate, clipped)) > 0.0
+
+
+def reservation(
+    running: list[tuple[float, float, int]], now: float, free: int, need: int, jobs: QueueArrays
+) -> tuple[float, int]:
+    """Return when the head will fit, by estimates, and what it will then leave."""
+    shadow = now
+    for moment in sorted({max(now, expected) for _, expected, _ in running}):
+        freed = sum(int(jobs.procs[job]) for _, expected, job in running if max(now, expected) <= moment)
+        shadow = moment
+        if free + freed >= need:
+            return shadow, free + freed - need
+    raise AssertionError("every job fits the machine")
+
+
+def replay(jobs: QueueArrays, kinds: np.ndarray, num_procs: int, net: f.Net) -> np.ndarray:
+    n = len(jobs.submit)
+    start = np.full(n, -1.0)
+    past = new_past(int(kinds.max()) + 1)
+    running: list[tuple[float, float, int]] = []  # end, expected end, job
+    queue: list[Waiting] = []
+    last_end: dict[int, int] = {}
+    arrived, free, moment = 0, num_procs, 0
+
+    def begin(job: int, now: float) -> None:
+        nonlocal free
+        start[job] = now
+        free -= int(jobs.procs[job])
+        running.append((now + float(jobs.run[job]), now + float(jobs.estimate[job]), job))
+
+    while arrived < n or running:
+        moment += 1
+        now = min([end for end, _, _ in running] + ([float(jobs.submit[arrived])] if arrived < n else []))
+        for end, expected, job in sorted(running, key=lambda one: (one[0], one[2])):
+            if end == now:
+                running.remove((end, expected, job))
+                free += int(jobs.procs[job])
+                remember(past, kinds[job], jobs.run[job], max(1.0, jobs.estimate[job]))
+                last_end[int(jobs.user[job])] = moment
+        while arrived < n and jobs.submit[arrived] == now:
+            queue.append(Waiting(arrived, believe(past, kinds[arrived], max(1.0, jobs.estimate[arrived])), moment))
+            arrived += 1
+        if not any(jobs.procs[one.job] <= free for one in queue):
+            continue
+        for one in queue:
+            if one.looked < last_end.get(int(jobs.user[one.job]), 0):
+                one.looked = moment
+                one.believed = believe(past, kinds[one.job], max(1.0, jobs.estimate[one.job]))
+        around = queue_features(jobs, [one.job for one in queue], now, free, num_procs)
+        seen = {one.job: job_features(jobs, one.job, one.believed, now, free, num_procs) for one in queue}
+        values = {job: score(net, x, around, now - float(jobs.submit[job])) for job, x in seen.items()}
+        order = sorted(values, key=lambda job: (-values[job], job))
+        while order and jobs.procs[order[0]] <= free:
+            begin(order.pop(0), now)
+        if order:
+            shadow, extra = reservation(running, now, free, int(jobs.procs[order[0]]), jobs)
+            for job in order[1:]:
+                late = now + float(jobs.estimate[job]) > shadow
+                fits = jobs.procs[job] <= free and (not late or jobs.procs[job] <= extra)
+                if fits and may_pass(net, seen[job], around):
+                    extra -= int(jobs.procs[job]) if late else 0
+                    begin(job, now)
+        queue = [one for one in queue if start[one.job] < 0]
+    return start

@@ -1,0 +1,94 @@
+"""The planner ``doppler``: never worse than its starts, trains when there is time, and can be stopped."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from instances import random_problem
+from stretto.domain.cluster import Cluster
+from stretto.domain.plan import DISCIPLINES
+from stretto.domain.planner import Budget, Progress
+from stretto.domain.problem import Problem
+from stretto.errors import InvalidInput
+from stretto.policies.search.starts import starting_points
+from stretto.sim.device import simulate
+from stretto.training import doppler_planner
+from stretto.training.doppler_planner import Doppler
+from stretto.workloads.random_dag import random_dag
+
+pytest.importorskip("jax")
+
+
+@pytest.fixture(scope="module")
+def problem() -> Problem:
+    """A problem whose update has been compiled, so that a second is enough to learn something."""
+    from stretto.training.doppler import DopplerTrainer
+
+    made = Problem.of(random_dag(num_tasks=60, seed=3, ccr=4.0), Cluster.parse("gpu:3@1GB/s"))
+    warm = DopplerTrainer(made)
+    warm.imitate("lookahead")
+    warm.reinforce()
+    for discipline in DISCIPLINES:
+        Doppler(discipline, train_share=0.0).plan(made, Budget(time_limit_s=0.2))
+        search = doppler_planner.Search(made, Doppler(discipline), Budget(time_limit_s=0.2))
+        search.polish(search.starts, 0.2, is_last=True)
+    return made
+
+
+def test_a_short_budget_only_searches(problem: Problem) -> None:
+    plan = Doppler().plan(problem, Budget(time_limit_s=0.3, num_threads=1))
+    assert plan.info["episodes"] == 0
+    starts = starting_points(problem, Doppler().starts, 0)
+    assert simulate(problem, plan).makespan_s <= starts[0].makespan_s
+
+
+@pytest.mark.parametrize("discipline", ["sequence", "work-conserving"])
+@pytest.mark.parametrize("num_threads", [1, 2])
+def test_training_and_search_take_turns(
+    problem: Problem, discipline: str, num_threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doppler_planner, "LEAST_TRAINING_S", 0.1)
+    news: list[Progress] = []
+    planner = Doppler(discipline=discipline, rounds=2, start="scratch")  # type: ignore[arg-type]
+    plan = planner.plan(problem, Budget(0, 6.0, num_threads, news.append))
+    assert plan.info["episodes"] > 0
+    assert plan.info["evaluations"] > plan.info["episodes"]
+    makespan = simulate(problem, plan, discipline=discipline).makespan_s  # type: ignore[arg-type]
+    assert makespan == pytest.approx(news[-1].best_makespan_s, rel=1e-12)
+    bests = [item.best_makespan_s for item in news]
+    assert bests == sorted(bests, reverse=True)
+
+
+@pytest.mark.parametrize("after", [1, 40])
+def test_an_interrupt_keeps_the_best_plan(problem: Problem, after: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doppler_planner, "LEAST_TRAINING_S", 0.1)
+    calls = 0
+
+    def stop(_: Progress) -> None:
+        nonlocal calls
+        calls += 1
+        if calls >= after:
+            raise KeyboardInterrupt
+
+    begin = time.perf_counter()
+    plan = Doppler(start="scratch").plan(problem, Budget(time_limit_s=120.0, on_progress=stop))
+    assert time.perf_counter() - begin < 100.0
+    assert plan.info["interrupted"]
+    starts = starting_points(problem, Doppler().starts, 0)
+    assert simulate(problem, plan).makespan_s <= starts[0].makespan_s
+
+
+@pytest.mark.parametrize("bad", [{"train_share": 1.0}, {"rounds": 0}, {"discipline": "eager"}])
+def test_bad_parameters_are_refused(bad: dict[str, object]) -> None:
+    with pytest.raises(InvalidInput):
+        Doppler(**bad)  # type: ignore[arg-type]
+
+
+def test_kinds_and_unequal_links(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doppler_planner, "LEAST_TRAINING_S", 0.1)
+    problem = random_problem(np.random.default_rng(21), 30, 4)
+    plan = Doppler(start="scratch", rounds=1).plan(problem, Budget(1, 1.0))
+    assert np.isfinite(simulate(problem, plan).makespan_s)
