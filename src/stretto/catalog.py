@@ -43,6 +43,7 @@ PLANNERS: dict[str, str] = {
     "genetic": f"{_SEARCH}.genetic:Genetic",
     "cp-sat": "stretto.bounds.cpsat_planner:CpSat",
     "doppler": "stretto.training.doppler_planner:Doppler",
+    "doppler-zero": "stretto.learned.doppler.zero:DopplerZero",
 }
 
 #: Algorithms that learn to plan one problem: ``trainer(problem, spec)``, see ``training/trainer.py``.

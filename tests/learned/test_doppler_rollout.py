@@ -26,7 +26,8 @@ from stretto.learned.doppler.loss import (
     placement_log_probs,
     selection_log_probs,
 )
-from stretto.learned.doppler.network import heads, init_params
+from stretto.learned.doppler.network import heads
+from stretto.learned.doppler.parameters import init_params
 from stretto.learned.doppler.rollout import Manner, Player, as_kernel_net
 from stretto.sim.device import simulate
 from stretto.training.doppler import DopplerTrainer

@@ -29,8 +29,10 @@ def problem() -> Problem:
 
     made = Problem.of(random_dag(num_tasks=60, seed=3, ccr=4.0), Cluster.parse("gpu:3@1GB/s"))
     warm = DopplerTrainer(made)
-    warm.imitate("lookahead")
-    warm.reinforce()
+    while warm.episode < doppler_planner.IMITATED:
+        warm.imitate("lookahead")
+    while warm.episode < 1500:  # ready sets grow while it learns, and with them the compiled shape
+        warm.reinforce()
     for discipline in DISCIPLINES:
         Doppler(discipline, train_share=0.0).plan(made, Budget(time_limit_s=0.2))
         search = doppler_planner.Search(made, Doppler(discipline), Budget(time_limit_s=0.2))
@@ -53,7 +55,8 @@ def test_training_and_search_take_turns(
     monkeypatch.setattr(doppler_planner, "LEAST_TRAINING_S", 0.1)
     news: list[Progress] = []
     planner = Doppler(discipline=discipline, rounds=2, start="scratch")  # type: ignore[arg-type]
-    plan = planner.plan(problem, Budget(0, 6.0, num_threads, news.append))
+    planner.plan(problem, Budget(0, 4.0, num_threads))  # compiles, which may take all of the time
+    plan = planner.plan(problem, Budget(0, 4.0, num_threads, news.append))
     assert plan.info["episodes"] > 0
     assert plan.info["evaluations"] > plan.info["episodes"]
     makespan = simulate(problem, plan, discipline=discipline).makespan_s  # type: ignore[arg-type]

@@ -26,7 +26,8 @@ from stretto.kernels.doppler_state import Net
 from stretto.kernels.order import ready_order
 from stretto.learned.doppler.features import bucket
 from stretto.learned.doppler.loss import Batch, Selections, Weights, flatten, loss
-from stretto.learned.doppler.network import Params, heads, init_params
+from stretto.learned.doppler.network import heads
+from stretto.learned.doppler.parameters import Params, init_params
 from stretto.learned.doppler.rollout import Episodes, Manner, Mode, Player, Teacher, as_kernel_net
 from stretto.learned.doppler.settings import NetSettings
 
@@ -378,7 +379,7 @@ class DopplerTrainer:
         selections = flatten(record, self.num_rows)
         if isinstance(selections, int):
             # Some room to spare: each new size is compiled anew.
-            self.num_rows = bucket(selections * 5 // 4)
+            self.num_rows = bucket(selections * 3 // 2)
             selections = flatten(record, self.num_rows)
         assert isinstance(selections, Selections)
         discount = self.learning.gamma ** (n - 1 - steps.astype(np.float64))

@@ -32,6 +32,8 @@ IMITATED = 320
 #: First temperature of the searches, in the first round and in later ones: from a plan that was found in a long
 #: search, heat leads back to where it came from, and only small improvements are left.
 HEATS = (0.25, 0.02)
+#: By how much less is trained in later rounds: by then search has the better plans.
+LATER_TRAINING = 3
 #: Exact weighing of all places pays up to here.
 MOST_TABU_TASKS = 3_000
 
@@ -52,7 +54,7 @@ class Doppler:
         ``scratch``, ``generalist``, or a checkpoint's file: the first weights of the policies. None takes
         the generalist if there is one.
     train_share
-        The part of the time in which policies are trained. 0 leaves only search.
+        The part of the first round in which policies are trained; a third of it in later ones. 0 leaves only search.
     rounds
         How often training and polishing take turns.
     """
@@ -142,7 +144,7 @@ class Search:
                 return
             begin_s = self.limit_s * number / self.params.rounds
             end_s = self.limit_s * (number + 1) / self.params.rounds
-            turn_s = begin_s + share * (end_s - begin_s)
+            turn_s = begin_s + share * (end_s - begin_s) / (1 if number == 0 else LATER_TRAINING)
             heat = HEATS[min(number, len(HEATS) - 1)]
             training = self.train(training, turn_s, heat)
             if self.is_interrupted:

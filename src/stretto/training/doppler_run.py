@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from stretto.domain.plan import Plan
 from stretto.domain.problem import Problem
 from stretto.errors import InvalidInput
 from stretto.formats import checkpoint
-from stretto.learned.doppler import settings as settings_module
-from stretto.learned.doppler.network import init_params
+from stretto.learned.doppler.generalist import GENERALIST
+from stretto.learned.doppler.parameters import init_params
 from stretto.learned.doppler.settings import NetSettings
 from stretto.training.doppler import DopplerTrainer, Learning
 from stretto.training.stages import ImitatePlanner, ImitateRule, Reinforce, ReinforceOnEngine
@@ -20,8 +19,6 @@ from stretto.training.trainer import Arrays, TrainingRow, TrainingSpec, fingerpr
 
 #: Updates between looks at what the policy does without chance.
 GREEDY_EVERY = 10
-#: The weights that come with Stretto.
-GENERALIST = Path(settings_module.__file__).with_name("generalist.npz")
 #: How the names of parameters end that belong to one problem.
 _TABLE = "_table"
 

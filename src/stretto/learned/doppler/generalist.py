@@ -11,6 +11,7 @@ import numpy as np
 
 from stretto.errors import InvalidInput
 from stretto.formats.checkpoint import load
+from stretto.learned.doppler.parameters import init_params
 from stretto.learned.doppler.settings import NetSettings
 
 #: Where they are.
@@ -30,8 +31,6 @@ class Weights(NamedTuple):
 @functools.cache
 def load_weights(path: Path = GENERALIST) -> Weights:
     """Read weights without tables from a checkpoint, and refuse shapes that its own settings do not make."""
-    from stretto.learned.doppler.network import init_params
-
     arrays, meta = load(path, max_bytes=_MAX_BYTES)
     settings = NetSettings(**{**meta["settings"], "tables": False})
     params = {name.removeprefix(_PREFIX): value for name, value in arrays.items() if name.startswith(_PREFIX)}

@@ -14,9 +14,9 @@ from stretto.domain.csr import Ints
 from stretto.errors import InvalidInput
 from stretto.kernels.doppler_state import Net
 from stretto.learned.doppler.features import GraphTensors, Singles
+from stretto.learned.doppler.parameters import PAPER_FEATURES
 from stretto.learned.doppler.settings import NetSettings
 
-_PAPER_FEATURES = 5
 Arrays = Mapping[str, Any]
 
 
@@ -25,7 +25,7 @@ def heads_without_jax(params: Arrays, g: GraphTensors, settings: NetSettings, nu
     if settings.encoder != "light" or settings.tables:
         raise InvalidInput("only the light encoder without tables acts without jax", field="settings")
     h = _encode(params, g, settings.rounds)
-    z = _leaky(g.node[:, :_PAPER_FEATURES] @ params["static_in"] + params["static_bias"]) * g.mask[:, None]
+    z = _leaky(g.node[:, :PAPER_FEATURES] @ params["static_in"] + params["static_bias"]) * g.mask[:, None]
     on_b = _over_tasks(_along(g.below, h), g.mask)
     on_t = _over_tasks(_along(g.above, h), g.mask)
     parts = (

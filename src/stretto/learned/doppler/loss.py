@@ -10,7 +10,8 @@ import numpy as np
 
 from stretto.kernels.doppler_state import Net, Record
 from stretto.learned.doppler.features import GraphTensors
-from stretto.learned.doppler.network import Params, heads, leaky
+from stretto.learned.doppler.network import heads, leaky
+from stretto.learned.doppler.parameters import Params
 from stretto.learned.doppler.settings import NetSettings
 
 _OUT = -1e9

@@ -9,75 +9,14 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from stretto.kernels.doppler_state import NUM_CANDIDATE_FEATURES, NUM_DEVICE_FEATURES, Net
-from stretto.learned.doppler.features import NUM_TASK_FEATURES, GraphTensors
+from stretto.kernels.doppler_state import Net
+from stretto.learned.doppler.features import GraphTensors
+from stretto.learned.doppler.parameters import PAPER_FEATURES, Params
 from stretto.learned.doppler.settings import NetSettings
 
-Params = dict[str, Any]
 #: Tables learn faster than weights, as each of their numbers is seen once per episode.
 TABLE_GAIN = 10.0
-_PAPER_FEATURES = 5
-
-
-def init_params(settings: NetSettings, seed: int, num_tasks: int = 0, num_devices: int = 0) -> Params:
-    """Return fresh parameters: orthogonal weights and zero biases, as in the released code.
-
-    The sizes of the graph matter only to tables and to the one-shot placement.
-    """
-    rng = np.random.default_rng([seed, 0xD0])
-    h, k = settings.hidden, settings.head
-    params: dict[str, Any] = {}
-
-    def linear(name: str, rows: int, columns: int, gain: float = 1.0) -> None:
-        params[name] = (gain * orthogonal(rng, rows, columns)).astype(np.float32)
-
-    if settings.encoder == "paper":
-        linear("enc_in", _PAPER_FEATURES, h)
-        linear("edge_in", 1, h)
-        params["edge_in_bias"] = np.zeros(h, np.float32)
-        linear("edge_out", h, h * h, 0.1)
-        params["edge_out_bias"] = np.zeros(h * h, np.float32)
-        params["conv_bias"] = np.zeros(h, np.float32)
-        linear("gru_message", h, 3 * h)
-        linear("gru_state", h, 3 * h)
-        params["gru_bias"] = np.zeros((2, 3 * h), np.float32)
-    else:
-        linear("enc_in", NUM_TASK_FEATURES, h)
-        for way in ("down", "up"):
-            linear(f"message_{way}", h, h)
-            params[f"gate_{way}"] = np.zeros((2, h), np.float32)
-        linear("mix", 3 * h, h)
-        params["mix_bias"] = np.zeros(h, np.float32)
-    params["enc_in_bias"] = np.zeros(h, np.float32)
-    linear("static_in", _PAPER_FEATURES, h)
-    params["static_bias"] = np.zeros(h, np.float32)
-    linear("sel_static", 4 * h, k)
-    params["sel_static_bias"] = np.zeros(k, np.float32)
-    linear("sel_in", NUM_CANDIDATE_FEATURES, k)
-    linear("sel_out", k, 1, 0.1)
-    params["sel_skip"] = np.zeros(NUM_CANDIDATE_FEATURES, np.float32)
-    linear("plc_static", 2 * h, k)
-    params["plc_static_bias"] = np.zeros(k, np.float32)
-    linear("plc_in", NUM_DEVICE_FEATURES, k)
-    linear("plc_out", k, 1, 0.1)
-    params["plc_skip"] = np.zeros(NUM_DEVICE_FEATURES, np.float32)
-    linear("plc_sum", h, k, 0.1)
-    if settings.plc == "one-shot":
-        linear("plc_devices", h, num_devices, 0.1)
-    if settings.tables:
-        params["sel_table"] = np.zeros(num_tasks, np.float32)
-        params["plc_table"] = np.zeros((num_tasks, num_devices), np.float32)
-    return params
-
-
-def orthogonal(rng: np.random.Generator, rows: int, columns: int) -> Any:
-    """Return a matrix with orthonormal rows or columns, whichever are fewer."""
-    tall = rng.standard_normal((max(rows, columns), min(rows, columns)))
-    q, r = np.linalg.qr(tall)
-    q = q * np.sign(np.diag(r))
-    return q if rows >= columns else q.T
 
 
 def leaky(x: Any) -> Any:
@@ -118,7 +57,7 @@ def _encode_paper(params: Params, g: GraphTensors, settings: NetSettings) -> Any
     """NNConv with a GRU on the bidirected graph: one matrix per edge, from its transfer time."""
     size, width = g.node.shape[0], settings.hidden
     mask = g.mask[:, None]
-    h = jax.nn.relu(g.node[:, :_PAPER_FEATURES] @ params["enc_in"] + params["enc_in_bias"]) * mask
+    h = jax.nn.relu(g.node[:, :PAPER_FEATURES] @ params["enc_in"] + params["enc_in_bias"]) * mask
     lifted = jax.nn.relu(g.edge[:, None] @ params["edge_in"] + params["edge_in_bias"])
     matrix = (lifted @ params["edge_out"] + params["edge_out_bias"]).reshape(-1, width, width)
     matrix = matrix * g.edge_mask[:, None, None]
@@ -154,7 +93,7 @@ def heads(params: Params, g: GraphTensors, settings: NetSettings, num_devices: i
     Rows behind the last task are padding, of no meaning.
     """
     h = encode(params, g, settings)
-    z = leaky(g.node[:, :_PAPER_FEATURES] @ params["static_in"] + params["static_bias"]) * g.mask[:, None]
+    z = leaky(g.node[:, :PAPER_FEATURES] @ params["static_in"] + params["static_bias"]) * g.mask[:, None]
     on_b = _over_tasks(_along(g.below, h), g.mask)
     on_t = _over_tasks(_along(g.above, h), g.mask)
     sel = jnp.concatenate([z, h, on_b, on_t], axis=1) @ params["sel_static"] + params["sel_static_bias"]
