@@ -20,7 +20,7 @@ class NetSettings:
     ----------
     encoder
         ``paper``: NNConv messages and a GRU, the released code's; ``light``: gated sums over producers and
-        readers with separate weights, which learns as well at a hundredth of the size.
+        readers with separate weights, at a hundredth of the size. The two have not been compared at length.
     hidden, rounds
         Width of a task's embedding, and message-passing rounds; the paper's are 128 and 6.
     head
