@@ -51,6 +51,11 @@ TRAINERS: dict[str, str] = {
     "doppler": "stretto.training.doppler_run:DopplerRun",
 }
 
+#: Algorithms that learn to order a queue, for ``stretto train NAME TRACE``.
+QUEUE_TRAINERS: dict[str, str] = {
+    "mars": "stretto.training.mars_log:train_on_log",
+}
+
 #: Readers and writers of graphs.
 FORMATS: dict[str, str] = {
     "native": f"{_FORMATS}.native:FORMAT",
@@ -136,6 +141,13 @@ STRATEGIES: dict[str, str] = {
 #: Choosers among orders of a queue; where a strategy is asked for, they may be named too.
 SELECTORS: dict[str, str] = {
     "portfolio": f"{_QUEUEING}.portfolio:PORTFOLIO",
+    "mars": "stretto.learned.mars.replay:MARS",
+}
+
+#: What each of them plays a trace with.
+SELECTOR_REPLAYS: dict[str, str] = {
+    "portfolio": f"{_QUEUEING}.portfolio:portfolio_replay",
+    "mars": "stretto.learned.mars.replay:mars_replay",
 }
 
 #: Ways of starting jobs before the head of a queue.

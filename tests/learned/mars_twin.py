@@ -9,17 +9,28 @@ import numpy as np
 
 from stretto.domain.trace import QueueArrays
 from stretto.kernels import mars_policy as f
-from stretto.kernels.queue_forecast import believe, new_past, remember
+from stretto.kernels.queue_forecast import BOUND, FIRST_SHARP_RATIO, LEAN, Past, believe, new_past, remember
 
 
 @dataclass
 class Waiting:
     job: int
     believed: float
+    sharp: float
     looked: int
 
 
-def job_features(jobs: QueueArrays, job: int, believed: float, now: float, free: int, num_procs: int) -> list[float]:
+def harmonic(past: Past, kinds: np.ndarray, estimate: float) -> float:
+    """Return the harmonic mean of like run times: the widest kind first, each narrower one leaning on it."""
+    floor = max(BOUND, estimate)
+    value = floor / max(BOUND, FIRST_SHARP_RATIO * estimate)
+    for kind in reversed(list(kinds)):
+        value = (float(past.sharp[kind]) + LEAN * value) / (float(past.weight[kind]) + LEAN)
+    return floor / value
+
+
+def job_features(jobs: QueueArrays, one: Waiting, now: float, free: int, num_procs: int) -> list[float]:
+    job, believed = one.job, one.believed
     estimate, procs = max(1.0, float(jobs.estimate[job])), float(jobs.procs[job])
     wait = now - float(jobs.submit[job])
     x = [0.0] * f.NUM_JOB
@@ -33,6 +44,7 @@ def job_features(jobs: QueueArrays, job: int, believed: float, now: float, free:
     x[f.F3] = estimate * procs / 6.86e6
     x[f.F4] = estimate * math.sqrt(procs) / 5.3e5
     x[f.F4_BELIEVED] = believed * math.sqrt(procs) / 5.3e5
+    x[f.LOG_SHARP] = 0.5 * math.log(one.sharp) - 4.0
     x[f.LOG_WAIT] = 0.5 * math.log(1.0 + wait)
     x[f.LOG_EXPANSION] = math.log(1.0 + wait / estimate)
     x[f.FITS] = 1.0 if procs <= free else 0.0
@@ -96,6 +108,10 @@ def replay(jobs: QueueArrays, kinds: np.ndarray, num_procs: int, net: f.Net) -> 
         free -= int(jobs.procs[job])
         running.append((now + float(jobs.run[job]), now + float(jobs.estimate[job]), job))
 
+    def look(job: int) -> Waiting:
+        estimate = max(1.0, float(jobs.estimate[job]))
+        return Waiting(job, believe(past, kinds[job], estimate), harmonic(past, kinds[job], estimate), moment)
+
     while arrived < n or running:
         moment += 1
         now = min([end for end, _, _ in running] + ([float(jobs.submit[arrived])] if arrived < n else []))
@@ -106,16 +122,15 @@ def replay(jobs: QueueArrays, kinds: np.ndarray, num_procs: int, net: f.Net) -> 
                 remember(past, kinds[job], jobs.run[job], max(1.0, jobs.estimate[job]))
                 last_end[int(jobs.user[job])] = moment
         while arrived < n and jobs.submit[arrived] == now:
-            queue.append(Waiting(arrived, believe(past, kinds[arrived], max(1.0, jobs.estimate[arrived])), moment))
+            queue.append(look(arrived))
             arrived += 1
         if not any(jobs.procs[one.job] <= free for one in queue):
             continue
         for one in queue:
             if one.looked < last_end.get(int(jobs.user[one.job]), 0):
-                one.looked = moment
-                one.believed = believe(past, kinds[one.job], max(1.0, jobs.estimate[one.job]))
+                queue[queue.index(one)] = look(one.job)
         around = queue_features(jobs, [one.job for one in queue], now, free, num_procs)
-        seen = {one.job: job_features(jobs, one.job, one.believed, now, free, num_procs) for one in queue}
+        seen = {one.job: job_features(jobs, one, now, free, num_procs) for one in queue}
         values = {job: score(net, x, around, now - float(jobs.submit[job])) for job, x in seen.items()}
         order = sorted(values, key=lambda job: (-values[job], job))
         while order and jobs.procs[order[0]] <= free:

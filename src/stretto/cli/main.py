@@ -16,6 +16,7 @@ from stretto.cli.compare import compare
 from stretto.cli.console import remark
 from stretto.cli.convert import convert
 from stretto.cli.demo import demo
+from stretto.cli.explain import explain
 from stretto.cli.gantt import gantt
 from stretto.cli.listing import list_components
 from stretto.cli.plan import plan
@@ -75,6 +76,7 @@ for _name, _command in (
     ("simulate", simulate),
     ("train", train),
     ("replay", replay),
+    ("explain", explain),
     ("show", show),
     ("gantt", gantt),
     ("convert", convert),

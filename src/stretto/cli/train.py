@@ -29,7 +29,9 @@ _OPPONENTS = ("heft", "etf", "peft", "critical-path")
 
 
 def train(
-    algorithm: Annotated[str, typer.Argument(metavar="ALGORITHM", help="What learns: doppler.", show_default=False)],
+    algorithm: Annotated[
+        str, typer.Argument(metavar="ALGORITHM", help="What learns: doppler, mars.", show_default=False)
+    ],
     graph: GraphArgument,
     cluster: ClusterOption = None,
     budget: Annotated[
@@ -67,11 +69,16 @@ def train(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Learn to plan one graph; Ctrl-C ends the training and keeps the best plan and the checkpoint."""
+    from stretto.catalog import QUEUE_TRAINERS
     from stretto.cli.plan_file import describe, save_plan
     from stretto.cli.sources import load_problem
     from stretto.experiments.training_run import TrainingRun, judged, trainer_named
     from stretto.training.trainer import TrainingSpec
 
+    if algorithm in QUEUE_TRAINERS:
+        if _train_queue(graph, budget, seed, checkpoint, resume, save, output, (cluster, episodes, start, curves)):
+            raise typer.Exit(130)
+        return
     time_limit_s = parse_budget(budget) if budget is not None else None if episodes is not None else 60.0
     _check_files(checkpoint, resume, curves, save)
     if resume and start is not None:
@@ -97,6 +104,27 @@ def train(
     if result.is_interrupted:
         remark("interrupted: this is the best plan found until then")
         raise typer.Exit(130)
+
+
+def _train_queue(
+    trace: str,
+    budget: str | None,
+    seed: int,
+    checkpoint: Path | None,
+    resume: bool,
+    save: Path | None,
+    output: Output,
+    others: tuple[object, ...],
+) -> bool:
+    """Train on a queue instead of a graph; say whether that was interrupted."""
+    from stretto.cli.train_mars import train_mars
+
+    for name, value in zip(("--cluster", "--episodes", "--start", "--curves"), others, strict=True):
+        if value is not None:
+            raise InvalidInput("has no meaning for a queue", field=name)
+    _check_files(checkpoint, resume, None, save)
+    seconds = parse_budget(budget) if budget is not None else 60.0
+    return train_mars(trace, time_limit_s=seconds, seed=seed, path=checkpoint, resume=resume, save=save, output=output)
 
 
 def parse_budget(text: str) -> float:
@@ -154,11 +182,11 @@ def _check_files(checkpoint: Path | None, resume: bool, curves: Path | None, sav
 
 
 def _check_algorithm(name: str) -> None:
-    from stretto.catalog import TRAINERS
+    from stretto.catalog import QUEUE_TRAINERS, TRAINERS
     from stretto.errors import UnknownName
 
     if name not in TRAINERS:
-        raise UnknownName("algorithm", name, TRAINERS)
+        raise UnknownName("algorithm", name, TRAINERS | QUEUE_TRAINERS)
 
 
 def _train(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto.catalog import SELECTORS, STRATEGIES
+from stretto.catalog import SELECTOR_REPLAYS, SELECTORS, STRATEGIES
 from stretto.domain.pool import Pool
 from stretto.domain.queue_result import QueueResult
 from stretto.domain.trace import Trace
@@ -42,12 +42,10 @@ def play(
     """Replay a trace; ``rules`` are those of :func:`stretto.sim.queue.replay`."""
     if strategy not in SELECTORS:
         return replay(trace, machine, strategy=strategy, seed=seed, **rules)
-    from stretto.policies.queueing.portfolio import portfolio_replay
-
     check_rules(strategy, **{"backfill": "easy", "estimates": "user", "pool_rule": "cheapest", **rules})
     if not isinstance(machine, int):
         raise InvalidInput(f"{strategy!r} needs one plain machine, not pools", field="pools")
-    found = portfolio_replay(trace, machine, seed=seed)
+    found = lookup("selector", strategy, SELECTOR_REPLAYS)(trace, machine, seed=seed)
     n = found.trace.num_jobs
     end = found.start_s + found.trace.run_s
     spec = {"strategy": strategy, "backfill": "easy", "estimates": "user", "kill": False, "tie": "batch", "seed": seed}

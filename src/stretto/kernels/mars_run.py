@@ -1,0 +1,198 @@
+"""Replay rigid jobs in the order of a scoring network, with EASY backfilling where the network lets a job pass.
+
+A pass is that of ``queue_dynamic``: all jobs are scored anew, the best start while they fit, then EASY in the same
+order with reservations by user estimates. Beliefs about run times come from jobs that have ended, never from the
+future.
+
+The replay can stop at any arrival and go on with another network: ``advance`` is given all that is the case.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from stretto.kernels.compile import njit
+from stretto.kernels.mars_policy import Seen, fill_scores, join, look_at, may_pass, move_last, new_seen
+from stretto.kernels.queue_expected import Expected, expect, forget, new_expected, put_in_order, shadow_at
+from stretto.kernels.queue_forecast import Past, new_past, remember
+from stretto.kernels.queue_running import Running, begin_job, end_first, new_running
+
+# Places of ``State.num``.
+FREE, ARRIVED, NUM_PASSES, NUM_SCORED = range(4)
+
+
+class State(NamedTuple):
+    """All that is the case at a moment; n jobs."""
+
+    running: Running
+    expected: Expected
+    seen: Seen
+    past: Past
+    changed: np.ndarray  # [U] the pass in which a job of each user last ended
+    left: np.ndarray  # [n] scratch: places of jobs that start
+    num: np.ndarray  # [4]
+
+
+@njit(cache=True, nogil=True)
+def new_state(q, kinds, num_procs, num_hidden):
+    """Return an empty machine before the first job; ``num_hidden`` is the most that any network will have."""
+    n = q.submit.shape[0]
+    num = np.zeros(4, np.int64)
+    num[FREE] = num_procs
+    return State(
+        new_running(n),
+        new_expected(n),
+        new_seen(n, num_hidden),
+        new_past(kinds.max() + 1),
+        np.zeros(q.user.max() + 1, np.int64),
+        np.empty(n, np.int64),
+        num,
+    )
+
+
+@njit(cache=True, nogil=True)
+def run_mars(q, kinds, num_procs, net, start):
+    """Fill the start of each job; return how many passes there were.
+
+    Parameters
+    ----------
+    q
+        The jobs, as ``QueueArrays``; all must fit the machine and run for some time.
+    kinds
+        The kinds of each job, for ``queue_forecast``; [n, L].
+    net
+        Weights, as ``mars_policy.Net``.
+    """
+    state = new_state(q, kinds, num_procs, net.bias.shape[0])
+    advance(q, kinds, num_procs, net, state, q.submit.shape[0] + 1, start)
+    return state.num[NUM_PASSES]
+
+
+@njit(cache=True, nogil=True)
+def take_over(kinds, num_procs, net, t):
+    """Let another network see the jobs that wait."""
+    s = t.seen
+    for k in range(s.size[0]):
+        look_at(s, net, k, t.past, kinds[s.job[k]], num_procs)
+
+
+@njit(cache=True, nogil=True)
+def advance(q, kinds, num_procs, net, t, until, start):
+    """Go on until so many jobs have arrived; beyond the last, until all have ended."""
+    n = q.submit.shape[0]
+    # Taken apart here, once: to take a tuple from a tuple counts a reference to each of its arrays.
+    r, x, s, past = t.running, t.expected, t.seen, t.past
+    num = t.num
+    changed = t.changed
+    left = t.left
+    num_hidden = net.bias.shape[0]
+    while num[ARRIVED] < min(until, n) or (until > n and r.size[0] > 0):
+        now = r.end[0] if r.size[0] > 0 else np.inf
+        if num[ARRIVED] < n:
+            now = min(now, q.submit[num[ARRIVED]])
+        num[NUM_PASSES] += 1
+        while r.size[0] > 0 and r.end[0] == now:
+            job = r.job[0]
+            end_first(r, 0.0, False)
+            forget(x, job)
+            num[FREE] += q.procs[job]
+            remember(past, kinds[job], q.run[job], max(1.0, q.estimate[job]))
+            changed[q.user[job]] = num[NUM_PASSES]
+        while num[ARRIVED] < n and q.submit[num[ARRIVED]] == now:
+            join(s, net, past, kinds, q, num[ARRIVED], num[NUM_PASSES], num_procs)
+            num[ARRIVED] += 1
+        if not any_fits(s, num[FREE]):
+            continue
+        for k in range(s.size[0]):
+            if s.stamp[k] < changed[s.user[k]]:
+                s.stamp[k] = num[NUM_PASSES]
+                look_at(s, net, k, past, kinds[s.job[k]], num_procs)
+        fill_scores(s, net, now, num[FREE], num_procs)
+        num[NUM_SCORED] += s.size[0]
+        count = 0
+        head = first_of(s)
+        while head >= 0 and s.procs[head] <= num[FREE]:
+            num[FREE] -= begin(q, r, x, s, head, now, start)
+            left[count] = head
+            count += 1
+            head = first_of(s)
+        if head >= 0 and num[FREE] > 0 and any_fits(s, num[FREE]):
+            put_in_order(x)
+            shadow, extra = shadow_at(x, s.procs[head] - num[FREE], now, now)
+            k = next_of(s, net, head, num[FREE], now, shadow, extra)
+            while k >= 0:
+                if now + s.estimate[k] > shadow:
+                    extra -= s.procs[k]
+                num[FREE] -= begin(q, r, x, s, k, now, start)
+                left[count] = k
+                count += 1
+                k = next_of(s, net, head, num[FREE], now, shadow, extra)
+        sort_few(left, count)
+        for i in range(count - 1, -1, -1):
+            move_last(s, left[i], num_hidden)
+
+
+@njit(cache=True, nogil=True)
+def begin(q, r, x, s, k, now, start):
+    """Start a waiting job; return its processors."""
+    job = s.job[k]
+    start[job] = now
+    begin_job(r, job, now + q.run[job], 0.0, 0, False)
+    expect(x, job, now + s.estimate[k], s.procs[k])
+    s.score[k] = -np.inf
+    return s.procs[k]
+
+
+@njit(cache=True, nogil=True)
+def sort_few(left, count):
+    """Sort the first places by insertion: mostly one or two jobs start at a time."""
+    for i in range(1, count):
+        k = left[i]
+        j = i
+        while j > 0 and left[j - 1] > k:
+            left[j] = left[j - 1]
+            j -= 1
+        left[j] = k
+
+
+@njit(cache=True, nogil=True)
+def any_fits(s, free):
+    """Say whether any job that waits fits."""
+    fits = False
+    for k in range(s.size[0]):
+        fits |= s.procs[k] <= free
+    return fits
+
+
+@njit(cache=True, nogil=True)
+def first_of(s):
+    """Return the place of the highest score, the lower job where equal; -1 where all have started."""
+    best = -1
+    most = -np.inf
+    for k in range(s.size[0]):
+        if s.score[k] > most or (s.score[k] == most and best >= 0 and s.job[k] < s.job[best]):
+            most = s.score[k]
+            best = k
+    return best
+
+
+@njit(cache=True, nogil=True)
+def next_of(s, net, head, free, now, shadow, extra):
+    """Return the best job that fits, would not delay the head and may pass it; -1 where there is none."""
+    best = -1
+    most = -np.inf
+    for k in range(s.size[0]):
+        if (
+            s.procs[k] <= free
+            and k != head
+            and s.score[k] >= most
+            and s.score[k] > -np.inf
+            and (now + s.estimate[k] <= shadow or s.procs[k] <= extra)
+            and (s.score[k] > most or s.job[k] < s.job[best])
+            and may_pass(s, net, k, now)
+        ):
+            most = s.score[k]
+            best = k
+    return best

@@ -1,0 +1,1 @@
+"""MARS: a network that orders a queue, and a selector that decides when to follow which one."""

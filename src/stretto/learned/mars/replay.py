@@ -1,0 +1,145 @@
+"""Replay a trace with MARS: networks and classic orders as candidates, and a selector that follows the best."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stretto.domain.csr import Floats
+from stretto.domain.trace import QueueArrays, Trace
+from stretto.errors import InvalidInput
+from stretto.kernels.mars_run import advance, new_state, take_over
+from stretto.learned.mars.network import CLASSICS, MarsNet, classic_net, load_nets
+from stretto.learned.mars.selector import Choice, Selection, Selector
+from stretto.learned.mars.shadow import Shadows
+from stretto.policies.queueing.portfolio import Selector as PortfolioSelector
+from stretto.policies.queueing.portfolio import kinds_of
+
+MARS = PortfolioSelector("at each epoch, the network or order that has done best in shadow replays")
+#: The networks that come with Stretto.
+PRETRAINED = Path(__file__).with_name("pretrained.npz")
+#: What the operator trusts, unless he says otherwise.
+DEFAULT = "saf"
+#: Classic orders among the candidates.
+CLASSIC_CANDIDATES = (
+    "saf",
+    "fcfs",
+    "sjf",
+    "wfp3",
+    "f1",
+    "f4",
+    "expansion",
+    "sjf-believed",
+    "saf-believed",
+    "wfp3-believed",
+    "smith",
+    "smith-aged",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class MarsReplay:
+    """What MARS did with a trace.
+
+    Attributes
+    ----------
+    trace
+        The jobs that were replayed, the first submitted at zero, with the estimates that were used.
+    chosen
+        Per job, the index in ``candidates`` of what was followed when it arrived.
+    choices
+        One per epoch, with the estimates behind it.
+    """
+
+    trace: Trace
+    candidates: tuple[str, ...]
+    start_s: Floats  # [n]
+    chosen: NDArray[np.int64]  # [n]
+    choices: tuple[Choice, ...]
+    num_dropped: int
+
+
+@functools.cache
+def pretrained() -> tuple[MarsNet, ...]:
+    """Return the networks that come with Stretto."""
+    return tuple(load_nets(PRETRAINED)[0])
+
+
+def candidates_of(
+    *, default: str = DEFAULT, nets: Sequence[MarsNet] | None = None, classics: Sequence[str] = CLASSIC_CANDIDATES
+) -> list[MarsNet]:
+    """Return what a selector chooses from: the default, classic orders, and networks (those that come with Stretto)."""
+    names = [default, *(name for name in classics if name != default)]
+    found = pretrained() if nets is None else nets
+    return [*(classic_net(name) for name in names), *found]
+
+
+def mars_replay(
+    trace: Trace,
+    num_procs: int,
+    *,
+    candidates: Sequence[MarsNet] | None = None,
+    selection: Selection | None = None,
+    seed: int = 0,
+    num_threads: int = 2,
+) -> MarsReplay:
+    """Replay a trace under EASY with user estimates, following at each epoch the candidate that the selector trusts.
+
+    Parameters
+    ----------
+    candidates
+        The first is the operator's default; by default those of :func:`candidates_of`.
+    seed
+        As all selectors have it; MARS draws no random numbers.
+    """
+    if trace.parent is not None and len(trace.parent):
+        raise InvalidInput("MARS replays jobs without dependencies only", field="dependencies")
+    kept, num_dropped = trace.fitting(num_procs)
+    nets = list(candidates) if candidates is not None else candidates_of()
+    names = [net.name for net in nets]
+    selector = Selector(names, [name not in CLASSICS for name in names], selection or Selection())
+    with ThreadPoolExecutor(num_threads) as executor:
+        start, chosen, choices = _follow(kept.arrays(), num_procs, nets, selector, executor)
+    return MarsReplay(kept, tuple(names), start, chosen, tuple(choices), num_dropped)
+
+
+def _follow(
+    jobs: QueueArrays, num_procs: int, nets: Sequence[MarsNet], selector: Selector, executor: Executor
+) -> tuple[Floats, NDArray[np.int64], list[Choice]]:
+    """Replay from epoch to epoch."""
+    n = len(jobs.submit)
+    rules = selector.rules
+    kinds = kinds_of(jobs)
+    start = np.full(n, -1.0)
+    chosen = np.zeros(n, np.int64)
+    choices: list[Choice] = []
+    shadows = Shadows(jobs, kinds, num_procs, nets)
+    state = new_state(jobs, kinds, num_procs, max(net.num_hidden for net in nets))
+    done = 0
+    while done < n:
+        until = min(done + rules.epoch_jobs, n)
+        chosen[done:until] = selector.chosen
+        advance(jobs, kinds, num_procs, nets[selector.chosen].net, state, until if until < n else n + 1, start)
+        done = until
+        played = done - rules.lag_jobs
+        if done == n or played < 1:
+            continue
+        now = float(jobs.submit[done - 1])
+        shadows.learn(start, done, now)
+        shadows.play(played, executor)
+        reached = float(jobs.submit[played - 1])
+        first = max(selector.since, played - 3 * rules.memory_jobs)
+        cost = shadows.costs(first, played, reached, selector.weights(played)[first - selector.since :])
+        recently = max(0, played - rules.epoch_jobs)
+        latest = shadows.costs(recently, played, reached, np.ones(played - recently))
+        before = selector.chosen
+        choices.append(selector.choose(cost, latest, played, done, now))
+        if selector.chosen != before:
+            take_over(kinds, num_procs, nets[selector.chosen].net, state)
+    return start, chosen, choices

@@ -1,0 +1,287 @@
+"""Reinforcement for the scoring network: PPO-clip with GAE, and A2C; and imitation of another network.
+
+Windows are played in compiled code with heads drawn from the softmax (``kernels.mars_sample``); one batched update in
+jax follows. The reward of a decision is minus what waiting adds to all slowdowns until the next, over what the best
+classic order gets on the window. Only the score is learned here: who may pass the head, and the patience, stay as they
+are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from stretto.domain.csr import Floats
+from stretto.errors import InvalidInput, UnknownName
+from stretto.kernels import mars_policy as features
+from stretto.kernels.mars_sample import WIDTH, Record, new_record, sample_mars
+from stretto.kernels.rng import seeded
+from stretto.learned.mars.network import NUM_HIDDEN, MarsNet
+from stretto.training.mars_windows import Window
+
+_OUT = -1e9
+_CRITIC_HIDDEN = 32
+_CRITIC_INPUTS = features.NUM_FEATURES + 1
+#: Which inputs of the hidden layer are clipped, as in the kernel.
+_CLIPPED = np.array([k < features.NUM_STATIC or k == features.WAIT_DAYS for k in range(features.NUM_FEATURES)])
+
+
+@dataclass(frozen=True)
+class Reinforcement:
+    """How to learn.
+
+    Attributes
+    ----------
+    algorithm
+        ``ppo``: several steps on a batch with clipped ratios, stopped at a divergence. ``a2c``: one step.
+    most_decisions
+        Of a window, so many are recorded.
+    """
+
+    algorithm: str = "ppo"
+    windows_per_update: int = 16
+    most_decisions: int = 1024
+    learning_rate: float = 3e-3
+    critic_rate: float = 1e-2
+    steps: int = 8
+    clip: float = 0.2
+    discount: float = 1.0
+    trace: float = 0.97
+    most_divergence: float = 0.015
+
+    def __post_init__(self) -> None:
+        if self.algorithm not in ("ppo", "a2c"):
+            raise UnknownName("algorithm", self.algorithm, ("ppo", "a2c"))
+        if self.windows_per_update < 1 or self.most_decisions < 1 or self.steps < 1:
+            raise InvalidInput("windows, decisions and steps must be at least 1", field="reinforcement")
+
+
+class Batch(NamedTuple):
+    """Decisions of B windows, M of each."""
+
+    x: Any  # [B, M, WIDTH, F] f32
+    count: Any  # [B, M] jobs among which was drawn; 0 = no decision
+    action: Any  # [B, M]
+    log_prob: Any  # [B, M]
+    reward: Any  # [B, M]
+
+
+def init_params(net: MarsNet, seed: int) -> dict[str, Any]:
+    """Return the weights of actor and critic; the critic begins at zero."""
+    full = net if net.num_hidden else net.with_hidden(NUM_HIDDEN, seed)
+    rng = np.random.default_rng(seed)
+    return {
+        "skip": jnp.asarray(full.net.skip, jnp.float32),
+        "hidden": jnp.asarray(full.net.hidden, jnp.float32),
+        "bias": jnp.asarray(full.net.bias, jnp.float32),
+        "out": jnp.asarray(full.net.out, jnp.float32),
+        "critic_in": jnp.asarray(rng.normal(size=(_CRITIC_INPUTS, _CRITIC_HIDDEN)) * 0.2, jnp.float32),
+        "critic_bias": jnp.zeros(_CRITIC_HIDDEN, jnp.float32),
+        "critic_out": jnp.zeros(_CRITIC_HIDDEN, jnp.float32),
+    }
+
+
+def scores(params: dict[str, Any], x: Any, count: Any) -> Any:
+    """Return the scores of listed jobs; where none is listed, minus infinity nearly."""
+    clipped = jnp.where(_CLIPPED, jnp.minimum(x, features.CLIP), x)
+    z = clipped @ params["hidden"].T + params["bias"]
+    value = x[..., : features.NUM_JOB] @ params["skip"] + jnp.maximum(z, features.LEAK * z) @ params["out"]
+    return jnp.where(jnp.arange(WIDTH) < count[..., None], value, _OUT)
+
+
+def values(params: dict[str, Any], x: Any, count: Any) -> Any:
+    """Return what the critic expects from each decision on: it sees the queue, and its best jobs on average."""
+    listed = jnp.arange(WIDTH) < count[..., None]
+    some = jnp.maximum(count, 1)[..., None]
+    mean = jnp.sum(jnp.where(listed[..., None], jnp.clip(x, -features.CLIP, features.CLIP), 0.0), axis=-2) / some
+    inputs = jnp.concatenate([mean, count[..., None] / WIDTH], axis=-1)
+    z = inputs @ params["critic_in"] + params["critic_bias"]
+    return jnp.maximum(z, features.LEAK * z) @ params["critic_out"]
+
+
+def advantages(reward: Any, value: Any, is_real: Any, discount: float, trace: float) -> Any:
+    """Return generalised advantage estimates (Schulman et al. 2016) per window; nothing follows the last decision."""
+
+    def back(carry: tuple[Any, Any], now: tuple[Any, Any, Any]) -> tuple[tuple[Any, Any], Any]:
+        later, following = carry
+        gained, expected, real = now
+        advantage = gained + discount * following - expected + discount * trace * later
+        advantage = jnp.where(real, advantage, 0.0)
+        return (advantage, jnp.where(real, expected, 0.0)), advantage
+
+    columns = (reward.T[::-1], value.T[::-1], is_real.T[::-1])
+    zeros = jnp.zeros(reward.shape[0])
+    _, found = jax.lax.scan(back, (zeros, zeros), columns)
+    return found[::-1].T
+
+
+class MarsLearner:
+    """One training by reinforcement; windows are drawn by seed, updates follow one another.
+
+    Parameters
+    ----------
+    net
+        Where to begin; a network without a hidden layer gets one that does not count yet.
+    """
+
+    def __init__(
+        self,
+        train: Sequence[Window],
+        net: MarsNet,
+        *,
+        seed: int,
+        rules: Reinforcement | None = None,
+        num_threads: int = 2,
+    ) -> None:
+        if not train:
+            raise InvalidInput("training needs windows", field="windows")
+        self.rules = rules or Reinforcement()
+        self._train = list(train)
+        self._net = net
+        self._seed = seed
+        self._threads = num_threads
+        self.num_updates = 0
+        self.params = init_params(net, seed)
+        rates = {name: "critic" if name.startswith("critic") else "actor" for name in self.params}
+        self._optimiser = optax.multi_transform(
+            {"actor": optax.adam(self.rules.learning_rate), "critic": optax.adam(self.rules.critic_rate)}, rates
+        )
+        self._state = self._optimiser.init(self.params)
+        self._update = jax.jit(self._step)
+        self._prepare = jax.jit(self._judge)
+
+    def net(self, name: str = "mars") -> MarsNet:
+        """Return the actor as it is now."""
+        arrays = {key: np.asarray(self.params[key], np.float64) for key in ("skip", "hidden", "bias", "out")}
+        return MarsNet(name, self._net.net._replace(**arrays))
+
+    def step(self) -> float:
+        """Play and learn from one batch; return the mean slowdown over that of the best classic."""
+        batch, cost = self.play()
+        target, advantage = self._prepare(self.params, batch)
+        for _ in range(self.rules.steps if self.rules.algorithm == "ppo" else 1):
+            self.params, self._state, divergence = self._update(self.params, self._state, batch, target, advantage)
+            if float(divergence) > self.rules.most_divergence:
+                break
+        self.num_updates += 1
+        return cost
+
+    def play(self) -> tuple[Batch, float]:
+        """Play some windows; return their decisions and the mean slowdown over that of the best classic."""
+        rng = np.random.default_rng([self._seed, self.num_updates])
+        chosen = rng.choice(len(self._train), min(self.rules.windows_per_update, len(self._train)), replace=False)
+        net = self.net().net
+
+        def one(k: int) -> tuple[Record, float, float]:
+            window = self._train[k]
+            record = new_record(self.rules.most_decisions)
+            start = np.empty(len(window.jobs.submit))
+            state = seeded(self._seed, 1_000_003 * self.num_updates + int(k))
+            sample_mars(window.jobs, window.kinds, window.num_procs, net, state, start, record)
+            best = min(figures.slowdown for figures in window.classics.values())
+            flow = start - window.jobs.submit + window.jobs.run
+            slowdown = float(np.maximum(1.0, flow / np.maximum(window.jobs.run, 10.0)).mean())
+            return record, best * len(start), slowdown / best
+
+        with ThreadPoolExecutor(self._threads) as executor:
+            played = list(executor.map(one, chosen))
+        return _batch(played), float(np.mean([ratio for _, _, ratio in played]))
+
+    def _judge(self, params: dict[str, Any], batch: Batch) -> tuple[Any, Any]:
+        """Return what the critic should have said, and normalised advantages."""
+        is_real = batch.count > 0
+        value = values(params, batch.x, batch.count)
+        found = advantages(batch.reward, value, is_real, self.rules.discount, self.rules.trace)
+        num = jnp.maximum(is_real.sum(), 1)
+        mean = jnp.sum(found) / num
+        spread = jnp.sqrt(jnp.sum(jnp.where(is_real, (found - mean) ** 2, 0.0)) / num)
+        return found + value, jnp.where(is_real, (found - mean) / (spread + 1e-8), 0.0)
+
+    def _step(self, params: Any, state: Any, batch: Batch, target: Any, advantage: Any) -> tuple[Any, Any, Any]:
+        is_real = batch.count > 0
+        num = jnp.maximum(is_real.sum(), 1)
+
+        def loss(params: dict[str, Any]) -> tuple[Any, Any]:
+            log_prob = _log_prob(params, batch)
+            change = jnp.where(is_real, log_prob - batch.log_prob, 0.0)
+            ratio = jnp.exp(change)
+            gain = ratio * advantage
+            if self.rules.algorithm == "ppo":
+                gain = jnp.minimum(gain, jnp.clip(ratio, 1 - self.rules.clip, 1 + self.rules.clip) * advantage)
+            wrong = jnp.where(is_real, (values(params, batch.x, batch.count) - target) ** 2, 0.0)
+            return (jnp.sum(wrong) - jnp.sum(gain)) / num, -jnp.sum(change) / num
+
+        (_, divergence), gradient = jax.value_and_grad(loss, has_aux=True)(params)
+        change, state = self._optimiser.update(gradient, state, params)
+        return optax.apply_updates(params, change), state, divergence
+
+
+def _log_prob(params: dict[str, Any], batch: Batch) -> Any:
+    """Return the log probability of each action."""
+    listed = scores(params, batch.x, batch.count)
+    return jnp.take_along_axis(jax.nn.log_softmax(listed), batch.action[..., None], axis=-1)[..., 0]
+
+
+def _batch(played: Sequence[tuple[Record, float, float]]) -> Batch:
+    """Stack records; decisions beyond the last have no jobs."""
+    most = played[0][0].listed.shape[0]
+    inside = np.stack([np.arange(most) < record.num[0] for record, _, _ in played])
+
+    def stack(name: str) -> Floats:
+        return np.stack([getattr(record, name) for record, _, _ in played])
+
+    scale = np.array([total for _, total, _ in played])[:, None]
+    return Batch(
+        jnp.asarray(stack("x"), jnp.float32),
+        jnp.asarray(np.where(inside, stack("listed"), 0)),
+        jnp.asarray(np.where(inside, stack("action"), 0)),
+        jnp.asarray(np.where(inside, stack("log_prob"), 0.0), jnp.float32),
+        jnp.asarray(np.where(inside, -stack("cost") / scale, 0.0), jnp.float32),
+    )
+
+
+def imitate(learner: MarsLearner, teacher: MarsNet, num_batches: int, *, steps: int = 20, rate: float = 0.02) -> float:
+    """Teach the actor to pick what another network would, in the states that it meets; return how often it does.
+
+    Parameters
+    ----------
+    steps
+        Gradient steps per batch of played windows.
+    """
+    told = init_params(teacher, 0)
+    optimiser = optax.adam(rate)
+    actor = {name: learner.params[name] for name in ("skip", "hidden", "bias", "out")}
+    state = optimiser.init(actor)
+
+    def update(actor: Any, state: Any, batch: Batch) -> tuple[Any, Any, Any]:
+        is_real = batch.count > 0
+        label = jnp.argmax(scores(told, batch.x, batch.count), axis=-1)
+
+        def loss(actor: Any) -> tuple[Any, Any]:
+            listed = scores(actor, batch.x, batch.count)
+            found = jnp.take_along_axis(jax.nn.log_softmax(listed), label[..., None], axis=-1)[..., 0]
+            same = jnp.argmax(listed, axis=-1) == label
+            num = jnp.maximum(is_real.sum(), 1)
+            return -jnp.sum(jnp.where(is_real, found, 0.0)) / num, jnp.sum(is_real & same) / num
+
+        (_, same), gradient = jax.value_and_grad(loss, has_aux=True)(actor)
+        change, state = optimiser.update(gradient, state)
+        return optax.apply_updates(actor, change), state, same
+
+    compiled = jax.jit(update)
+    agreed: Any = math.nan
+    for _ in range(num_batches):
+        batch, _ = learner.play()
+        for _ in range(steps):
+            actor, state, agreed = compiled(actor, state, batch)
+        learner.params = {**learner.params, **actor}
+        learner.num_updates += 1
+    return float(agreed)

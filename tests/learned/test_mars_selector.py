@@ -1,0 +1,135 @@
+"""The selector: falls back, follows what wins, notices changes, and never looks into the future."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from stretto.domain.trace import Trace
+from stretto.errors import InvalidInput
+from stretto.kernels.mars_run import run_mars
+from stretto.learned.mars.network import classic_net
+from stretto.learned.mars.replay import mars_replay
+from stretto.learned.mars.selector import Selection, Selector
+from stretto.learned.mars.shadow import Shadows
+from stretto.policies.queueing.portfolio import kinds_of
+
+PROCS = 16
+
+
+def crowded(n: int, seed: int = 0, load: float = 1.1) -> Trace:
+    rng = np.random.default_rng(seed)
+    run = np.round(np.exp(rng.normal(5, 1.5, n))) + 1
+    procs = rng.integers(1, PROCS + 1, n)
+    gap = rng.exponential(float((run * procs).mean()) / (PROCS * load), n)
+    estimate = np.round(run * rng.uniform(1, 5, n))
+    return Trace.of(np.floor(np.cumsum(gap)), run, procs, estimate, user=rng.integers(0, 6, n).astype(np.int32))
+
+
+def chosen(selector: Selector, costs: list[list[float]]) -> list[str]:
+    return [
+        selector.choose(np.array(cost), np.array(cost), 1000 * (k + 1), 1000 * (k + 1), float(k)).chosen
+        for k, cost in enumerate(costs)
+    ]
+
+
+def test_default_is_kept_until_another_one_saves_enough() -> None:
+    selector = Selector(["default", "other", "net"], [False, False, True], Selection(least_gain=0.1, network_gain=0.3))
+    assert chosen(selector, [[10, 9.5, 9.5], [10, 8, 9], [10, 8, 7.9], [10, 8, 4], [10, 8, 9.9], [3, 8, 9.9]]) == [
+        "default",  # neither saves enough
+        "other",
+        "other",  # a network must save more
+        "net",
+        "other",
+        "default",  # the guard
+    ]
+
+
+def test_nothing_is_chosen_from_little() -> None:
+    selector = Selector(["default", "other"], [False, False], Selection(least_jobs=5000))
+    assert chosen(selector, [[10, 1]] * 6) == ["default"] * 4 + ["other"] * 2
+
+
+def test_a_change_of_the_workload_is_noticed_and_old_jobs_are_forgotten() -> None:
+    selector = Selector(["default", "other"], [False, False], Selection(drift=2.0, epoch_jobs=1000))
+    calm = np.array([2.0, 1.0])
+    for k in range(5):
+        assert not selector.choose(calm, calm, 1000 * (k + 1), 0, 0.0).has_drifted
+    assert selector.since == 0
+    found = selector.choose(calm, np.array([20.0, 30.0]), 6000, 0, 0.0)
+    assert found.has_drifted
+    assert found.chosen == "default"
+    assert selector.since == 5000
+
+
+def test_selector_resumes_exactly() -> None:
+    rng = np.random.default_rng(4)
+    costs = rng.uniform(1, 30, (30, 3))
+    one = Selector(["a", "b", "c"], [False, False, True], Selection(drift=1.0))
+    two = Selector(["a", "b", "c"], [False, False, True], Selection(drift=1.0))
+    for k, cost in enumerate(costs):
+        if k == 12:
+            two.restore(one.state())
+        found = one.choose(cost, cost, 1000 * k + 1000, k, 0.0)
+        if k >= 12:
+            assert two.choose(cost, cost, 1000 * k + 1000, k, 0.0) == found
+
+
+def test_one_candidate_is_a_plain_replay() -> None:
+    trace = crowded(600).fitting(PROCS)[0]
+    net = classic_net("saf")
+    found = mars_replay(trace, PROCS, candidates=[net], selection=Selection(epoch_jobs=70))
+    jobs = trace.arrays()
+    expected = np.empty(trace.num_jobs)
+    run_mars(jobs, kinds_of(jobs), PROCS, net.net, expected)
+    np.testing.assert_array_equal(found.start_s, expected)
+
+
+def test_a_bad_default_is_left() -> None:
+    trace = crowded(3000)
+    candidates = [classic_net("laf"), classic_net("saf")]
+    found = mars_replay(trace, PROCS, candidates=candidates, selection=Selection(epoch_jobs=200, least_jobs=300))
+    assert np.mean(found.chosen[1000:] == 1) > 0.9
+    alone = mars_replay(trace, PROCS, candidates=candidates[:1])
+    assert found.start_s.mean() < alone.start_s.mean()
+    assert found.choices[-1].cost["saf"] < found.choices[-1].cost["laf"]
+
+
+def test_the_future_does_not_matter() -> None:
+    """Jobs that have not ended may have any run time: nothing before their end changes."""
+    trace = crowded(1500, seed=3)
+    nets = [classic_net("fcfs"), classic_net("saf"), classic_net("sjf-believed")]
+    rules = Selection(epoch_jobs=100, least_jobs=200)
+    one = mars_replay(trace, PROCS, candidates=nets, selection=rules)
+    middle = float(one.start_s[700])
+    open_jobs = one.start_s + one.trace.run_s > middle
+    run = np.where(open_jobs, one.trace.estimate_s, one.trace.run_s)
+    other = Trace.of(one.trace.submit_s, run, one.trace.num_procs, one.trace.estimate_s, user=one.trace.user)
+    two = mars_replay(other, PROCS, candidates=nets, selection=rules)
+    early = one.start_s <= middle
+    np.testing.assert_array_equal(one.start_s[early], two.start_s[early])
+
+
+def test_shadows_know_only_what_has_ended() -> None:
+    jobs = crowded(50, seed=1).fitting(PROCS)[0].arrays()
+    shadows = Shadows(jobs, kinds_of(jobs), PROCS, [classic_net("saf")])
+    start = np.full(50, -1.0)
+    start[:10] = jobs.submit[:10]
+    now = float(np.sort(start[:10] + jobs.run[:10])[5])
+    shadows.learn(start, 20, now)
+    ended = (start >= 0) & (start + jobs.run <= now)
+    assert ended.sum() >= 6
+    np.testing.assert_array_equal(shadows.jobs.run[ended], jobs.run[ended])
+    share = np.mean(jobs.run[ended] / jobs.estimate[ended])
+    waiting = slice(10, 20)
+    np.testing.assert_allclose(shadows.jobs.run[waiting], np.maximum(1.0, share * jobs.estimate[waiting]))
+
+
+def test_dependencies_and_wrong_settings_are_refused() -> None:
+    trace = Trace.of([0, 1], [5, 5], [1, 1], parent=np.array([0], np.int32), child=np.array([1], np.int32))
+    with pytest.raises(InvalidInput, match="dependencies"):
+        mars_replay(trace, 4, candidates=[classic_net("saf")])
+    with pytest.raises(InvalidInput, match="epoch_jobs"):
+        Selection(epoch_jobs=0)
+    with pytest.raises(InvalidInput, match="networks"):
+        Selector(["a"], [])
