@@ -1,10 +1,11 @@
-"""Tabu search that weighs every place a critical task could take, exactly.
+"""Tabu search that weighs every safe place of critical tasks, exactly.
 
 Take task v out of its device's sequence and time the rest both ways: from the front (earliest
 starts) and from the back (longest way to the end). The makespan with v between neighbours a and b
 of some device is then the larger of what remains without v and the one path through v, so each place
 costs only the reads of v. The idea is Mastrolilli and Gambardella's (2000) for flexible job shops, with
-transfers and without estimates.
+transfers and without estimates. Safe means: the times without v show that no cycle can arise. With
+transfers, a few places that would do are left out by that.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class TabuSearch:
     """Tabu search on the critical path (Nowicki 1996; Mastrolilli 2000), with exact evaluations.
 
     A move takes a critical task out of its device's sequence and puts it where the makespan becomes
-    least, over all devices and places; where it came from is barred for a while. When that leads
+    least, over all devices and all places that are safe; where it came from is barred for a while. When that leads
     nowhere, the best solution is shaken. The strongest search here from ten to some thousand tasks.
 
     Parameters
