@@ -1,0 +1,183 @@
+"""The run log: start, find, follow and resume runs."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from stretto.errors import InvalidInput, UnknownName
+from stretto.runlog.place import default_path
+from stretto.runlog.record import Event, Json, RunInfo, as_json
+from stretto.runlog.run import Run
+from stretto.runlog.schema import connect
+from stretto.runlog.writer import Writer, is_alive, this_process
+
+_COLUMNS = "id, kind, name, settings, status, started_s, ended_s, summary, num_events, host, pid, pid_started"
+
+
+class RunLog:
+    """Every run and its events in one SQLite file; many processes may read and write it at once.
+
+    Open it again after a fork: connections must not be shared between processes.
+    """
+
+    def __init__(self, path: Path, connection: sqlite3.Connection, clock: Callable[[], float]) -> None:
+        self.path = path
+        self.clock = clock
+        self._connection = connection
+        self._lock = threading.RLock()
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path | None = None,
+        *,
+        is_read_only: bool = False,
+        clock: Callable[[], float] = time.time,
+    ) -> RunLog:
+        """Open the log at a path, or the user's own; it is made when it does not exist."""
+        place = default_path() if path is None else Path(path)
+        return cls(place, connect(place, is_read_only=is_read_only), clock)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._connection.close()
+
+    def __enter__(self) -> RunLog:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def start(self, kind: str, name: str, settings: Mapping[str, Json], *, run_id: str | None = None) -> Run:
+        """Begin a run; its id sorts by the time of its start."""
+        stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(self.clock()))
+        chosen = run_id or f"{stamp}-{secrets.token_hex(3)}"
+        row = (chosen, kind, name, as_json(settings), "running", self.clock(), *this_process())
+        with self.transaction() as connection:
+            try:
+                connection.execute(
+                    "INSERT INTO runs (id, kind, name, settings, status, started_s, host, pid, pid_started)"
+                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    row,
+                )
+            except sqlite3.IntegrityError:
+                raise InvalidInput(f"there is a run {chosen!r} already", source=str(self.path)) from None
+        return Run(self, chosen)
+
+    def resume(self, run_id: str) -> Run:
+        """Go on with a run that ended or whose writer died; refused while another process writes it."""
+        with self.transaction() as connection:
+            info, writer = self._find(run_id)
+            if info.status == "running" and writer != this_process():
+                raise InvalidInput(f"is being written by process {writer.pid} on {writer.host}", field=f"run {run_id}")
+            connection.execute(
+                "UPDATE runs SET status='running', ended_s=NULL, host=?, pid=?, pid_started=? WHERE id=?",
+                (*this_process(), info.id),
+            )
+        return Run(self, info.id)
+
+    def run(self, run_id: str) -> RunInfo:
+        """Return a run by its id, by an unambiguous beginning of it, or the ``latest``."""
+        return self._find(run_id)[0]
+
+    def runs(self, kind: str | None = None, status: str | None = None, limit: int = 100) -> list[RunInfo]:
+        """Return the latest runs, the newest first."""
+        query = f"SELECT {_COLUMNS} FROM runs WHERE kind = coalesce(?, kind) ORDER BY started_s DESC, id DESC"
+        found: list[RunInfo] = []
+        with self._lock:
+            rows = self._connection.execute(query, (kind,)).fetchall()
+        for row in rows:
+            info = _info(row)
+            if status is None or info.status == status:
+                found.append(info)
+            if len(found) == limit:
+                break
+        return found
+
+    def events(
+        self, run_id: str, after: int = 0, kinds: Sequence[str] | None = None, limit: int | None = None
+    ) -> list[Event]:
+        """Return events of a run in order, those with a ``seq`` above ``after``."""
+        chosen = "" if kinds is None else f" AND kind IN ({','.join('?' * len(kinds))})"
+        query = (
+            f"SELECT seq, at_s, kind, subject, fields FROM events WHERE run_id=? AND seq>?{chosen} ORDER BY seq LIMIT ?"
+        )
+        values = (run_id, after, *(kinds or ()), -1 if limit is None else limit)
+        with self._lock:
+            rows = self._connection.execute(query, values).fetchall()
+        return [Event(seq, at_s, kind, subject, json.loads(fields)) for seq, at_s, kind, subject, fields in rows]
+
+    def artifact(self, run_id: str, name: str) -> bytes | None:
+        """Return what was attached to a run under a name."""
+        with self._lock:
+            row = self._connection.execute(
+                "SELECT content FROM artifacts WHERE run_id=? AND name=?", (run_id, name)
+            ).fetchone()
+        return None if row is None else bytes(row[0])
+
+    def artifacts(self, run_id: str) -> list[str]:
+        """Return the names of what was attached to a run."""
+        with self._lock:
+            rows = self._connection.execute("SELECT name FROM artifacts WHERE run_id=? ORDER BY name", (run_id,))
+            return [row[0] for row in rows]
+
+    def fingerprint(self, run_id: str) -> str:
+        """Return a digest of what happened in a run, without when: equal for runs that decided alike."""
+        digest = sha256()
+        for event in self.events(run_id):
+            digest.update(as_json([event.kind, event.subject, event.fields]).encode())
+        return digest.hexdigest()
+
+    def delete(self, run_id: str) -> None:
+        """Forget a run with all its events."""
+        info = self.run(run_id)
+        with self.transaction() as connection:
+            connection.execute("DELETE FROM runs WHERE id=?", (info.id,))
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Hold the log for one atomic change; nested ones join the outermost."""
+        with self._lock:
+            if self._connection.in_transaction:
+                yield self._connection
+                return
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
+
+    def _find(self, run_id: str) -> tuple[RunInfo, Writer]:
+        order = f"SELECT {_COLUMNS} FROM runs"
+        with self._lock:
+            if run_id == "latest":
+                rows = self._connection.execute(f"{order} ORDER BY started_s DESC, id DESC LIMIT 1").fetchall()
+            else:
+                rows = self._connection.execute(f"{order} WHERE substr(id, 1, ?) = ?", (len(run_id), run_id)).fetchall()
+                rows = [row for row in rows if row[0] == run_id] or rows
+        if len(rows) != 1 or not run_id:
+            raise UnknownName("run", run_id, [info.id for info in self.runs(limit=20)])
+        return _info(rows[0]), Writer(*rows[0][9:12])
+
+
+def _info(row: tuple[Any, ...]) -> RunInfo:
+    run_id, kind, name, settings, status, started_s, ended_s, summary, num_events, *writer = row
+    if status == "running" and not is_alive(Writer(*writer)):
+        status = "interrupted"
+    return RunInfo(
+        run_id, kind, name, json.loads(settings), status, started_s, ended_s, json.loads(summary), num_events
+    )
