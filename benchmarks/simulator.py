@@ -1,10 +1,13 @@
 """How many tasks per second the device simulator executes, on one core.
 
-    python benchmarks/simulator.py [--large]
+    python benchmarks/simulator.py [--large] [--width 32]
 
 Layered random graphs with 2.5 edges per task on 32 devices of two speeds, placed at random and
 executed work-conserving by ``stretto.sim.device.simulate`` (checks included). The figure is from CPU time,
 best of a few runs, after compilation. ``routes`` puts every device behind a link in and a link out.
+
+Larger graphs are wider, too (the square root of their tasks), so more transfers are under way at a time; on shared
+routes each of them costs. ``--width`` holds the parallelism fixed and shows what the number of tasks alone does.
 """
 
 from __future__ import annotations
@@ -59,11 +62,13 @@ def tasks_per_second(problem: Problem, plan: Plan, contention: Contention, *, re
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--large", action="store_true", help="also 1,000,000 tasks")
-    sizes = (1_000, 5_000, 100_000) + ((1_000_000,) if parser.parse_args().large else ())
+    parser.add_argument("--width", type=int, help="tasks per layer, the same for every size")
+    options = parser.parse_args()
+    sizes = (1_000, 5_000, 100_000) + ((1_000_000,) if options.large else ())
     cluster = Cluster.parse(f"cpu:{NUM_DEVICES // 2}x1.0,gpu:{NUM_DEVICES // 2}x2.0")
     print(f"{'tasks':>9} {'devices':>7}  {'case':16} {'tasks/s':>12}")
     for num_tasks in sizes:
-        graph = random_dag(num_tasks, seed=1)
+        graph = random_dag(num_tasks, seed=1, width=options.width)
         assignment = np.random.default_rng(2).integers(0, NUM_DEVICES, num_tasks).astype(np.int32)
         for name, contention, discipline, is_routed in CASES:
             problem = Problem.of(graph, star(cluster) if is_routed else cluster)
