@@ -9,6 +9,7 @@ import numpy as np
 
 from stretto.domain.trace import QueueArrays
 from stretto.kernels import queue_forecast as facts
+from stretto.kernels import queue_leader as leading
 from stretto.kernels.queue_keys import FIRST_DYNAMIC, dynamic_key, static_key
 from stretto.kernels.queue_lookahead import BELIEVED
 from stretto.kernels.queue_portfolio import HEAT, Look
@@ -205,6 +206,39 @@ class Twin:
                 best, most = c, sure
         return best
 
+    def past_cost(self, code: int, past: list[Job], running: list[Job], waiting: list[Job], now: float) -> float:
+        """Return the slowdown until now, had the past begun with an empty machine and this order."""
+        unended = {job.index for job in running + waiting}
+        run = {job.index: self.q.run[job.index].item() for job in past if job.index not in unended}
+        run |= {job.index: max(job.believed, now - job.start) for job in running}
+        run |= {job.index: job.believed for job in waiting}
+        busy: list[tuple[float, float, int]] = []
+        queue: list[Job] = []
+        coming, free, cost = list(past), self.num_procs, {}
+        while queue or coming:
+            moment = min([end for end, *_ in busy] + [job.submit for job in coming])
+            free += sum(procs for end, _, procs in busy if end == moment)
+            busy = [entry for entry in busy if entry[0] != moment]
+            queue += [job for job in coming if job.submit == moment]
+            coming = [job for job in coming if job.submit != moment]
+            queue.sort(key=lambda job: key(code, job, moment))
+            for job in easy(queue, [(expected, procs) for _, expected, procs in busy], moment, free):
+                began = min(moment + job.estimate - job.estimate, now)  # rounded as the kernel's
+                cost[job.index] = max(0.0, began - job.submit) / max(facts.BOUND, run[job.index])
+                busy.append((moment + run[job.index], moment + job.estimate, job.procs))
+                free -= job.procs
+                queue.remove(job)
+        return sum(cost[job.index] for job in past)
+
+    def review(self, jobs: list[Job], running: list[Job], waiting: list[Job], now: float) -> int:
+        past = jobs[-leading.REACH :]
+        costs = [self.past_cost(code, past, running, waiting, now) for code in self.codes]
+        best, least = 0, costs[0] * (1.0 - leading.MARGIN)
+        for c, cost in enumerate(costs):
+            if c > 0 and cost < least:
+                best, least = c, cost
+        return best
+
     def different(self, waiting: list[Job], running: list[Job], now: float, free: int) -> dict[int, list[Job]]:
         """Return what each order would start, without those that start what an earlier one does."""
         known = [(job.expected, job.procs) for job in running]
@@ -225,6 +259,8 @@ class Twin:
         running: list[Job] = []
         chosen = [0] * n
         next_epoch, pause, num_epochs = -np.inf, 0, 0
+        self.codes, label = list(self.codes), list(range(len(self.codes)))
+        review = self.look.review or n + 1
         while len(jobs) < n or running:
             end = {job.index: job.start + self.q.run[job.index].item() for job in running}
             now = min([*end.values(), *(job.submit for job in todo[len(jobs) : len(jobs) + 1])])
@@ -240,6 +276,12 @@ class Twin:
                 continue
             for job in waiting:
                 job.believed = self.believe(job)
+            if len(jobs) >= review:
+                grown = int(leading.GROWTH * min(len(jobs), leading.REACH))
+                review = len(jobs) + max(self.look.review, grown)
+                first = self.review(jobs, running, waiting, now)
+                for row in (self.codes, label):
+                    row[0], row[first] = row[first], row[0]
             pause -= 1
             choices = self.different(waiting, running, now, free)
             best = 0
@@ -250,7 +292,7 @@ class Twin:
                 num_epochs += 1
             for job in choices[best]:
                 job.start = now
-                chosen[job.index] = best
+                chosen[job.index] = label[best]
                 waiting.remove(job)
                 running.append(job)
             running.sort(key=lambda job: job.expected)  # stable: equal ends in order of start

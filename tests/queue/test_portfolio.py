@@ -45,6 +45,7 @@ looks = st.builds(
     memory=st.sampled_from([1, 3, 100]),
     confidence=st.sampled_from([0.0, 1.0, 3.0]),
     depth=st.sampled_from([1, 2, 64]),
+    review=st.sampled_from([0, 1, 5]),
 )
 
 
@@ -74,15 +75,26 @@ def test_equals_its_twin(trace: Trace, look: Look, codes: list[int], num_codes: 
     assert (start.tolist(), chosen.tolist(), num_epochs) == twin.replay()
 
 
+@pytest.mark.parametrize("review", [0, 20])
 @pytest.mark.parametrize("seed", range(4))
-def test_equals_its_twin_with_a_long_past(seed: int) -> None:
-    trace, look = crowd(seed, 120), Look(0.0, 8, 5, 30, 0.5, 8)
+def test_equals_its_twin_with_a_long_past(seed: int, review: int) -> None:
+    trace, look = crowd(seed, 120), Look(0.0, 8, 5, 30, 0.5, 8, review)
     start, chosen, num_epochs = replay(trace, look, CODES, seed)
     assert num_epochs > 5
     assert len(set(chosen.tolist())) > 1
     q = trace.arrays()
     twin = Twin(q, kinds_of(q), NUM_PROCS, CODES, look, seeded(seed))
     assert (start.tolist(), chosen.tolist(), num_epochs) == twin.replay()
+
+
+def test_a_base_that_starves_gives_way() -> None:
+    trace = crowd(1, 600)
+    kept, left = (
+        replay(trace, Look(0.0, 2, 5, 30, 1e9, 8, review), [keys.LONGEST, keys.SHORTEST]) for review in (0, 50)
+    )
+    assert set(kept[1].tolist()) == {0}
+    assert left[1].tolist()[-100:] == [1] * 100
+    assert np.sum(left[0]) < np.sum(kept[0])
 
 
 @given(traces(plain=True), looks, st.sampled_from([code for code in CODES if code < BELIEVED]))

@@ -2,9 +2,10 @@
 
 At an epoch, every candidate order says what it would start now. Each such choice is tried in a number of scenarios:
 run times are drawn from what like jobs did, arrivals are a stretch of the recent past told once more, and
-after the choice the base (the first candidate) is followed until all have started. The choice with the least expected
-bounded slowdown is made. The base is left only for a gain that is not chance: the mean gain must exceed
-its standard error so many times, because the best of many noisy figures is too good to be true.
+after the choice the base is followed until all have started. The choice with the least expected bounded slowdown is
+made. The base (at first the first candidate; ``queue_leader`` may change it) is left only for a gain that is not
+chance: the mean gain must exceed its standard error so many times, because the best of many noisy figures is too
+good to be true.
 
 Nothing is looked up that a scheduler would not know: the run time of a job is read when it ends.
 """
@@ -17,6 +18,7 @@ import numpy as np
 
 from stretto.kernels.compile import njit
 from stretto.kernels.queue_forecast import Past, believe, draw_rest, draw_run, new_past, remember
+from stretto.kernels.queue_leader import leader, next_review
 from stretto.kernels.queue_lookahead import (
     Believed,
     Trial,
@@ -43,6 +45,7 @@ class Look(NamedTuple):
     memory: int  # arrivals from which those are drawn
     confidence: float  # standard errors by which the base must be beaten
     depth: int  # with longer queues, epochs become rarer
+    review: int = 0  # arrivals after which the base may first change; 0 = never
 
 
 class Scene(NamedTuple):
@@ -246,6 +249,9 @@ def run_portfolio(q, kinds, num_procs, codes, look, state, start, chosen):
     next_epoch = -np.inf
     pause = 0  # passes without look-ahead: the work of one grows with the square of the queue
     num_epochs = 0
+    codes = codes.copy()
+    label = np.arange(num_codes)  # where each stood before the base changed
+    review = look.review if look.review > 0 else n + 1
     while arrived < n or s.running.size[0] > 0:
         now = s.running.end[0] if s.running.size[0] > 0 else np.inf
         if arrived < n:
@@ -257,6 +263,11 @@ def run_portfolio(q, kinds, num_procs, codes, look, state, start, chosen):
         for k in range(size):
             job = s.waiting[k]
             s.b.believed[job] = believe(s.past, s.b.kinds[job], s.b.estimate[job])
+        if arrived >= review:
+            review = next_review(arrived, look.review)
+            first = leader(s, trial, codes, 0, num_procs, arrived, now)
+            codes[0], codes[first] = codes[first], codes[0]
+            label[0], label[first] = label[first], label[0]
         pause -= 1
         looks = size > 1 and now >= next_epoch and pause < 0
         choices = different_choices(s, trial, codes if looks else codes[:1], size, now, free)
@@ -269,7 +280,7 @@ def run_portfolio(q, kinds, num_procs, codes, look, state, start, chosen):
         for k in range(trial.num_started[best]):
             job = trial.started[best, k]
             start[job] = now
-            chosen[job] = best
+            chosen[job] = label[best]
             free -= q.procs[job]
             begin_job(s.running, job, now + q.run[job], now + q.estimate[job], q.procs[job], True)
         size = close_up(s.waiting, size, start)

@@ -78,6 +78,9 @@ class Forecast:
         The base is left only for a mean gain of more than so many standard errors.
     depth
         With queues longer than this, epochs become rarer by the square of the ratio.
+    review
+        Arrivals after which the base first gives way to a candidate that would have done clearly better so far; with
+        0 it never does.
     """
 
     num_scenarios: int = 32
@@ -85,9 +88,10 @@ class Forecast:
     memory: int = 1000
     confidence: float = 2.0
     depth: int = 64
+    review: int = 250
 
     def __post_init__(self) -> None:
-        for name, least in (("num_scenarios", 1), ("num_arrivals", 0), ("memory", 1), ("depth", 1)):
+        for name, least in (("num_scenarios", 1), ("num_arrivals", 0), ("memory", 1), ("depth", 1), ("review", 0)):
             value = getattr(self, name)
             if value < least:
                 raise InvalidInput(f"{value} must be at least {least}", field=f"forecast.{name}")
@@ -151,7 +155,7 @@ def portfolio_replay(
     start = np.empty(kept.num_jobs)
     chosen = np.zeros(kept.num_jobs, np.int64)
     how = forecast if forecast is not None else Forecast()
-    look = Look(interval_s, how.num_scenarios, how.num_arrivals, how.memory, how.confidence, how.depth)
+    look = Look(interval_s, how.num_scenarios, how.num_arrivals, how.memory, how.confidence, how.depth, how.review)
     jobs = kept.arrays()
     num_epochs = run_portfolio(jobs, kinds_of(jobs), num_procs, codes, look, seeded(seed), start, chosen)
     return PortfolioReplay(kept, tuple(strategies), start, chosen, int(num_epochs), num_dropped)

@@ -1,0 +1,67 @@
+"""Which order would have done best so far: the past is played again under each of them.
+
+A base that suits one machine may starve another. What has been submitted until now is replayed from an
+empty machine under every candidate, with the run times of jobs that have ended and beliefs of the others;
+what counts is the bounded slowdown until now. The base is replaced when another order would have cost clearly less.
+"""
+
+from __future__ import annotations
+
+from stretto.kernels.compile import njit
+from stretto.kernels.queue_forecast import BOUND
+from stretto.kernels.queue_lookahead import work_off
+
+#: Reviews come when the past has grown by this part of itself.
+GROWTH = 0.25
+#: The last arrivals that a review goes back to.
+REACH = 10_000
+#: By what part of its own cost the base must be beaten.
+MARGIN = 0.05
+
+
+@njit(cache=True, nogil=True)
+def next_review(arrived, least):
+    """Return after how many arrivals the past is to be reviewed again, a least number after the present ones."""
+    return arrived + max(least, int(GROWTH * min(arrived, REACH)))
+
+
+@njit(cache=True, nogil=True)
+def settle_runs(s, first, arrived, now):
+    """Set the run times of the past as far as they are known by now."""
+    b = s.b
+    for job in range(first, arrived):
+        if s.ended[job]:
+            b.run[job] = s.q.run[job]
+        elif s.start[job] >= 0.0:
+            b.run[job] = max(b.believed[job], now - s.start[job])
+        else:
+            b.run[job] = b.believed[job]
+
+
+@njit(cache=True, nogil=True)
+def past_cost(s, trial, code, num_procs, first, arrived, now):
+    """Return the bounded slowdown, less one each, that an order would have let the past have until now."""
+    b = s.b
+    trial.running.size[0] = 0
+    work_off(b, trial, code, 0, b.submit[first], num_procs, first, arrived)
+    cost = 0.0
+    for job in range(first, arrived):
+        began = min(b.expected[job] - b.estimate[job], now)
+        cost += max(0.0, began - b.submit[job]) / max(BOUND, b.run[job])
+    return cost
+
+
+@njit(cache=True, nogil=True)
+def leader(s, trial, codes, base, num_procs, arrived, now):
+    """Return the candidate to go on with: the base, or the one that would have cost clearly less."""
+    first = max(0, arrived - REACH)
+    settle_runs(s, first, arrived, now)
+    best = base
+    least = past_cost(s, trial, codes[base], num_procs, first, arrived, now) * (1.0 - MARGIN)
+    for c in range(codes.shape[0]):
+        if c != base:
+            cost = past_cost(s, trial, codes[c], num_procs, first, arrived, now)
+            if cost < least:
+                least = cost
+                best = c
+    return best
