@@ -80,3 +80,9 @@ class Infeasible(StrettoError):
 
 class InvalidPlan(StrettoError):
     """A plan or a schedule that breaks a rule of the problem it claims to solve."""
+
+
+class EngineFailure(StrettoError):
+    """An engine could not do its work: a task failed for good, devices were lost, a service did not answer."""
+
+    exit_code = 3

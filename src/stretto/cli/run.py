@@ -1,0 +1,171 @@
+"""``stretto run``: run a workflow on an engine, on record and resumable."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from stretto.cli.completion import policy_names
+from stretto.cli.console import Output, remark
+from stretto.cli.options import (
+    ClusterOption,
+    DisciplineOption,
+    OutputOption,
+    ParamOption,
+    SeedOption,
+    TimeLimitOption,
+)
+
+if TYPE_CHECKING:
+    from stretto.cli.run_request import RunRequest
+    from stretto.engines.session import Session
+    from stretto.runlog import RunLog
+
+
+def run(
+    workflow: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="WORKFLOW",
+            help="A TOML file of commands, kernels:NAME?key=value, or a graph: its tasks then pass time only.",
+            show_default=False,
+        ),
+    ] = None,
+    cluster: ClusterOption = None,
+    engine: Annotated[
+        str, typer.Option("--engine", metavar="NAME", help="Who runs it; see stretto engines.")
+    ] = "local",
+    policy: Annotated[
+        str,
+        typer.Option(
+            "--policy", metavar="NAME", help="Who decides; see stretto list policies.", autocompletion=policy_names
+        ),
+    ] = "heft",
+    scale: Annotated[
+        float, typer.Option("--scale", metavar="S", help="Real seconds per second of a graph, where tasks pass time.")
+    ] = 1.0,
+    resume: Annotated[
+        str | None,
+        typer.Option(
+            "--resume",
+            metavar="RUN_ID",
+            help="Go on with a run of the log, or 'latest': what it finished is not repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    attempts: Annotated[int, typer.Option("--attempts", metavar="N", help="How often a failing task is tried.")] = 3,
+    keep_going: Annotated[
+        bool, typer.Option("--keep-going", help="After a failure, run whatever does not depend on it.")
+    ] = False,
+    discipline: DisciplineOption = None,
+    time_limit: TimeLimitOption = None,
+    seed: SeedOption = 0,
+    param: ParamOption = None,
+    engine_param: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--engine-param",
+            "-e",
+            metavar="KEY=VALUE",
+            help="A parameter of the engine, such as workers=process; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Run a workflow for real: plan it, run it on an engine, keep a record."""
+    from stretto.cli.run_request import RunRequest
+    from stretto.cli.sources import lasting, parse_params
+    from stretto.errors import InvalidInput
+    from stretto.runlog import RunLog
+
+    with RunLog.open() as log:
+        if resume is not None:
+            info = log.run(resume)
+            if info.kind != "run":
+                raise InvalidInput(f"is a {info.kind!r}, not a run of a workflow", field=f"run {info.id}")
+            session = _execute(log, RunRequest.from_settings(info.settings, info.id), info.id, output)
+        else:
+            if workflow is None or cluster is None:
+                raise InvalidInput("name a workflow and the machines (--cluster), or a run to --resume")
+            if not (scale >= 0 and scale < float("inf")):
+                raise InvalidInput(f"{scale} must not be negative", field="--scale")
+            if attempts < 1:
+                raise InvalidInput(f"{attempts} must be at least 1", field="--attempts")
+            request = RunRequest(
+                workflow=lasting(workflow),
+                cluster=lasting(cluster),
+                engine=engine,
+                policy=policy,
+                scale=scale,
+                seed=seed,
+                time_limit_s=time_limit,
+                discipline=discipline.value if discipline else None,
+                max_attempts=attempts,
+                keep_going=keep_going,
+                params=parse_params(param or []),
+                engine_params=parse_params(engine_param or [], field="--engine-param"),
+            )
+            session = _execute(log, request, None, output)
+    _exit(session)
+
+
+def _execute(log: RunLog, request: RunRequest, resume: str | None, output: Output) -> Session:
+    from stretto.cli.bar import ProgressBar
+    from stretto.cli.run_report import report
+    from stretto.cli.sources import load_cluster
+    from stretto.domain.problem import Problem
+    from stretto.engines.engine import RunOptions, make_engine
+    from stretto.engines.events import Event, TaskFinished
+    from stretto.engines.session import run_recorded, saved_plan
+
+    chosen = make_engine(request.engine, **request.engine_params)  # a misspelt name is found before anything is read
+    work, cluster = request.load_work(), load_cluster(request.cluster)
+    problem = Problem.of(work.graph, cluster)
+    plan = saved_plan(log, resume, problem) if resume is not None else request.make_plan(problem)
+    with ProgressBar(f"running {work.graph.name}", problem.num_tasks) as bar:
+
+        def on_begin(run_id: str, num_done: int) -> None:
+            if output is Output.TABLE:
+                remark(
+                    f"run {run_id}" + (f", {num_done:,} of {problem.num_tasks:,} tasks done before" * bool(num_done))
+                )
+            for _ in range(num_done):
+                bar.step("")
+
+        def on_event(event: Event) -> None:
+            if isinstance(event, TaskFinished):
+                bar.step(f"{work.graph.task_name(event.task)} on {cluster.devices[event.device].name}")
+
+        options = RunOptions(
+            discipline=request.discipline,
+            max_attempts=request.max_attempts,
+            keep_going=request.keep_going,
+            keep="none",
+            on_event=on_event,
+        )
+        session = run_recorded(
+            log,
+            chosen,
+            work,
+            plan,
+            cluster,
+            options,
+            settings=request.settings(),
+            resume=resume,
+            on_begin=on_begin,
+        )
+    report(session, problem, plan, output)
+    return session
+
+
+def _exit(session: Session) -> None:
+    from stretto.errors import EngineFailure
+
+    if session.result.status == "interrupted":
+        remark(f"interrupted; go on with  stretto run --resume {session.run_id}")
+        raise typer.Exit(130)
+    if session.result.status == "failed":
+        remark(f"failed; go on with  stretto run --resume {session.run_id}")
+        raise typer.Exit(EngineFailure.exit_code)

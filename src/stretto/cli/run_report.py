@@ -1,0 +1,80 @@
+"""What ``stretto run`` prints when a run is over."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stretto.cli.console import Output, facts, print_json, stdout
+
+if TYPE_CHECKING:
+    from stretto.domain.plan import Plan
+    from stretto.domain.problem import Problem
+    from stretto.engines.session import Session
+
+_TIMED = "timed: tasks only passed their planned time, so this says nothing about real machines"
+
+
+def report(session: Session, problem: Problem, plan: Plan, output: Output) -> None:
+    """Print the outcome of a run."""
+    if output is Output.QUIET:
+        print(repr(session.result.makespan_s))
+    elif output is Output.JSON:
+        print_json(_document(session, problem, plan))
+    else:
+        stdout().print(facts(f"{problem.graph.name} on {problem.cluster.name}", _rows(session, problem)))
+
+
+def _document(session: Session, problem: Problem, plan: Plan) -> dict[str, Any]:
+    result = session.result
+    return session.summary() | {
+        "run_id": session.run_id,
+        "graph": problem.graph.name,
+        "cluster": problem.cluster.name,
+        "discipline": result.discipline,
+        "tasks": [problem.graph.task_name(task) for task in range(problem.num_tasks)],
+        "devices": [device.name for device in problem.cluster.devices],
+        "planned_device": plan.assignment,
+        "device": result.device,
+        "start_s": result.start_s,
+        "end_s": result.end_s,
+        "attempts": result.attempts,
+        "digests": list(result.digests),
+        "failures": [
+            {
+                "task": problem.graph.task_name(failure.task),
+                "device": problem.cluster.devices[failure.device].name,
+                "attempt": failure.attempt,
+                "blame": failure.blame,
+                "reason": failure.reason,
+            }
+            for failure in result.failures
+        ],
+    }
+
+
+def _rows(session: Session, problem: Problem) -> dict[str, str]:
+    from stretto.domain.units import format_seconds
+
+    result = session.result
+    now = int(np.sum(result.is_finished))
+    before = f", {session.num_done_before:,} before" if session.num_done_before else ""
+    rows = {
+        "run": session.run_id,
+        "engine": result.engine + (f" ({_TIMED})" if result.is_timed else ""),
+        "status": result.status,
+        "tasks": f"{now:,} of {problem.num_tasks:,}{before}",
+    }
+    if now:
+        busy_s = float(np.nansum(result.end_s - result.start_s))
+        rows["makespan"] = format_seconds(result.makespan_s)
+        rows["predicted"] = f"{format_seconds(session.predicted_s)} for the whole, by the simulator"
+        rows["utilisation"] = f"{busy_s / max(result.makespan_s * problem.num_devices, 1e-12):.1%}"
+    for failure in result.failures[:5]:
+        name = problem.graph.task_name(failure.task)
+        where = problem.cluster.devices[failure.device].name
+        rows[f"failed: {name}"] = f"attempt {failure.attempt} on {where}, {failure.blame}: {failure.reason}"
+    if len(result.failures) > 5:
+        rows["and"] = f"{len(result.failures) - 5:,} more failed attempts, see the run log"
+    return rows

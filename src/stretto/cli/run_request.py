@@ -1,0 +1,91 @@
+"""What ``stretto run`` was asked for: as options, and as the settings that the run log keeps for a resumption."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+from stretto.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from stretto.domain.plan import Discipline, Plan
+    from stretto.domain.problem import Problem
+    from stretto.engines.work import Work
+
+KERNELS_PREFIX = "kernels:"
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """One run, in words that mean the same in another directory and at another time."""
+
+    workflow: str
+    cluster: str
+    engine: str = "local"
+    policy: str = "heft"
+    scale: float = 1.0
+    seed: int = 0
+    time_limit_s: float | None = None
+    discipline: Discipline | None = None
+    max_attempts: int = 3
+    keep_going: bool = False
+    params: dict[str, Any] = field(default_factory=dict)
+    engine_params: dict[str, Any] = field(default_factory=dict)
+
+    def settings(self) -> dict[str, Any]:
+        """Return the request as JSON values."""
+        return asdict(self)
+
+    @staticmethod
+    def from_settings(settings: Mapping[str, Any], run_id: str) -> RunRequest:
+        """Return the request of an earlier run."""
+        known = {item.name for item in fields(RunRequest)}
+        try:
+            return RunRequest(**{key: value for key, value in settings.items() if key in known})
+        except TypeError as error:
+            raise InvalidInput(f"cannot be resumed: {error}", field=f"run {run_id}") from None
+
+    def load_work(self) -> Work:
+        """Read a workflow of commands, or make timed work of a graph."""
+        from stretto.cli.sources import load_graph
+        from stretto.domain.graph import TaskGraph
+        from stretto.engines.work import Work
+        from stretto.engines.workflow_file import is_workflow, load_workflow
+
+        if is_workflow(self.workflow):
+            return load_workflow(self.workflow)
+        if self.workflow.startswith(KERNELS_PREFIX):
+            return _kernels(self.workflow.removeprefix(KERNELS_PREFIX))
+        graph = load_graph(self.workflow)
+        if not isinstance(graph, TaskGraph):
+            raise InvalidInput("holds several graphs; name one of them with FILE#MEMBER", source=self.workflow)
+        return Work.timed(graph, self.scale)
+
+    def make_plan(self, problem: Problem) -> Plan:
+        """Let the policy decide."""
+        from stretto.cli.progress import ProgressLine
+        from stretto.domain.planner import Budget
+        from stretto.experiments.evaluate import planner_named
+
+        planner = planner_named(self.policy, self.params)
+        reason = planner.supports(problem)
+        if reason is not None:
+            raise InvalidInput(f"cannot plan this: {reason}", field=f"policy {self.policy}")
+        with ProgressLine(f"planning {problem.num_tasks:,} tasks with {self.policy}") as line:
+            return planner.plan(problem, Budget(self.seed, self.time_limit_s, on_progress=line.update))
+
+
+def _kernels(text: str) -> Work:
+    """Make work with real kernels."""
+    from stretto import catalog, registry
+    from stretto.cli.sources import parse_params
+
+    name, _, query = text.partition("?")
+    params = parse_params([pair for pair in query.split("&") if pair], field=KERNELS_PREFIX + name)
+    make = registry.lookup("kernels", name, catalog.KERNELS)
+    try:
+        work: Work = make(**params)
+    except TypeError as error:
+        raise InvalidInput(str(error), field=KERNELS_PREFIX + name) from None
+    return work

@@ -1,0 +1,211 @@
+"""Measure an engine on this machine, so that the simulator speaks of it: kernels, transfers, the way between tasks.
+
+The model that is fitted is that of the simulator: a task takes its kernel's seconds plus the overhead of one more on
+its device; data takes latency + bytes / bandwidth. :func:`judge` says how well it predicts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from stretto.domain.cluster import Cluster
+from stretto.domain.csr import Floats
+from stretto.domain.graph import TaskGraph
+from stretto.domain.plan import Plan
+from stretto.domain.problem import Problem
+from stretto.engines.engine import Engine, RunOptions
+from stretto.engines.work import Call, Work
+from stretto.errors import InvalidInput
+from stretto.sim.device import simulate
+
+_QUIET = RunOptions(digests=False, keep="none")
+_SIZES = (1 << 16, 1 << 18, 1 << 20, 1 << 22)
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """What was measured, in seconds and bytes per second.
+
+    Attributes
+    ----------
+    task_s
+        Median seconds of each task, its inputs at hand.
+    same_s, cross_s
+        From the end of a task to the start of the next, on its device and on another.
+    latency_s, bandwidth
+        Fitted to how long inputs of several sizes take to get from one device to another.
+    """
+
+    task_s: Floats  # [n]
+    same_s: float
+    cross_s: float
+    latency_s: float
+    bandwidth: float
+
+    def graph(self, graph: TaskGraph) -> TaskGraph:
+        """Return a graph with the measured durations in place of the guessed ones."""
+        return replace_durations(graph, self.task_s + self.same_s)
+
+    def cluster(self, cluster: Cluster) -> Cluster:
+        """Return a cluster with the measured links; the way to another device is part of the latency."""
+        latency_s = self.latency_s + max(0.0, self.cross_s - self.same_s)
+        return Cluster.uniform(
+            cluster.devices, bandwidth=self.bandwidth, latency_s=latency_s, name=f"{cluster.name}, calibrated"
+        )
+
+
+def replace_durations(graph: TaskGraph, seconds: Floats) -> TaskGraph:
+    """Return the same graph with other durations, the same on every kind of device."""
+    return replace_fields(graph, work_s=np.ascontiguousarray(seconds), kinds=(), kind_duration_s=None)
+
+
+def replace_fields(graph: TaskGraph, **fields: object) -> TaskGraph:
+    """Return a graph with other fields; what is derived from them is worked out anew."""
+    return replace(graph, **fields)  # type: ignore[arg-type]
+
+
+def calibrate(engine: Engine, work: Work, cluster: Cluster, *, repeats: int = 5) -> Calibration:
+    """Measure the tasks of some work, and the engine between them."""
+    if cluster.num_devices < 2:
+        raise InvalidInput("links are measured between two devices, and there is only one", field="cluster")
+    if repeats < 1:
+        raise InvalidInput(f"{repeats} must be at least 1", field="repeats")
+    latency_s, bandwidth = measure_links(engine, cluster, repeats=repeats)
+    return Calibration(
+        task_s=measure_tasks(engine, work, cluster, repeats=repeats),
+        same_s=measure_hop(engine, cluster, is_cross=False),
+        cross_s=measure_hop(engine, cluster, is_cross=True),
+        latency_s=latency_s,
+        bandwidth=bandwidth,
+    )
+
+
+def measure_tasks(engine: Engine, work: Work, cluster: Cluster, *, repeats: int = 5) -> Floats:
+    """Return the median seconds of each task while all devices are busy, without the time to fetch its inputs.
+
+    Devices share a memory bus and caches, so tasks are measured in company: in plans that keep every device at work.
+    """
+    problem, rng = Problem.of(work.graph, cluster), np.random.default_rng(0)
+    rows = []
+    for _ in range(repeats + 1):
+        plan = spread_plan(problem, rng, share=0.5)
+        found = engine.run(work, plan, cluster, _QUIET).check()
+        rows.append(found.end_s - found.start_s - found.fetch_s)
+    return np.median(np.array(rows[1:]), axis=0)  # the first one warmed up
+
+
+def measure_hop(engine: Engine, cluster: Cluster, *, is_cross: bool, length: int = 200) -> float:
+    """Return the median seconds from the end of a task to the start of the next."""
+    graph = TaskGraph.from_edges(np.full(length, 1e-6), np.arange(length - 1), np.arange(1, length), name="chain")
+    work = Work(graph, (Call(_nothing),) * length)
+    assignment = (np.arange(length) % 2 if is_cross else np.zeros(length)).astype(np.int32)
+    found = engine.run(work, Plan(assignment, np.arange(length, dtype=np.int32)), cluster, _QUIET).check()
+    return float(np.median(found.start_s[1:] - found.end_s[:-1]))
+
+
+def measure_links(
+    engine: Engine, cluster: Cluster, *, sizes: Sequence[int] = _SIZES, repeats: int = 5
+) -> tuple[float, float]:
+    """Return latency and bandwidth, fitted to the time that inputs of several sizes take to another device."""
+    times = [_fetch_s(engine, cluster, size, repeats) for size in sizes]
+    # Relative errors count: otherwise the largest size alone would decide.
+    weights = 1.0 / np.maximum(times, 1e-9)
+    table = np.stack([np.ones(len(sizes)), np.array(sizes, dtype=np.float64)], axis=1)
+    (latency_s, per_byte), *_ = np.linalg.lstsq(table * weights[:, None], np.array(times) * weights, rcond=None)
+    return max(0.0, float(latency_s)), 1.0 / max(float(per_byte), 1e-15)
+
+
+def _fetch_s(engine: Engine, cluster: Cluster, size: int, repeats: int) -> float:
+    """Send one array back and forth, and return the median seconds of a fetch."""
+    length = 4 * repeats
+    graph = TaskGraph.from_edges(
+        np.full(length, 1e-6), np.arange(length - 1), np.arange(1, length), float(size), name="ping-pong"
+    )
+    first = Call(np.ones, (size // 8,))
+    work = Work(graph, (first, *[Call(_touch)] * (length - 1)))
+    assignment = (np.arange(length) % 2).astype(np.int32)
+    found = engine.run(work, Plan(assignment, np.arange(length, dtype=np.int32)), cluster, _QUIET).check()
+    return float(np.median(found.fetch_s[2:]))
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    """Predicted and measured makespans of the same plans."""
+
+    predicted_s: Floats
+    measured_s: Floats
+
+    @property
+    def rank_correlation(self) -> float:
+        """Spearman's: 1 when the simulator puts all plans in the right order."""
+        ranks = [np.argsort(np.argsort(values)).astype(np.float64) for values in (self.predicted_s, self.measured_s)]
+        return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
+
+    @property
+    def median_error(self) -> float:
+        """Median of |predicted / measured - 1|."""
+        return float(np.median(np.abs(self.predicted_s / self.measured_s - 1.0)))
+
+    @property
+    def median_ratio(self) -> float:
+        """Median of predicted / measured: below 1, the simulator is too hopeful."""
+        return float(np.median(self.predicted_s / self.measured_s))
+
+
+def judge(
+    engine: Engine,
+    work: Work,
+    cluster: Cluster,
+    calibration: Calibration,
+    *,
+    num_plans: int = 30,
+    repeats: int = 3,
+    seed: int = 0,
+    on_plan: Callable[[float, float], None] | None = None,
+) -> Judgement:
+    """Run random plans, from lopsided to even, and compare them with the calibrated simulator.
+
+    Of several runs of a plan the fastest counts: whatever else the machine does only ever adds.
+    """
+    rng = np.random.default_rng(seed)
+    problem = Problem.of(calibration.graph(work.graph), calibration.cluster(cluster))
+    predicted, measured = [], []
+    for _ in range(num_plans):
+        plan = spread_plan(problem, rng, share=float(rng.uniform(0.0, 0.5)))
+        predicted.append(simulate(problem, plan, memory_limits=False).makespan_s)
+        measured.append(min(engine.run(work, plan, cluster, _QUIET).check().makespan_s for _ in range(repeats)))
+        if on_plan is not None:
+            on_plan(predicted[-1], measured[-1])
+    return Judgement(np.array(predicted), np.array(measured))
+
+
+def spread_plan(problem: Problem, rng: np.random.Generator, share: float) -> Plan:
+    """Make a random plan that gives ``share`` of the tasks to devices but the first, in a random order."""
+    n, m = problem.num_tasks, problem.num_devices
+    elsewhere = rng.integers(1, m, n) if m > 1 else np.zeros(n, dtype=np.int64)
+    assignment = np.where(rng.random(n) < share, elsewhere, 0).astype(np.int32)
+    level = _levels(problem)
+    order = np.lexsort((rng.random(n), level)).astype(np.int32)
+    return Plan(assignment, order, "work-conserving")
+
+
+def _levels(problem: Problem) -> Floats:
+    level = np.zeros(problem.num_tasks)
+    graph = problem.graph
+    for task in graph.topo.tolist():
+        parents = graph.object_task[graph.in_object[graph.in_ptr[task] : graph.in_ptr[task + 1]]]
+        if len(parents):
+            level[task] = level[parents].max() + 1
+    return level
+
+
+def _nothing(*values: object) -> None:
+    return None
+
+
+def _touch(array: np.ndarray) -> np.ndarray:
+    """Return a new array of the same size, so that the next device has something to fetch."""
+    return array + 1.0

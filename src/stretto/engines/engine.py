@@ -1,0 +1,140 @@
+"""What an engine is: it runs work by a plan, and says what happened.
+
+To add one: a class like :class:`Engine` (a frozen dataclass, its fields are its parameters), and a line in
+``catalog.ENGINES``. ``stretto.testing.check_engine`` says whether it keeps the contract.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from stretto import catalog, registry
+from stretto.domain.cluster import Cluster
+from stretto.domain.csr import Floats, Ints
+from stretto.domain.plan import Discipline, Plan
+from stretto.domain.problem import Problem
+from stretto.domain.schedule import Schedule
+from stretto.engines.events import Event, TaskFailed
+from stretto.engines.work import Work
+from stretto.errors import EngineFailure
+
+Status = Literal["done", "failed", "interrupted"]
+Keep = Literal["sinks", "all", "none"]
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How to run, apart from what and where.
+
+    Attributes
+    ----------
+    discipline
+        None takes the plan's own.
+    done
+        Outputs of tasks that ended in an earlier run, by task: these are not run again.
+    digests
+        Whether to compute digests of outputs.
+    keep
+        Which outputs the result brings back.
+    on_event
+        Told of everything that happens, in order, from one thread at a time; it should be quick.
+    on_output
+        Told the output of every finished task, before the event of its end; None saves the way.
+    """
+
+    discipline: Discipline | None = None
+    max_attempts: int = 3
+    keep_going: bool = False
+    done: Mapping[int, Any] = field(default_factory=dict)
+    digests: bool = True
+    keep: Keep = "sinks"
+    on_event: Callable[[Event], None] | None = None
+    on_output: Callable[[int, Any], None] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class RunResult:
+    """What happened, by task; where a task did not end (or ended in an earlier run), its times are NaN.
+
+    Attributes
+    ----------
+    is_timed
+        True when tasks or devices only passed time: then the makespan says nothing about real machines.
+    fetch_s
+        Seconds of each task's run that went into getting its inputs.
+    failures
+        Every failed attempt, in order.
+    """
+
+    engine: str
+    status: Status
+    is_timed: bool
+    device: Ints  # [n], -1 = never placed
+    start_s: Floats  # [n]
+    end_s: Floats  # [n]
+    attempts: Ints  # [n]
+    fetch_s: Floats  # [n]
+    digests: tuple[str | None, ...]
+    outputs: Mapping[int, Any]
+    failures: tuple[TaskFailed, ...] = ()
+    discipline: Discipline = "work-conserving"
+
+    @property
+    def is_finished(self) -> Any:  # [n] bool
+        return ~np.isnan(self.end_s)
+
+    @property
+    def makespan_s(self) -> float:
+        """From the first start to the last end; NaN when nothing ended."""
+        if bool(np.all(np.isnan(self.end_s))):
+            return float("nan")
+        return float(np.nanmax(self.end_s) - np.nanmin(self.start_s))
+
+    def schedule(self) -> Schedule:
+        """Return the run as a schedule; raise EngineFailure when it is not complete."""
+        if not bool(np.all(self.is_finished)):
+            raise EngineFailure(f"{int((~self.is_finished).sum())} tasks did not run: there is no complete schedule")
+        return Schedule(self.device, self.start_s, self.end_s, self.discipline)
+
+    def check(self) -> RunResult:
+        """Return self, or raise EngineFailure with the story of the task that failed."""
+        if self.status == "done":
+            return self
+        if self.status == "interrupted":
+            raise EngineFailure("the run was interrupted")
+        last = self.failures[-1] if self.failures else None
+        story = f": task {last.task} on device {last.device}, {last.blame}: {last.reason}" if last else ""
+        raise EngineFailure(f"the run failed after {len(self.failures)} failed attempts{story}")
+
+
+class Engine(Protocol):
+    """Runs plans. Implementations are frozen dataclasses whose fields are their parameters."""
+
+    def available(self) -> str | None:
+        """Return None when this engine can run here, or the reason why not; quick, without starting anything."""
+        ...
+
+    def run(self, work: Work, plan: Plan, cluster: Cluster, options: RunOptions) -> RunResult:
+        """Run all tasks and return what happened, also when tasks failed or the user interrupted.
+
+        A task's failure is part of the result. Raise EngineFailure only when the engine itself cannot go on.
+        """
+        ...
+
+
+def make_engine(name: str, **params: Any) -> Engine:
+    """Build the engine of this name; raise UnknownName, or EngineFailure when it cannot run here."""
+    engine: Engine = registry.construct("engine", name, catalog.ENGINES, params)
+    reason = engine.available()
+    if reason is not None:
+        raise EngineFailure(f"the engine {name!r} cannot run here: {reason}")
+    return engine
+
+
+def problem_of(work: Work, cluster: Cluster) -> Problem:
+    """Compile the graph of some work for a cluster."""
+    return Problem.of(work.graph, cluster)

@@ -1,0 +1,163 @@
+"""The run log's view of a run: every event, every output that is data, and what of it a later run need not repeat."""
+
+from __future__ import annotations
+
+import base64
+import threading
+from queue import Empty, SimpleQueue
+from types import TracebackType
+from typing import Any
+
+from stretto.domain.cluster import Cluster
+from stretto.engines.events import (
+    DeviceJoined,
+    DeviceLost,
+    Event,
+    PriceChanged,
+    TaskFailed,
+    TaskFinished,
+    TaskStarted,
+)
+from stretto.engines.local.perform import missing_files
+from stretto.engines.outputs import decode, encode, num_bytes
+from stretto.engines.work import Command, Work
+from stretto.errors import InvalidInput
+from stretto.runlog import Run, RunLog
+
+#: Outputs up to this size stand in the event itself, larger ones are attached; very large ones are not kept, and
+#: their tasks run again when a run is resumed.
+_INLINE_BYTES = 2048
+_MAX_BYTES = 1 << 20
+_GATHER_S = 0.05
+
+
+class Journal:
+    """Writes from a thread of its own, many events at a time: a run must not wait for its own record.
+
+    What happened in the last moments before the death of this process may be missing; the tasks concerned run again.
+    """
+
+    def __init__(self, run: Run, work: Work, cluster: Cluster) -> None:
+        self.run, self.work = run, work
+        self._names = [work.graph.task_name(task) for task in range(work.graph.num_tasks)]
+        self._devices = [device.name for device in cluster.devices]
+        self._queue: SimpleQueue[Event | tuple[int, Any]] = SimpleQueue()
+        self._outputs: dict[int, bytes | None] = {}
+        self._is_closing = threading.Event()
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._write_all, name="stretto-journal", daemon=True)
+
+    def __enter__(self) -> Journal:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._is_closing.set()
+        self._thread.join()
+        if self._error is not None and error is None:
+            raise self._error
+
+    def on_event(self, event: Event) -> None:
+        """Take an event; for ``RunOptions.on_event``."""
+        self._queue.put(event)
+
+    def on_output(self, task: int, value: Any) -> None:
+        """Take an output; for ``RunOptions.on_output``."""
+        if num_bytes(value) <= _MAX_BYTES:
+            self._queue.put((task, value))
+
+    def _write_all(self) -> None:
+        try:
+            while not (self._is_closing.is_set() and self._queue.empty()):
+                items = self._gather()
+                if items:
+                    with self.run.batch():
+                        for item in items:
+                            self._write(item)
+        except BaseException as error:  # told at the end: a full disk must not stop the run itself
+            self._error = error
+
+    def _gather(self) -> list[Event | tuple[int, Any]]:
+        items: list[Event | tuple[int, Any]] = []
+        try:
+            items.append(self._queue.get(timeout=_GATHER_S))
+            while True:
+                items.append(self._queue.get_nowait())
+        except Empty:
+            return items
+
+    def _write(self, item: Event | tuple[int, Any]) -> None:
+        if isinstance(item, tuple):
+            self._outputs[item[0]] = _as_bytes(item[1])
+        elif isinstance(item, TaskStarted):
+            where = self._devices[item.device]
+            self.run.record("task-started", self._names[item.task], device=where, attempt=item.attempt, at_s=item.at_s)
+        elif isinstance(item, TaskFinished):
+            self._write_end(item)
+        elif isinstance(item, TaskFailed):
+            self.run.record(
+                "task-failed",
+                self._names[item.task],
+                device=self._devices[item.device],
+                attempt=item.attempt,
+                at_s=item.at_s,
+                blame=item.blame,
+                reason=item.reason,
+            )
+        elif isinstance(item, (DeviceJoined, DeviceLost)):
+            kind = "device-joined" if isinstance(item, DeviceJoined) else "device-lost"
+            self.run.record(kind, self._devices[item.device], at_s=item.at_s, reason=getattr(item, "reason", ""))
+        elif isinstance(item, PriceChanged):
+            where = self._devices[item.device]
+            self.run.record("price-changed", where, at_s=item.at_s, price_usd_per_hour=item.price_usd_per_hour)
+
+    def _write_end(self, event: TaskFinished) -> None:
+        fields: dict[str, Any] = {
+            "device": self._devices[event.device],
+            "attempt": event.attempt,
+            "start_s": event.start_s,
+            "end_s": event.at_s,
+            "digest": event.digest,
+        }
+        data = self._outputs.pop(event.task, None)
+        if data is not None and len(data) <= _INLINE_BYTES:
+            fields["output"] = base64.b64encode(data).decode()
+        elif data is not None:
+            self.run.attach(_artifact(event.task), data)
+            fields["attached"] = True
+        self.run.record("task-finished", self._names[event.task], **fields)
+
+
+def finished_before(log: RunLog, run_id: str, work: Work) -> dict[int, Any]:
+    """Return the outputs of tasks that ended in an earlier part of a run, and need not run again.
+
+    A task whose output was not data, or whose files are gone, is not among them.
+    """
+    done: dict[int, Any] = {}
+    for event in log.events(run_id, kinds=["task-finished"]):
+        task = work.graph.index_of.get(event.subject)
+        if task is None:
+            raise InvalidInput(f"has a task {event.subject!r} that the workflow lacks", field=f"run {run_id}")
+        data = None
+        if "output" in event.fields:
+            data = base64.b64decode(event.fields["output"])
+        elif event.fields.get("attached"):
+            data = log.artifact(run_id, _artifact(task))
+        action = work.actions[task]
+        is_gone = isinstance(action, Command) and missing_files(action, action.writes)
+        if data is not None and not is_gone:
+            done[task] = decode(data)
+    return done
+
+
+def _artifact(task: int) -> str:
+    return f"output-{task}"
+
+
+def _as_bytes(value: Any) -> bytes | None:
+    try:
+        return encode(value)
+    except TypeError:
+        return None

@@ -1,0 +1,134 @@
+"""Buffers in shared memory: each worker writes into chunks of its own, everybody can read them by reference."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable
+from multiprocessing.shared_memory import SharedMemory
+from typing import Any
+
+import numpy as np
+
+from stretto.engines.outputs import Buffer
+
+_CHUNK_BYTES = 64 << 20  # pages that nobody touches cost nothing
+_SMALLEST = 4096
+#: Buffers up to this size travel inside the message itself.
+_INLINE_BYTES = 1024
+
+#: A buffer elsewhere, as JSON: [name of its chunk, offset, length]. Short buffers are base64 text instead.
+Ref = Any
+
+
+class Arena:
+    """Allocates blocks of shared memory, in sizes of powers of two, and takes them back for later use."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self.used_bytes = 0
+        self._chunks: dict[str, SharedMemory] = {}
+        self._current: SharedMemory | None = None
+        self._position = 0
+        self._free: dict[int, list[tuple[str, int]]] = {}
+
+    def put(self, buffer: Buffer) -> Ref:
+        """Copy a buffer into shared memory and return its reference."""
+        size = len(buffer) if isinstance(buffer, bytes) else buffer.nbytes
+        if size <= _INLINE_BYTES:
+            return base64.b64encode(buffer if isinstance(buffer, bytes) else buffer.tobytes()).decode()
+        block = _rounded(size)
+        name, offset = self._block(block)
+        target = np.ndarray(size, dtype=np.uint8, buffer=_buffer(self._chunks[name]), offset=offset)
+        source = np.frombuffer(buffer, dtype=np.uint8) if isinstance(buffer, bytes) else buffer.reshape(-1).view("u1")
+        target[:] = source
+        self.used_bytes += block
+        return [name, offset, size]
+
+    def _block(self, size: int) -> tuple[str, int]:
+        spare = self._free.get(size)
+        if spare:
+            return spare.pop()
+        if self._current is None or self._position + size > self._current.size:
+            self._current = SharedMemory(
+                name=chunk_name(self.prefix, len(self._chunks)), create=True, size=max(size, _CHUNK_BYTES)
+            )
+            self._chunks[self._current.name] = self._current
+            self._position = 0
+        self._position += size
+        return self._current.name, self._position - size
+
+    def owns(self, ref: Ref) -> bool:
+        return not isinstance(ref, str) and ref[0] in self._chunks
+
+    def view(self, ref: Ref) -> memoryview:
+        """Return a buffer of our own, as it lies in memory."""
+        name, offset, size = ref
+        return _buffer(self._chunks[name])[offset : offset + size].toreadonly()
+
+    def free(self, refs: Iterable[Ref]) -> None:
+        """Take back the blocks of our own among these references."""
+        for ref in refs:
+            if self.owns(ref):
+                block = _rounded(ref[2])
+                self._free.setdefault(block, []).append((ref[0], ref[1]))
+                self.used_bytes -= block
+
+
+class Attached:
+    """Reads buffers of others, as copies."""
+
+    def __init__(self) -> None:
+        self._chunks: dict[str, SharedMemory] = {}
+
+    def copy(self, ref: Ref) -> bytes | bytearray:
+        """Return a copy of the buffer behind a reference."""
+        if isinstance(ref, str):
+            return base64.b64decode(ref)
+        name, offset, size = ref
+        if name not in self._chunks:
+            self._chunks[name] = SharedMemory(name=name)
+        return bytearray(_buffer(self._chunks[name])[offset : offset + size])
+
+    def close(self) -> None:
+        for chunk in self._chunks.values():
+            chunk.close()
+
+
+def chunk_name(prefix: str, number: int) -> str:
+    return f"{prefix}-{number}"
+
+
+def unlink_chunks(prefix: str) -> None:
+    """Remove all chunks of an arena; readers that still map them keep their view."""
+    number = 0
+    while True:
+        try:
+            chunk = SharedMemory(name=chunk_name(prefix, number))
+        except FileNotFoundError:
+            return
+        chunk.close()
+        chunk.unlink()
+        number += 1
+
+
+def refs_in(outline: Any) -> list[Ref]:
+    """List the references in an outline (see outputs.py) that lie in shared memory."""
+    if isinstance(outline, dict):
+        if "v" in outline or "f" in outline:
+            return []
+        for key in ("a", "b", "j"):
+            if key in outline:
+                return [outline[key]] if isinstance(outline[key], list) else []
+        return [ref for value in outline.values() for ref in refs_in(value)]
+    if isinstance(outline, list):
+        return [ref for value in outline for ref in refs_in(value)]
+    return []
+
+
+def _buffer(chunk: SharedMemory) -> memoryview:
+    assert chunk.buf is not None, "chunks stay open as long as they are used"
+    return chunk.buf
+
+
+def _rounded(size: int) -> int:
+    return max(_SMALLEST, 1 << (size - 1).bit_length())

@@ -1,0 +1,80 @@
+"""The local engine: a pinned thread or process per device."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Literal
+
+from stretto.domain.cluster import Cluster
+from stretto.domain.plan import Plan
+from stretto.domain.problem import Problem
+from stretto.engines.engine import RunOptions, RunResult
+from stretto.engines.interrupts import hear_ctrl_c
+from stretto.engines.local.cores import cores_for
+from stretto.engines.online import Dispatcher
+from stretto.engines.work import Work
+from stretto.errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class LocalEngine:
+    """Runs work on this machine.
+
+    Attributes
+    ----------
+    workers
+        ``thread``: for kernels that release the GIL (numpy, jax), commands, timed tasks; a hop between devices takes
+        about 15 microseconds. ``process``: for any Python code; outputs are plain data in shared memory.
+    num_queued
+        Tasks that wait on a device behind the running one.
+    is_pinned
+        Whether each device gets a core of its own, where there are enough.
+    makes_copies
+        Whether devices read copies of what other devices made, as they would with memories of their own.
+    max_restarts
+        How often the process of one device may die before the device counts as lost.
+    """
+
+    workers: Literal["thread", "process"] = "thread"
+    num_queued: int = 1
+    is_pinned: bool = True
+    makes_copies: bool = True
+    max_restarts: int = 8
+
+    def __post_init__(self) -> None:
+        if self.workers not in ("thread", "process"):
+            raise InvalidInput(f"{self.workers!r} is neither 'thread' nor 'process'", field="workers")
+        if self.num_queued < 0:
+            raise InvalidInput(f"{self.num_queued} must not be negative", field="num_queued")
+
+    def available(self) -> str | None:
+        if self.workers == "process" and not hasattr(os, "fork"):
+            return "processes are started by fork, which this system lacks"
+        return None
+
+    def run(self, work: Work, plan: Plan, cluster: Cluster, options: RunOptions) -> RunResult:
+        return self.play(Problem.of(work.graph, cluster), plan, work, options)
+
+    def play(self, problem: Problem, decider: Plan | Dispatcher, work: Work, options: RunOptions) -> RunResult:
+        """Run a problem, which may have release times, by a plan or by the late decisions of a dispatcher."""
+        hear_ctrl_c()
+        cores = cores_for(problem.num_devices, self.is_pinned and not work.is_timed)
+        if self.workers == "thread":
+            from stretto.engines.local.threads import ThreadRun
+
+            run = ThreadRun(
+                work,
+                decider,
+                problem,
+                options,
+                cores=cores,
+                num_queued=self.num_queued,
+                makes_copies=self.makes_copies,
+            )
+            return run.run()
+        from stretto.engines.local.processes import ProcessRun
+
+        return ProcessRun(
+            work, decider, problem, options, cores=cores, num_queued=self.num_queued, max_restarts=self.max_restarts
+        ).run()

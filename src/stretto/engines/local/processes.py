@@ -1,0 +1,258 @@
+"""Devices as processes: for any Python code, with outputs in shared memory and a coordinator that never computes."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import secrets
+import select
+import time
+from multiprocessing import resource_tracker
+from typing import Any
+
+from stretto.domain.plan import Plan
+from stretto.domain.problem import Problem
+from stretto.engines.driver import Driver
+from stretto.engines.engine import RunOptions, RunResult
+from stretto.engines.events import DeviceLost, Event, Instruction, Start, TaskFailed, TaskFinished, TaskStarted, Tick
+from stretto.engines.local import wire
+from stretto.engines.local.arena import Arena, Attached, unlink_chunks
+from stretto.engines.local.handle import Handle
+from stretto.engines.local.worker import Setup
+from stretto.engines.online import Dispatcher
+from stretto.engines.outputs import outline, rebuild
+from stretto.engines.recorder import Recorder
+from stretto.engines.work import Timed, Work
+
+_MIN_POLL_MS = 1
+
+
+class ProcessRun:
+    """One run on processes."""
+
+    def __init__(
+        self,
+        work: Work,
+        decider: Plan | Dispatcher,
+        problem: Problem,
+        options: RunOptions,
+        *,
+        cores: list[int | None],
+        num_queued: int,
+        max_restarts: int,
+    ) -> None:
+        self.work, self.options, self.max_restarts = work, options, max_restarts
+        self.driver = Driver(
+            problem,
+            decider,
+            discipline=options.discipline,
+            num_queued=num_queued,
+            max_attempts=options.max_attempts,
+            keep_going=options.keep_going,
+            time_scale=work.time_scale,
+            done=options.done,
+        )
+        self.recorder = Recorder(work, self.driver, options)
+        self.prefix = f"stretto-{os.getpid()}-{secrets.token_hex(4)}"
+        self.arena, self.attached = Arena(f"{self.prefix}-c"), Attached()
+        self.descriptors: dict[int, bytes] = {}
+        self.holders: dict[int, set[int]] = {}  # devices that have an output or a copy, by task
+        self.reported: dict[tuple[int, int], bytes] = {}  # descriptors that just came, by task and attempt
+        self.num_unread = list(work.num_children)
+        self.context = multiprocessing.get_context("fork")
+        self.poll = select.poll()
+        self.handles: list[Handle] = []
+        self.by_fd: dict[int, Handle] = {}
+        self.setups = [
+            Setup(work, core, f"{self.prefix}-{d}", device.memory_bytes, options.digests, options.on_event is not None)
+            for d, (core, device) in enumerate(zip(cores, problem.cluster.devices, strict=True))
+        ]
+        self.has_timeouts = any(action.timeout_s is not None for action in work.actions)
+        self.begin_s = 0.0
+
+    def run(self) -> RunResult:
+        """Run to the end, to a failure, or to Ctrl-C; processes and shared memory never outlive it."""
+        is_interrupted = False
+        try:
+            for task, value in self.options.done.items():
+                self.descriptors[task] = _descriptor(value, self.arena)
+                self.holders[task] = set()
+            resource_tracker.ensure_running()  # one for all: a worker's own would miss what we clean up
+            for setup in self.setups:
+                self._add(Handle(self.context, setup, len(self.handles)))
+            self.begin_s = time.perf_counter()
+            self._obey(self.driver.begin())
+            while not self.driver.is_over:
+                self._step()
+        except KeyboardInterrupt:
+            is_interrupted = True
+        finally:
+            self._close()
+        return self.recorder.result("local", is_timed=self.work.is_timed, is_interrupted=is_interrupted)
+
+    # Events ---------------------------------------------------------------------------------------
+
+    def _step(self) -> None:
+        events: list[Event] = []
+        for fd, _ in self.poll.poll(self._poll_ms()):
+            self._read(self.by_fd[fd], events)
+        now_s = self._now()
+        if now_s >= self.driver.next_release_s:
+            events.append(Tick(now_s))
+        if self.has_timeouts:
+            self._end_late(now_s, events)
+        if events:
+            for event in events:
+                self._note(event)
+            self._obey(self.driver.handle(events))
+
+    def _poll_ms(self) -> int | None:
+        release_s = self.driver.next_release_s
+        if self.has_timeouts:
+            return 20
+        if release_s == float("inf"):
+            return None
+        return max(_MIN_POLL_MS, int(1000 * (release_s - self._now())))
+
+    def _read(self, handle: Handle, events: list[Event]) -> None:
+        if not handle.inbox.receive():
+            self._on_death(handle, events)
+            return
+        for kind, task, attempt, start_s, end_s, fetch_s, payload in handle.inbox.frames():
+            start_s, end_s = start_s - self.begin_s, end_s - self.begin_s
+            if kind == wire.STARTED:
+                events.append(TaskStarted(task, handle.device, attempt, start_s))
+                continue
+            handle.ended(task, self._now())
+            if kind == wire.FINISHED:
+                self.recorder.fetch_s[task] = fetch_s
+                self.reported[task, attempt] = payload[32:]
+                mark = payload[:32].decode().strip() or None
+                events.append(TaskFinished(task, handle.device, attempt, start_s, end_s, mark))
+            else:
+                blame, reason = json.loads(payload)
+                events.append(TaskFailed(task, handle.device, attempt, end_s, blame, reason))
+
+    def _on_death(self, handle: Handle, events: list[Event]) -> None:
+        """Blame the task that ran, start the process again, and repeat what was queued behind it."""
+        code = handle.bury()
+        self._remove(handle)
+        how = f"its process was ended by signal {-code}" if code < 0 else f"its process ended with code {code}"
+        if handle.sent:
+            order = handle.sent.pop(0)
+            blame = handle.verdict or ("worker", how)
+            events.append(TaskFailed(order.task, handle.device, order.attempt, self._now(), *blame))
+        if handle.num_restarts >= self.max_restarts:
+            events.append(DeviceLost(handle.device, self._now(), f"{how}, after {handle.num_restarts} restarts"))
+            return
+        fresh = Handle(self.context, self.setups[handle.device], handle.device, handle.num_restarts + 1)
+        self._add(fresh)
+        for order in handle.sent:
+            self._send(fresh, order)
+
+    def _end_late(self, now_s: float, events: list[Event]) -> None:
+        for handle in list(self.handles):
+            if not handle.sent:
+                continue
+            limit_s = self.work.actions[handle.sent[0].task].timeout_s
+            if limit_s is not None and now_s - handle.since_s > limit_s:
+                handle.verdict = ("timeout", f"took longer than {limit_s:g} s")
+                handle.kill()
+                self._on_death(handle, events)
+
+    def _note(self, event: Event) -> None:
+        if isinstance(event, TaskFinished):
+            text = self.reported.pop((event.task, event.attempt))
+            if self.driver.is_current(event.task, event.device, event.attempt):
+                self._keep(event.task, event.device, text)
+        self.recorder.note(event)
+
+    def _keep(self, task: int, device: int, text: bytes) -> None:
+        self.descriptors[task] = text
+        if text:
+            self.holders[task] = {device}
+        wants = self.recorder.wants_output(task)
+        if wants or self.options.on_output is not None:
+            value = self._value(text)
+            if wants:
+                self.recorder.outputs[task] = value
+            if self.options.on_output is not None:
+                self.options.on_output(task, value)
+        for parent in set(self.work.inputs(task)):
+            self.num_unread[parent] -= 1
+            if self.num_unread[parent] == 0:
+                self._free(parent)
+        if self.num_unread[task] == 0:
+            self._free(task)
+
+    def _value(self, text: bytes) -> Any:
+        if not text:
+            return None
+        found = json.loads(text)
+        if "j" in found:
+            found = json.loads(bytes(self.attached.copy(found["j"])))
+        return rebuild(found, self.attached.copy)
+
+    def _free(self, task: int) -> None:
+        """Tell those who have an output to let go of it."""
+        if self.descriptors.pop(task, b""):
+            frame = wire.pack(wire.FREE, task)
+            for device in self.holders.pop(task, ()):
+                self.handles[device].send(frame)
+
+    # Orders ---------------------------------------------------------------------------------------
+
+    def _obey(self, instructions: list[Instruction]) -> None:
+        for order in instructions:
+            if isinstance(order, Start):
+                self._send(self.handles[order.device], order)
+
+    def _send(self, handle: Handle, order: Start) -> None:
+        task = order.task
+        action = self.work.actions[task]
+        seconds = self.driver.tables.seconds(task, handle.device) * action.scale if isinstance(action, Timed) else 0.0
+        parents = self.work.inputs(task)
+        payload = b""
+        if parents:
+            payload = wire.pack_inputs([(parent, self.descriptors[parent]) for parent in parents])
+            for parent in parents:
+                if self.descriptors[parent]:
+                    self.holders[parent].add(handle.device)
+        if not handle.sent:
+            handle.since_s = self._now()
+        handle.sent.append(order)
+        handle.send(wire.pack(wire.START, task, order.attempt, seconds, payload=payload))
+
+    # Processes ------------------------------------------------------------------------------------
+
+    def _add(self, handle: Handle) -> None:
+        if handle.device < len(self.handles):
+            self.handles[handle.device] = handle
+        else:
+            self.handles.append(handle)
+        self.by_fd[handle.fd] = handle
+        self.poll.register(handle.fd, select.POLLIN | select.POLLHUP)
+
+    def _remove(self, handle: Handle) -> None:
+        self.poll.unregister(handle.fd)
+        del self.by_fd[handle.fd]
+        handle.close()
+
+    def _close(self) -> None:
+        for handle in self.handles:
+            handle.quit()
+        for handle in self.handles:
+            handle.bury()
+            handle.close()
+            for generation in range(handle.num_restarts + 1):
+                unlink_chunks(Handle.prefix(self.setups[handle.device], generation))
+        self.attached.close()
+        unlink_chunks(self.arena.prefix)
+
+    def _now(self) -> float:
+        return time.perf_counter() - self.begin_s
+
+
+def _descriptor(value: Any, arena: Arena) -> bytes:
+    return b"" if value is None else json.dumps(outline(value, arena.put)).encode()

@@ -1,0 +1,121 @@
+"""A run that is on record: begun or resumed in the run log, with its plan, its events and its outcome."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from stretto.domain.cluster import Cluster
+from stretto.domain.plan import Plan
+from stretto.domain.problem import Problem
+from stretto.engines.engine import Engine, RunOptions, RunResult
+from stretto.engines.events import Event
+from stretto.engines.interrupts import hear_ctrl_c
+from stretto.engines.journal import Journal, finished_before
+from stretto.engines.work import Work
+from stretto.errors import InvalidInput
+from stretto.formats.document import Document
+from stretto.formats.plan_json import plan_to_json, read_plan
+from stretto.runlog import Run, RunLog
+from stretto.sim.device import simulate
+
+PLAN = "plan.json"
+
+
+@dataclass(frozen=True, eq=False)
+class Session:
+    """What a recorded run came to."""
+
+    run_id: str
+    result: RunResult
+    num_done_before: int
+    predicted_s: float  # by the simulator, in real seconds
+
+    def summary(self) -> dict[str, Any]:
+        """Return the outcome as JSON values."""
+        result = self.result
+        makespan_s = result.makespan_s
+        return {
+            "status": result.status,
+            "engine": result.engine,
+            "is_timed": result.is_timed,
+            "num_tasks": len(result.device),
+            "num_done_before": self.num_done_before,
+            "num_done_now": int(np.sum(result.is_finished)),
+            "num_failed_attempts": len(result.failures),
+            "makespan_s": None if np.isnan(makespan_s) else makespan_s,
+            "predicted_s": self.predicted_s,
+        }
+
+
+def saved_plan(log: RunLog, run_id: str, problem: Problem) -> Plan:
+    """Return the plan of an earlier run."""
+    data = log.artifact(run_id, PLAN)
+    if data is None:
+        raise InvalidInput("has no plan in the run log", field=f"run {run_id}")
+    return read_plan(Document(f"run {run_id}", data), problem)
+
+
+def run_recorded(
+    log: RunLog,
+    engine: Engine,
+    work: Work,
+    plan: Plan,
+    cluster: Cluster,
+    options: RunOptions,
+    *,
+    settings: Mapping[str, Any],
+    resume: str | None = None,
+    on_begin: Callable[[str, int], None] | None = None,
+) -> Session:
+    """Run some work with everything in the run log; what an earlier part of the run finished is not repeated.
+
+    Parameters
+    ----------
+    settings
+        What was asked for, enough to ask for it again; kept with the run.
+    on_begin
+        Told the id of the run and the number of tasks that are done already.
+    """
+    hear_ctrl_c()
+    problem = Problem.of(work.graph, cluster)
+    run = log.resume(resume) if resume is not None else log.start("run", work.graph.name, dict(settings))
+    run.attach(PLAN, json.dumps(plan_to_json(plan, problem)).encode())
+    done = finished_before(log, run.id, work) if resume is not None else {}
+    if on_begin is not None:
+        on_begin(run.id, len(done))
+    try:
+        with Journal(run, work, cluster) as journal:
+            result = engine.run(work, plan, cluster, _watched(options, journal, done))
+    except BaseException as error:
+        run.finish("failed", {"status": "failed", "reason": f"{type(error).__name__}: {error}"})
+        raise
+    session = Session(run.id, result, len(done), _predicted_s(problem, plan, work, options))
+    _finish(run, session)
+    return session
+
+
+def _watched(options: RunOptions, journal: Journal, done: dict[int, Any]) -> RunOptions:
+    def on_event(event: Event) -> None:
+        journal.on_event(event)
+        if options.on_event is not None:
+            options.on_event(event)
+
+    def on_output(task: int, value: Any) -> None:
+        journal.on_output(task, value)
+        if options.on_output is not None:
+            options.on_output(task, value)
+
+    return replace(options, on_event=on_event, on_output=on_output, done={**options.done, **done})
+
+
+def _predicted_s(problem: Problem, plan: Plan, work: Work, options: RunOptions) -> float:
+    return simulate(problem, plan, discipline=options.discipline, memory_limits=False).makespan_s * work.time_scale
+
+
+def _finish(run: Run, session: Session) -> None:
+    run.finish(session.result.status, session.summary())

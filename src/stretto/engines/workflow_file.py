@@ -1,0 +1,142 @@
+"""Workflows of commands, as TOML: what to run, which files go in and out, and how long it might take.
+
+A task waits for those named in ``after`` and for whoever ``writes`` a file that it ``reads``::
+
+    name = "two steps"
+
+    [[task]]
+    name = "make"
+    run = "seq 1000 > numbers"        # for /bin/sh; or argv = ["seq", "1000"]
+    writes = ["numbers"]
+    seconds = 2.0                      # what the planner believes, on a device of speed 1
+    durations = { gpu = 0.5 }          # optionally by kind of device; inf = cannot run there
+
+    [[task]]
+    name = "add"
+    argv = ["awk", "{ s += $1 } END { print s }", "numbers"]
+    reads = ["numbers"]
+    timeout_s = 60
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from stretto.domain.builder import GraphBuilder
+from stretto.engines.work import Command, Work
+from stretto.errors import InvalidInput
+from stretto.formats.document import Document, read_document
+
+_TOP_KEYS = {"name", "cwd", "env", "task"}
+_TASK_KEYS = {
+    *("name", "run", "argv", "after", "reads", "writes", "seconds", "durations"),
+    *("timeout_s", "cwd", "env", "bytes", "memory_bytes"),
+}
+
+
+def is_workflow(source: str) -> bool:
+    """Say whether a source is a workflow of commands rather than a graph."""
+    return source.endswith(".toml") and Path(source).is_file() and b"[[task]]" in read_document(source).data
+
+
+def load_workflow(source: str | Path) -> Work:
+    """Read a workflow; relative directories start at the file's own."""
+    document = read_document(source)
+    try:
+        body = tomllib.loads(document.text)
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidInput(f"wrong TOML: {error}", source=document.name) from None
+    rows = body.get("task")
+    if not isinstance(rows, list) or not rows:
+        document.fail("has no [[task]]", field="task")
+    _check_keys(document, body, _TOP_KEYS, "workflow")
+    home = Path(source).resolve().parent / str(body.get("cwd", "."))
+    builder = GraphBuilder(str(body.get("name", Path(source).stem)))
+    commands = [_command(document, row, number, home, body) for number, row in enumerate(rows)]
+    for row, command in zip(rows, commands, strict=True):
+        _add_task(document, builder, row, command)
+    for row, command in zip(rows, commands, strict=True):
+        _add_edges(document, builder, row, command, rows)
+    try:
+        return Work(builder.graph(), tuple(commands))
+    except InvalidInput as error:
+        raise error.at(document.name) from None
+
+
+def _check_keys(document: Document, table: dict[str, Any], known: set[str], where: str) -> None:
+    for key in table:
+        if key not in known:
+            document.fail(f"unknown key {key!r}; known: {', '.join(sorted(known))}", field=where)
+
+
+def _command(document: Document, row: Any, number: int, home: Path, body: dict[str, Any]) -> Command:
+    where = f"task {number + 1}"
+    if not isinstance(row, dict) or not isinstance(row.get("name"), str):
+        document.fail("needs a name", field=where)
+    where = f"task {row['name']!r}"
+    _check_keys(document, row, _TASK_KEYS, where)
+    if ("run" in row) == ("argv" in row):
+        document.fail("needs either run (for the shell) or argv (a list)", field=where)
+    argv = ("/bin/sh", "-c", str(row["run"])) if "run" in row else _names(document, row, "argv", where)
+    if not argv:
+        document.fail("argv is empty", field=where)
+    timeout_s = row.get("timeout_s")
+    return Command(
+        argv,
+        cwd=str(home / str(row.get("cwd", "."))),
+        env={**_env(document, body, "workflow"), **_env(document, row, where)},
+        reads=_names(document, row, "reads", where),
+        writes=_names(document, row, "writes", where),
+        timeout_s=None if timeout_s is None else document.number(timeout_s, f"{where} timeout_s"),
+    )
+
+
+def _env(document: Document, table: dict[str, Any], where: str) -> dict[str, str]:
+    found = table.get("env", {})
+    if not isinstance(found, dict):
+        document.fail(f"env is a table, not {found!r}", field=where)
+    return {key: str(value) for key, value in found.items()}
+
+
+def _names(document: Document, row: dict[str, Any], key: str, where: str) -> tuple[str, ...]:
+    found = row.get(key, [])
+    if not isinstance(found, list) or not all(isinstance(item, str) for item in found):
+        document.fail(f"{key} is a list of text, not {found!r}", field=where)
+    return tuple(found)
+
+
+def _add_task(document: Document, builder: GraphBuilder, row: dict[str, Any], command: Command) -> None:
+    where = f"task {row['name']!r}"
+    durations = row.get("durations")
+    if durations is not None and not isinstance(durations, dict):
+        document.fail(f"durations is a table of kinds, not {durations!r}", field=where)
+    try:
+        builder.task(
+            row["name"],
+            document.number(row.get("seconds", 1.0), f"{where} seconds"),
+            durations=None if durations is None else {kind: float(value) for kind, value in durations.items()},
+            memory_bytes=document.number(row.get("memory_bytes", 0.0), f"{where} memory_bytes"),
+            category=Path(command.argv[0]).name,
+        )
+    except InvalidInput as error:
+        raise error.at(document.name) from None
+    except (TypeError, ValueError):
+        document.fail(f"durations {durations!r} are not numbers", field=where)
+
+
+def _add_edges(
+    document: Document, builder: GraphBuilder, row: dict[str, Any], command: Command, rows: list[dict[str, Any]]
+) -> None:
+    where = f"task {row['name']!r}"
+    task = builder.find(row["name"], wanted_by=where)
+    written = {name: other for other in rows for name in other.get("writes", [])}
+    parents = {written[name]["name"]: written[name].get("bytes", 0.0) for name in command.reads if name in written}
+    try:
+        for name in _names(document, row, "after", where):
+            parents.setdefault(name, 0.0)
+        for name, size in parents.items():
+            builder.edge(builder.find(name, wanted_by=where), task, document.number(size, f"task {name!r} bytes"))
+    except InvalidInput as error:
+        raise error.at(document.name) from None
