@@ -1,0 +1,77 @@
+"""Many evaluations on Dask's workers: one function, one problem, a seed for each call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from stretto import catalog, registry
+from stretto.domain.cluster import Cluster
+from stretto.domain.graph import TaskGraph
+from stretto.domain.planner import Budget, Planner
+from stretto.domain.problem import Problem
+from stretto.domain.workload import Workload
+from stretto.errors import InvalidInput
+from stretto.formats.cluster_toml import read_cluster
+from stretto.formats.cluster_writer import write_cluster
+from stretto.formats.document import Document
+from stretto.formats.native import FORMAT
+from stretto.sim.device import simulate
+
+Result = TypeVar("Result")
+
+
+def farm(
+    client: Any,
+    function: Callable[[Problem, int], Result],
+    graph: TaskGraph | Workload,
+    cluster: Cluster,
+    seeds: Iterable[int],
+) -> list[Result]:
+    """Return ``function(problem, seed)`` for every seed, computed on the workers, in the order of the seeds.
+
+    The problem travels once to each worker, as Stretto's own JSON and TOML, and is compiled there once. A worker that
+    dies costs only the calls it had not returned.
+
+    Examples
+    --------
+    >>> makespans = stretto.dask.farm(client, planned_makespan("annealing"), graph, cluster, range(8))  # doctest: +SKIP
+    """
+    wanted = list(seeds)
+    if len(set(wanted)) != len(wanted):
+        raise InvalidInput("a seed appears twice: its result would be the same", field="seeds")
+    # A task, not scattered data: should the worker that holds it die, Dask makes it again.
+    text = client.submit(_text, FORMAT.write(graph), write_cluster(cluster), pure=False)
+    futures = [client.submit(_call, function, text, seed, pure=False) for seed in wanted]
+    results: list[Result] = client.gather(futures)
+    return results
+
+
+def planned_makespan(policy: str, time_limit_s: float | None = None, **params: Any) -> Callable[[Problem, int], float]:
+    """Return the function that plans a problem with a policy of the catalog and simulates the plan."""
+    registry.construct("policy", policy, catalog.PLANNERS, params)
+
+    def evaluate(problem: Problem, seed: int) -> float:
+        planner: Planner = registry.construct("policy", policy, catalog.PLANNERS, params)
+        return simulate(problem, planner.plan(problem, Budget(seed, time_limit_s, num_threads=1))).makespan_s
+
+    return evaluate
+
+
+def _text(graph: bytes, cluster: bytes) -> tuple[bytes, bytes]:
+    return graph, cluster
+
+
+def _call(function: Callable[[Problem, int], Result], text: tuple[bytes, bytes], seed: int) -> Result:
+    return function(_compiled(*text), seed)
+
+
+_LAST: list[tuple[bytes, bytes, Problem]] = []
+
+
+def _compiled(graph: bytes, cluster: bytes) -> Problem:
+    """Return the problem of these texts; a worker keeps the last one it compiled."""
+    if not _LAST or _LAST[0][:2] != (graph, cluster):
+        work = FORMAT.read(Document("farm.json", graph))
+        _LAST[:] = [(graph, cluster, Problem.of(work, read_cluster(Document("farm.toml", cluster))))]
+    return _LAST[0][2]
