@@ -1,0 +1,193 @@
+"""``stretto steer``: a live queue in the order of a strategy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from stretto.cli.console import Output, print_json, remark
+from stretto.cli.options import OutputOption
+
+if TYPE_CHECKING:
+    from stretto.domain.queue_view import QueueOrder
+    from stretto.engines.slurm.client import SlurmClient
+    from stretto.engines.slurm.steer import Step
+
+_SETTINGS = {"help_option_names": ["-h", "--help"]}
+steer = typer.Typer(
+    help="Put the waiting jobs of a live queue in order; dry by default.",
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    context_settings=_SETTINGS,
+)
+
+
+@steer.command("slurm")
+def steer_slurm(
+    strategy: Annotated[
+        str, typer.Option("--strategy", metavar="NAME", help="See stretto list strategies; also portfolio and mars.")
+    ] = "saf",
+    apply: Annotated[bool, typer.Option("--apply", help="Tell Slurm; without this, only say what would be.")] = False,
+    mode: Annotated[
+        str,
+        typer.Option(
+            "--mode",
+            metavar="sitefactor|priority",
+            help="sitefactor is added to Slurm's own priority; priority takes its place.",
+        ),
+    ] = "sitefactor",
+    interval: Annotated[str, typer.Option("--interval", metavar="TIME", help="Between looks at the queue.")] = "2s",
+    budget: Annotated[
+        str, typer.Option("--budget", metavar="TIME", help="For a decision; a later one is dropped.")
+    ] = "1s",
+    depth: Annotated[int, typer.Option("--depth", metavar="N", help="Jobs from the head on that are ordered.")] = 200,
+    partition: Annotated[str | None, typer.Option("--partition", metavar="NAME", help="Only this one.")] = None,
+    history: Annotated[
+        str | None, typer.Option("--history", metavar="TRACE", help="Past jobs: sacct's output, jobcomp's, SWF, ...")
+    ] = None,
+    conf: Annotated[
+        Path | None, typer.Option("--conf", metavar="FILE", help="slurm.conf.", show_default="$SLURM_CONF")
+    ] = None,
+    once: Annotated[bool, typer.Option("--once", help="Look once; with --apply the order stays until --off.")] = False,
+    off: Annotated[bool, typer.Option("--off", help="Stop all steering, and give Slurm its own order back.")] = False,
+    on: Annotated[bool, typer.Option("--on", help="Allow steering again.")] = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Steer the queue of Slurm."""
+    from stretto.domain.units import parse_seconds
+    from stretto.engines.slurm.book import book_path
+    from stretto.engines.slurm.steer import SteerSettings
+    from stretto.policies.queueing.online import warm_up
+
+    if off or on:
+        _switch(is_off=off)
+        return
+    settings = SteerSettings(apply, parse_seconds(interval), parse_seconds(budget), depth, partition)
+    client = _client(conf)
+    _check(client, mode, is_applied=apply)
+    order = make_order(strategy, settings.budget_s)
+    warm_up(order)  # compiling is no part of a decision
+    named = {"strategy": strategy, "mode": mode, "apply": apply, "interval": interval, "budget": budget}
+    past = _history(history)
+    _follow(client, order, settings, named, mode, past, book_path(), once, output)
+
+
+def make_order(name: str, budget_s: float) -> QueueOrder:
+    """Return who decides."""
+    from stretto.catalog import ONLINE_ORDERS
+    from stretto.policies.queueing.online import StrategyOrder
+    from stretto.registry import construct
+
+    if name not in ONLINE_ORDERS:
+        return StrategyOrder(name)
+    params = {"budget_s": 0.8 * budget_s} if name == "portfolio" else {}
+    order: QueueOrder = construct("order", name, ONLINE_ORDERS, params)
+    return order
+
+
+def _switch(*, is_off: bool) -> None:
+    import time
+
+    from stretto.engines.slurm.book import Book, book_path, switch_path
+
+    switch = switch_path()
+    if not is_off:
+        switch.unlink(missing_ok=True)
+        remark("steering is allowed again")
+        return
+    switch.parent.mkdir(parents=True, exist_ok=True)
+    switch.write_text(time.strftime("%Y-%m-%d %H:%M:%S\n"))
+    book = Book.read(book_path())
+    count = book.reset(book.client()) if book.labels else 0
+    remark(f"steering is off; {count} jobs have Slurm's own order back (allow it again with --on)")
+
+
+def _client(conf: Path | None) -> SlurmClient:
+    from stretto.engines.slurm.client import SlurmClient
+    from stretto.engines.slurm.command import Commands
+
+    return SlurmClient(Commands(conf.resolve() if conf is not None else None))
+
+
+def _check(client: SlurmClient, mode: str, *, is_applied: bool) -> None:
+    from stretto.engines.slurm.book import MODES, switch_path
+    from stretto.errors import InvalidInput, UnknownName
+
+    if mode not in MODES:
+        raise UnknownName("mode", mode, MODES)
+    if switch_path().exists():
+        raise InvalidInput(f"steering is off ({switch_path()}); allow it with  stretto steer slurm --on")
+    plugin = client.setting("PriorityType")
+    if is_applied and mode == "sitefactor" and "multifactor" not in plugin:
+        raise InvalidInput(f"site factors need priority/multifactor, and this Slurm has {plugin}", field="--mode")
+
+
+def _history(path: str | None) -> Any:
+    if path is None:
+        return None
+    from stretto.formats.traces.load import load_trace
+
+    return load_trace(path)
+
+
+def _follow(
+    client: SlurmClient,
+    order: QueueOrder,
+    settings: Any,
+    named: dict[str, Any],
+    mode: str,
+    past: Any,
+    path: Path,
+    once: bool,
+    output: Output,
+) -> None:
+    import signal
+
+    from stretto.engines.slurm.book import Book, switch_path
+    from stretto.engines.slurm.guard import Guard
+    from stretto.engines.slurm.steer import Steerer
+    from stretto.runlog import RunLog
+
+    book = Book.read(path)
+    if book.labels and settings.is_applied:
+        remark(f"taking back {book.reset(book.client())} labels that an earlier steerer left")
+    conf = client.commands.conf
+    fresh = Book(path, "priority" if mode == "priority" else "sitefactor", str(conf) if conf is not None else None)
+    with RunLog.open() as log:
+        run = log.start("steer", f"slurm by {named['strategy']}", named)
+        steerer = Steerer(client, order, fresh, switch_path(), settings, run=run)
+        if past is not None:
+            steerer.memory.take_history(past)
+        if once:
+            _print(steerer.step(), output)
+            run.finish("done", {"reason": "once"})
+            return
+        guard = Guard(path) if settings.is_applied else None
+        reason = "interrupted"
+        try:
+            signal.signal(signal.SIGTERM, _interrupt)  # a service manager asks like this
+            reason = steerer.follow(lambda step: _print(step, output))
+        except KeyboardInterrupt:
+            remark("stopped; Slurm has its own order back")
+        finally:
+            if guard is not None:
+                guard.dismiss()
+            run.finish("done", {"reason": reason})
+
+
+def _interrupt(number: int, frame: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def _print(step: Step, output: Output) -> None:
+    if output is Output.JSON:
+        print_json({**vars(step), "updates": {str(job): label for job, label in step.updates.items()}})
+    elif output is Output.QUIET:
+        print(" ".join(map(str, step.order)), flush=True)
+    else:
+        head = ", ".join(map(str, step.order[:8])) + (", ..." if len(step.order) > 8 else "")
+        told = f"{len(step.updates)} labels" if step.updates else "no change"
+        why = f"Slurm's order: {step.fallback}" if step.fallback else f"{step.chosen}: {head or 'nothing waits'}"
+        print(f"{step.number:5d}  {step.num_running} run, {step.num_waiting} wait  {why}  ({told})", flush=True)

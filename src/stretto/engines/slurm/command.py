@@ -1,0 +1,110 @@
+"""Calls of Slurm's programs: argument lists, never a shell, and always with a time limit.
+
+Clients of a dead controller hang for minutes; here they are unreachable after seconds.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from stretto.errors import EngineFailure
+
+#: What the programs say when it is not their caller's fault.
+_AWAY = (
+    "unable to contact slurm controller",
+    "connection refused",
+    "connection timed out",
+    "socket timed out",
+    "slurm backup controller in standby",
+    "zero bytes were transmitted",
+    "transport endpoint is not connected",
+    "resource temporarily unavailable",
+    "munge",
+)
+
+
+class SlurmFailure(EngineFailure):
+    """Slurm did not do what it was asked to."""
+
+
+class SlurmUnreachable(SlurmFailure):
+    """The controller gave no answer; whether it did what it was asked to is not known."""
+
+
+class SlurmRefused(SlurmFailure):
+    """The controller answered, and said no."""
+
+
+class SlurmMissing(SlurmFailure):
+    """The programs of Slurm are not installed."""
+
+
+@dataclass(frozen=True)
+class Commands:
+    """How to call the programs of one Slurm.
+
+    Attributes
+    ----------
+    conf
+        Its ``slurm.conf``; None leaves it to the environment.
+    """
+
+    conf: Path | None = None
+    timeout_s: float = 20.0
+
+    def run(
+        self, words: Sequence[str], *, timeout_s: float | None = None, pass_fds: Sequence[int] = (), text: str = ""
+    ) -> str:
+        """Run a program and return what it printed; raise with what it complained about."""
+        path = program(words[0])
+        limit = self.timeout_s if timeout_s is None else timeout_s
+        try:
+            done = subprocess.run(
+                [path, *words[1:]],
+                input=text,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=limit,
+                env=self.environment(),
+                pass_fds=tuple(pass_fds),
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise SlurmUnreachable(f"{words[0]} gave no answer within {limit:g} s") from None
+        if done.returncode == 0:
+            return done.stdout
+        complaint = " ".join((done.stderr or done.stdout).split())[:500] or f"exit code {done.returncode}"
+        is_away = any(sign in complaint.lower() for sign in _AWAY)
+        raise (SlurmUnreachable if is_away else SlurmRefused)(f"{words[0]}: {complaint}")
+
+    def environment(self) -> dict[str, str]:
+        """Return the environment of the programs: ours, with their configuration."""
+        settings = dict(os.environ, LC_ALL="C")
+        # Options of an enclosing job must not become those of the jobs we submit.
+        for name in [name for name in settings if name.startswith(("SBATCH_", "SLURM_JOB", "SLURM_STEP"))]:
+            del settings[name]
+        if self.conf is not None:
+            settings["SLURM_CONF"] = str(self.conf)
+        return settings
+
+
+def program(name: str) -> str:
+    """Return the path of a program; daemons live where ordinary users do not look."""
+    found = shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"]))
+    if found is None:
+        raise SlurmMissing(f"{name} is not installed; on Debian: apt-get install slurmctld slurmd slurm-client munge")
+    return found
+
+
+def is_installed() -> bool:
+    """Say whether a private Slurm can be started here."""
+    try:
+        return all(program(name) for name in ("slurmctld", "slurmd", "sbatch", "squeue", "munged"))
+    except SlurmMissing:
+        return False

@@ -1,0 +1,158 @@
+"""The folder of a run on Slurm: its scripts, its logs, its identity and its lock.
+
+Nodes and this process must see it under the same path. It is all that is needed to go on with a run after any of them
+died.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import secrets
+import time
+from pathlib import Path
+from types import TracebackType
+
+from stretto.engines.slurm import task_script
+from stretto.engines.slurm.task_script import Entry
+from stretto.errors import EngineFailure, InvalidInput
+
+_IDENTITY = "run.json"
+_COMMON = "common.sh"
+
+
+class RunFolder:
+    """The folder, held by one process at a time.
+
+    Attributes
+    ----------
+    key
+        Ties jobs to this run, in their names.
+    began_s
+        When the run was first started, in Unix seconds.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.resolve()
+        self.path.mkdir(parents=True, exist_ok=True)
+        self._lock = os.open(self.path / "run.lock", os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._lock)
+            raise EngineFailure(f"another process follows the run in {self.path}") from None
+        self.key, self.began_s, self._digest = self._identity()
+        self._sizes: dict[int, int] = {}
+
+    @property
+    def lock_fd(self) -> int:
+        """The lock; whoever inherits it holds the folder too."""
+        return self._lock
+
+    def __enter__(self) -> RunFolder:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self._lock)
+
+    def write_scripts(self, scripts: list[str]) -> None:
+        """Write the scripts of all tasks; raise where the folder belongs to other work."""
+        digest = hashlib.sha256("\0".join(scripts).encode()).hexdigest()
+        if self._digest == digest:
+            return
+        if self._digest:
+            raise InvalidInput("holds the run of other work, or of another plan", source=str(self.path), field="folder")
+        (self.path / _COMMON).write_text(task_script.COMMON)
+        for task, text in enumerate(scripts):
+            self.script(task).write_text(text)
+        self._digest = digest
+        self._keep_identity()
+
+    def script(self, task: int) -> Path:
+        return self.path / f"{task}.sh"
+
+    def job_name(self, task: int) -> str:
+        """Return the name by which a job of this run is found again."""
+        return f"stretto-{self.key}-{task}"
+
+    def task_of(self, job_name: str) -> int | None:
+        """Return the task of a job, or None where it is none of this run's."""
+        head, _, tail = job_name.rpartition("-")
+        return int(tail) if head == f"stretto-{self.key}" and tail.isdigit() else None
+
+    def changed(self) -> list[int]:
+        """Return the tasks whose logs have grown since the last call."""
+        found = []
+        with os.scandir(self.path) as entries:
+            for entry in entries:
+                stem, dot, ending = entry.name.partition(".")
+                if ending != "log" or not dot or not stem.isdigit():
+                    continue
+                size = entry.stat().st_size
+                if self._sizes.get(int(stem)) != size:
+                    self._sizes[int(stem)] = size
+                    found.append(int(stem))
+        return sorted(found)
+
+    def entries(self, task: int) -> list[Entry]:
+        """Return what a task's script has written down."""
+        try:
+            return task_script.read_log((self.path / f"{task}{task_script.LOG}").read_text())
+        except FileNotFoundError:
+            return []
+
+    def output(self, task: int) -> bytes:
+        """Return what the last attempt wrote to stdout."""
+        return (self.path / f"{task}{task_script.OUT}").read_bytes()
+
+    def complaint(self, task: int, attempt: int) -> str:
+        """Return the last words that an attempt wrote to stderr."""
+        try:
+            text = (self.path / f"{task}{task_script.ERR}{attempt}").read_bytes()[-300:].decode(errors="replace")
+        except FileNotFoundError:
+            return ""
+        return " ".join(text.split())
+
+    def note_done(self, task: int) -> None:
+        """Write down that a task ended well elsewhere."""
+        if not any(entry.word == "ok" for entry in self.entries(task)):
+            with open(self.path / f"{task}{task_script.LOG}", "a") as log:
+                log.write("done ok\n")
+
+    def is_locked(self, task: int) -> bool:
+        """Say whether the task's script is at work somewhere, as far as locks reach."""
+        try:
+            lock = os.open(self.path / f"{task}.lock", os.O_RDWR)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return True
+        finally:
+            os.close(lock)  # gives it back, too
+        return False
+
+    def skip(self, task: int) -> None:
+        """Write down that a task will not run; those that only wait for its turn to pass may go on."""
+        with open(self.path / f"{task}{task_script.LOG}", "a") as log:
+            log.write("skipped over\n")
+
+    def _identity(self) -> tuple[str, float, str]:
+        try:
+            known = json.loads((self.path / _IDENTITY).read_text())
+            return str(known["key"]), float(known["began_s"]), str(known["digest"])
+        except FileNotFoundError:
+            return secrets.token_hex(4), time.time(), ""
+        except (ValueError, KeyError, TypeError):
+            raise InvalidInput("is damaged", source=str(self.path / _IDENTITY)) from None
+
+    def _keep_identity(self) -> None:
+        """Write the identity at once or not at all."""
+        draft = self.path / f"{_IDENTITY}.new"
+        draft.write_text(json.dumps({"key": self.key, "began_s": self.began_s, "digest": self._digest}))
+        os.replace(draft, self.path / _IDENTITY)

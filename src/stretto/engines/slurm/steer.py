@@ -1,0 +1,241 @@
+"""Steers a live Slurm queue: look, decide, tell, write it all down.
+
+The layer only advises. It sets site factors (or priorities) of waiting jobs and nothing else; whatever goes wrong with
+it, Slurm goes on by its own order. It stops when told, resets what it has set when it stops, and a guard process does
+that for it when it is killed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as Late
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from stretto.domain.queue_view import QueueDecision, QueueOrder, QueueView
+from stretto.engines.slurm.book import Book
+from stretto.engines.slurm.client import SlurmClient
+from stretto.engines.slurm.command import SlurmUnreachable
+from stretto.engines.slurm.labels import relabel
+from stretto.engines.slurm.queue_memory import QueueMemory
+from stretto.errors import InvalidInput
+from stretto.runlog import Run
+
+#: Whose order it is when nobody decided.
+SLURM = "slurm"
+#: Seconds between questions about the nodes.
+_NODES_S = 30.0
+
+
+@dataclass(frozen=True)
+class SteerSettings:
+    """How to steer.
+
+    Attributes
+    ----------
+    is_applied
+        Whether Slurm is told; otherwise the decisions are only written down.
+    interval_s
+        Between looks at the queue.
+    budget_s
+        For a decision; one that takes longer is dropped, and Slurm's own order holds until the next.
+    depth
+        Jobs from the head of the queue on that are put in order.
+    """
+
+    is_applied: bool = False
+    interval_s: float = 2.0
+    budget_s: float = 1.0
+    depth: int = 200
+    partition: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, least in (("interval_s", 0.05), ("budget_s", 0.01), ("depth", 1)):
+            if not getattr(self, name) >= least:
+                raise InvalidInput(f"{getattr(self, name)} must be at least {least}", field=name)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One look at the queue and what came of it.
+
+    Attributes
+    ----------
+    order
+        Numbers of the waiting jobs, first to last.
+    updates
+        What Slurm was told, or would have been: labels by job.
+    fallback
+        Why nobody's order was followed; empty when somebody's was.
+    """
+
+    number: int
+    at_s: float
+    num_waiting: int
+    num_running: int
+    chosen: str
+    costs: dict[str, float]
+    order: tuple[int, ...]
+    updates: dict[int, int]
+    decide_s: float
+    fallback: str = ""
+
+
+@dataclass(eq=False)
+class Steerer:
+    """One steering layer over one Slurm.
+
+    Attributes
+    ----------
+    switch
+        A file whose presence ends the steering.
+    run
+        Where everything is written down.
+    """
+
+    client: SlurmClient
+    order: QueueOrder
+    book: Book
+    switch: Path
+    settings: SteerSettings = field(default_factory=SteerSettings)
+    memory: QueueMemory = field(default_factory=QueueMemory)
+    run: Run | None = None
+    clock: Callable[[], float] = time.time
+
+    def __post_init__(self) -> None:
+        self._executor = ThreadPoolExecutor(1, "decide")
+        self._pending: Future[QueueDecision] | None = None
+        self._number = 0
+        self._nodes_due = 0.0
+        self._last_seen: object = None
+
+    @property
+    def is_off(self) -> bool:
+        """Whether somebody pulled the switch."""
+        return self.switch.exists()
+
+    def follow(self, on_step: Callable[[Step], None], *, num_steps: int | None = None) -> str:
+        """Steer until told to stop, and return why it ended; Slurm has its own order back then."""
+        try:
+            while num_steps is None or self._number < num_steps:
+                if self.is_off:
+                    return "switched off"
+                began = time.monotonic()
+                try:
+                    on_step(self.step())
+                except SlurmUnreachable as error:
+                    self._note("unreachable", reason=str(error))
+                if num_steps is None or self._number < num_steps:
+                    self._sleep(began + self.settings.interval_s)
+            return "done"
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Give Slurm its own order back."""
+        self._executor.shutdown(wait=False, cancel_futures=True)
+        if self.book.labels:
+            self._note("reset", num_jobs=self.book.reset(self.client))
+
+    def step(self) -> Step:
+        """Look once, decide, and tell Slurm where that is wanted."""
+        self._number += 1
+        self._look()
+        view = self.memory.view(self.clock())
+        began = time.perf_counter()
+        decision, fallback = self._decide(view)
+        decide_s = time.perf_counter() - began
+        waiting = {int(number) for number in view.job_id[view.waiting]}
+        self.book.forget([job for job in self.book.labels if job not in waiting])
+        order = tuple(int(view.job_id[index]) for index in decision.order)
+        updates = {} if fallback else self._updates(order)
+        step = Step(
+            self._number,
+            self.clock(),
+            len(waiting),
+            len(view.running),
+            decision.chosen,
+            dict(decision.costs),
+            order,
+            updates,
+            decide_s,
+            fallback,
+        )
+        self._write_down(step, view)
+        if self.settings.is_applied:
+            if fallback and self.book.labels:
+                self._note("reset", num_jobs=self.book.reset(self.client))
+            elif updates:
+                gone = self.book.tell(self.client, updates)
+                self._note("told", labels={str(job): label for job, label in updates.items()}, gone=gone)
+        return step
+
+    def _look(self) -> None:
+        partition = self.settings.partition
+        if time.monotonic() >= self._nodes_due:
+            self.memory.take_nodes(self.client.nodes(), partition)
+            self._nodes_due = time.monotonic() + _NODES_S
+        self.memory.take_jobs(self.client.queue(partition))
+
+    def _decide(self, view: QueueView) -> tuple[QueueDecision, str]:
+        """Return a decision, or an empty one and why there is none."""
+        nobody = QueueDecision((), SLURM)
+        if self._pending is not None and not self._pending.done():
+            return nobody, "the last decision is still under way"
+        self._pending = self._executor.submit(self.order.decide, view)
+        try:
+            decision = self._pending.result(self.settings.budget_s)
+        except Late:
+            return nobody, f"no decision within {self.settings.budget_s:g} s"
+        except Exception as error:  # a policy that fails must not take the queue with it
+            return nobody, f"the decision failed: {type(error).__name__}: {error}"
+        if sorted(decision.order) != view.waiting.tolist():
+            return nobody, f"{decision.chosen} did not order the jobs that wait"
+        return decision, ""
+
+    def _updates(self, order: tuple[int, ...]) -> dict[int, int]:
+        """Return the labels to be changed; jobs behind the depth have none."""
+        head, tail = order[: self.settings.depth], order[self.settings.depth :]
+        updates = relabel(head, self.book.labels)
+        return updates | {job: 0 for job in tail if self.book.labels.get(job)}
+
+    def _write_down(self, step: Step, view: QueueView) -> None:
+        """Record the decision with its inputs, unless nothing has changed since the last."""
+        jobs = [*view.running.tolist(), *view.waiting.tolist()]
+        inputs = {
+            "num_procs": view.num_procs,
+            "running": [int(number) for number in view.job_id[view.running]],
+            "jobs": [
+                [int(view.job_id[job]), float(view.submit_s[job]), float(view.estimate_s[job]), int(view.procs[job])]
+                for job in jobs
+            ],
+            "num_ended": len(view.ended),
+        }
+        seen = (inputs["jobs"], inputs["running"], step.order, step.chosen, step.fallback)
+        if seen == self._last_seen:
+            return
+        self._last_seen = seen
+        self._note(
+            "decision",
+            str(step.number),
+            chosen=step.chosen,
+            costs=step.costs,
+            order=list(step.order),
+            updates={str(job): label for job, label in step.updates.items()},
+            is_applied=self.settings.is_applied,
+            decide_s=step.decide_s,
+            fallback=step.fallback,
+            inputs=inputs,
+        )
+
+    def _note(self, kind: str, subject: str = "", **fields: Any) -> None:
+        if self.run is not None:
+            self.run.record(kind, subject, **fields)
+
+    def _sleep(self, until: float) -> None:
+        """Wait for the next look, and wake when the switch is pulled."""
+        while time.monotonic() < until and not self.is_off:
+            time.sleep(min(0.2, max(0.0, until - time.monotonic())))

@@ -1,0 +1,41 @@
+"""What it means that a job ended and its task's log does not say so."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from stretto.engines.events import Blame
+from stretto.engines.slurm.jobs import SlurmJob
+from stretto.engines.slurm.task_script import EXIT_TOO_EARLY
+
+#: The task's own fault, or its limits'.
+_CHARGED: dict[str, Blame] = {"TIMEOUT": "timeout", "DEADLINE": "timeout", "OUT_OF_MEMORY": "memory"}
+
+
+class Verdict(Enum):
+    """What to do about it."""
+
+    AGAIN = "submit it again"
+    FAILED = "give it up"
+
+
+def judge(job: SlurmJob | None, *, needs_are_done: bool) -> tuple[Verdict, Blame, str]:
+    """Return what to do, who is to blame and why.
+
+    Parameters
+    ----------
+    job
+        The last job of the task; None where Slurm knows none.
+    needs_are_done
+        Whether all that the task depends on has ended well.
+    """
+    if job is None:
+        return Verdict.AGAIN, "device", "Slurm has lost its job"
+    story = f"job {job.job_id} ended as {job.state}"
+    if job.state in _CHARGED:
+        return Verdict.FAILED, _CHARGED[job.state], story
+    if job.exit_code == EXIT_TOO_EARLY:
+        return Verdict.AGAIN, "input", f"{story}, before what it depends on"
+    if job.state == "CANCELLED" and needs_are_done and not job.reason.startswith("Dependency"):
+        return Verdict.FAILED, "cancelled", f"{story}: somebody cancelled it"
+    return Verdict.AGAIN, "device", story

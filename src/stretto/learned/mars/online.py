@@ -1,0 +1,97 @@
+"""MARS on a live queue: the network or order that has done best with this queue's own past scores what waits.
+
+Whom to follow is decided as in a replay (``replay.py``): every candidate plays the known arrivals on a machine of its
+own, and the selector compares; where little has been seen, the default is followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from stretto.domain.queue_view import QueueDecision, QueueView
+from stretto.errors import InvalidInput
+from stretto.kernels.mars_policy import fill_scores, join, new_seen
+from stretto.kernels.queue_forecast import new_past, remember
+from stretto.learned.mars.network import CLASSICS, MarsNet
+from stretto.learned.mars.replay import candidates_of
+from stretto.learned.mars.selector import Choice, Selection, Selector
+from stretto.learned.mars.shadow import Shadows
+from stretto.policies.queueing.portfolio import kinds_of
+
+
+@dataclass(eq=False)
+class MarsOrder:
+    """Scores the waiting jobs with the candidate that it trusts.
+
+    Attributes
+    ----------
+    candidates
+        The first is the default; by default the networks that come with Stretto and classic orders.
+    most_jobs
+        The last arrivals by which candidates are compared: more of them would take longer than a decision may.
+    """
+
+    candidates: Sequence[MarsNet] | None = None
+    most_jobs: int = 1000
+    selection: Selection = field(default_factory=Selection)
+    last_choice: Choice | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self._nets = list(self.candidates) if self.candidates is not None else candidates_of()
+        if not self._nets:
+            raise InvalidInput("MARS needs a candidate", field="candidates")
+        names = [net.name for net in self._nets]
+        self._selector = Selector(names, [name not in CLASSICS for name in names], self.selection)
+        self._last_job_id = -1
+
+    def decide(self, view: QueueView) -> QueueDecision:
+        """Choose a candidate, when enough jobs have arrived since the last choice, and order by its scores."""
+        self._reconsider(view)
+        net = self._nets[self._selector.chosen]
+        costs = dict(self.last_choice.cost) if self.last_choice is not None else {}
+        return QueueDecision(score_order(view, net), net.name, costs)
+
+    def _reconsider(self, view: QueueView) -> None:
+        rules = self.selection
+        view = view.latest(self.most_jobs)
+        num_new = int(np.sum(view.job_id > self._last_job_id))
+        played = view.num_jobs - rules.lag_jobs
+        if num_new < rules.epoch_jobs or played < max(1, rules.least_jobs):
+            return
+        self._last_job_id = int(np.max(view.job_id))
+        jobs = view.arrays()
+        jobs = jobs._replace(procs=np.minimum(jobs.procs, view.num_procs))
+        shadows = Shadows(jobs, kinds_of(jobs), view.num_procs, self._nets)
+        # Only what has ended is known: a job that has not is taken to end later than now.
+        known = ~np.isnan(view.end_s)
+        start = np.where(known, view.end_s - jobs.run, np.where(np.isnan(view.start_s), -1.0, view.now_s))
+        shadows.learn(start, view.num_jobs, view.now_s)
+        shadows.play(played)
+        reached = float(jobs.submit[played - 1])
+        cost = shadows.costs(0, played, reached, np.exp(-np.arange(played - 1, -1, -1) / rules.memory_jobs))
+        recent = max(0, played - rules.epoch_jobs)
+        latest = shadows.costs(recent, played, reached, np.ones(played - recent))
+        self._selector.since = 0
+        self.last_choice = self._selector.choose(cost, latest, played, view.num_jobs, view.now_s)
+
+
+def score_order(view: QueueView, net: MarsNet) -> tuple[int, ...]:
+    """Return the waiting jobs by the scores of a network, the highest first; equal ones by submission."""
+    waiting = view.waiting
+    if not len(waiting):
+        return ()
+    jobs = view.arrays()
+    kinds = kinds_of(jobs)
+    past = new_past(int(kinds.max()) + 1)
+    for job in view.ended.tolist():
+        remember(past, kinds[job], min(jobs.run[job], jobs.estimate[job]), jobs.estimate[job])
+    seen = new_seen(len(waiting), net.num_hidden)
+    for job in waiting.tolist():
+        join(seen, net.net, past, kinds, jobs, job, 0, view.num_procs)
+    free = max(0, view.num_procs - int(np.sum(view.procs[view.running])))
+    fill_scores(seen, net.net, view.now_s, free, view.num_procs)
+    place = np.lexsort((seen.job[: len(waiting)], -seen.score[: len(waiting)]))
+    return tuple(int(job) for job in seen.job[place])
