@@ -23,7 +23,7 @@ def render(chart: GanttChart) -> bytes:
     parts = {
         "@TITLE@": html.escape(_clean(chart.title)),
         "@FACTS@": html.escape(" · ".join(chart.facts)),
-        "@DATA@": script_json(_data(chart)),
+        "@DATA@": script_json(chart_json(chart)),
     }
     # In one pass: a title that spells a placeholder stays a title.
     return re.sub("|".join(parts), lambda match: parts[match.group()], PAGE).encode()
@@ -40,7 +40,8 @@ def _clean(text: str) -> str:
     return text.encode(errors="replace").decode()
 
 
-def _data(chart: GanttChart) -> dict[str, Any]:
+def chart_json(chart: GanttChart) -> dict[str, Any]:
+    """Return what the page, or any other, draws."""
     order = np.lexsort((chart.finish_s, chart.start_s, chart.row))  # the page searches rows by time
     named = any(name != f"t{task}" for task, name in enumerate(chart.names))
     return {

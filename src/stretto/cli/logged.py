@@ -1,0 +1,61 @@
+"""What commands keep in the run log: nothing, unless they are told to or usually do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from stretto.cli.console import remark
+from stretto.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from stretto.experiments.report_record import Rows
+    from stretto.runlog import Run
+
+LogOption = Annotated[
+    bool, typer.Option("--log/--no-log", help="Keep this in the run log, for stretto serve and stretto report.")
+]
+
+
+@contextmanager
+def kept(
+    wanted: bool, kind: str, name: str, settings: Mapping[str, Any], *, usual: bool = False
+) -> Iterator[Run | None]:
+    """Begin a run where one is wanted; otherwise there is None to write to.
+
+    Parameters
+    ----------
+    usual
+        The command keeps runs unless told otherwise: a log that cannot be written is then no reason to stop.
+    """
+    if not wanted:
+        yield None
+        return
+    from stretto.experiments.report_record import command_line, recording
+    from stretto.runlog import RunLog
+
+    try:
+        log = RunLog.open()
+    except InvalidInput as error:
+        if not usual:
+            raise
+        remark(f"this is not kept in the run log: {error}")
+        yield None
+        return
+    with log, recording(log, kind, name, {**settings, "command": command_line()}) as run:
+        yield run
+
+
+@contextmanager
+def news(run: Run | None, kind: str) -> Iterator[Rows | None]:
+    """Write rows of news into a run, where there is one."""
+    if run is None:
+        yield None
+        return
+    from stretto.experiments.report_record import Rows
+
+    with Rows(run, kind) as rows:
+        yield rows

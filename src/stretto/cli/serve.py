@@ -1,0 +1,77 @@
+"""``stretto serve``: the dashboard and the HTTP API, on this machine."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from stretto.errors import InvalidInput, MissingExtra
+
+_LIBRARIES = ("fastapi", "starlette", "uvicorn", "pydantic", "anyio")
+
+
+def serve(
+    host: Annotated[
+        str, typer.Option("--host", metavar="ADDRESS", help="Where to listen; others than this machine need a token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", metavar="N", help="0 takes a free one.")] = 8137,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--token-file",
+            metavar="FILE",
+            help="Holds the token that clients must show; STRETTO_TOKEN does the same.",
+            show_default=False,
+        ),
+    ] = None,
+    runs: Annotated[
+        Path | None, typer.Option("--runs", metavar="FILE", help="The run log.", show_default="your own")
+    ] = None,
+    workers: Annotated[int, typer.Option("--workers", metavar="N", help="Processes that plan and replay.")] = 2,
+    max_job_seconds: Annotated[
+        float, typer.Option("--max-job-seconds", metavar="SECONDS", help="Longer jobs are ended.")
+    ] = 300.0,
+    max_body: Annotated[str, typer.Option("--max-body", metavar="SIZE", help="Of a request.")] = "32MiB",
+) -> None:
+    """Show runs in the browser, and answer programs over HTTP; Ctrl-C stops it."""
+    from stretto.domain.units import parse_bytes
+
+    _server()(
+        lambda address: print(f"Stretto is at {address}  (Ctrl-C stops it)", flush=True),
+        host=host,
+        port=port,
+        token=_token(token_file),
+        runs_path=runs,
+        num_workers=workers,
+        max_job_s=max_job_seconds,
+        max_body_bytes=int(parse_bytes(max_body)),
+    )
+
+
+def _server() -> Any:
+    """Return the server; it is found by name, for the command line and the web do not import each other."""
+    from stretto.registry import resolve
+
+    try:
+        return resolve("stretto.web.server:serve")
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in _LIBRARIES:
+            raise
+        raise MissingExtra(str(error.name), "web", "stretto serve") from None
+
+
+def _token(path: Path | None) -> str | None:
+    """Return the token of the file or the environment, None where neither has one."""
+    if path is None:
+        return os.environ.get("STRETTO_TOKEN") or None
+    try:
+        token = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise InvalidInput(reason or str(error), source=str(path), field="--token-file") from None
+    if not token:
+        raise InvalidInput("is empty", source=str(path), field="--token-file")
+    return token

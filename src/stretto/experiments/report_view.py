@@ -1,0 +1,146 @@
+"""Everything that a page shows of one run, as JSON values: what the dashboard fetches and a report embeds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from stretto.domain.problem import Problem
+from stretto.domain.schedule import Schedule
+from stretto.errors import InvalidInput, UnknownName
+from stretto.experiments.gantt_chart import make_chart
+from stretto.experiments.gantt_html import chart_json
+from stretto.experiments.report_cost import device_costs, pool_costs
+from stretto.experiments.report_curves import device_use, queue_curves
+from stretto.experiments.report_events import Story, bars_chart, read_events, training_json
+from stretto.experiments.report_explain import explain_task, find_task
+from stretto.experiments.report_json import unpacked
+from stretto.experiments.report_layers import placement_drawing
+from stretto.experiments.report_problem import has_problem, plan_of, problem_of
+from stretto.experiments.report_record import COMPARISON
+from stretto.experiments.report_replay import replay_of
+from stretto.experiments.report_tables import comparison_tables
+from stretto.formats.document import Document
+from stretto.runlog import RunInfo, RunLog
+
+#: What engines attach to their runs.
+_ENGINE_PLAN = "plan.json"
+#: Rows of a training and points of a search that a page gets; more could not be seen.
+_MAX_POINTS = 3000
+
+
+def run_header(info: RunInfo) -> dict[str, Any]:
+    """Return what lists show of a run."""
+    return {
+        "id": info.id,
+        "kind": info.kind,
+        "name": info.name,
+        "status": info.status,
+        "started_s": info.started_s,
+        "ended_s": info.ended_s,
+        "num_events": info.num_events,
+        "settings": dict(info.settings),
+        "summary": dict(info.summary),
+    }
+
+
+def run_view(log: RunLog, run_id: str) -> dict[str, Any]:
+    """Return the view of a run, as far as it has come."""
+    info = log.run(run_id)
+    story = read_events(log.events(info.id), info.started_s)
+    view = run_header(info) | empty_view() | _of_story(info, story)
+    problem = problem_of(log, info.id) if has_problem(log, info.id) else None
+    if problem is not None:
+        view["can_ask"] = True
+        planned = plan_of(log, info.id, problem)
+        if planned is not None:
+            view |= plan_view(problem, planned[1], _number(info.summary.get("lower_bound_s")))
+        view["is_planned"] = planned is not None and not story.bars
+    view |= _executed(story, _devices(log, info.id, problem))
+    compared = log.artifact(info.id, COMPARISON)
+    if compared is not None:
+        tables = comparison_tables(unpacked(compared, COMPARISON), COMPARISON)
+        view["tables"] = [table.to_json() for table in tables]
+    result = replay_of(log, info.id)
+    if result is not None:
+        view |= {"queue": queue_curves(result), "cost": pool_costs(result), "can_ask": len(result.pools) == 1}
+    return view
+
+
+def plan_view(problem: Problem, schedule: Schedule, lower_bound_s: float | None) -> dict[str, Any]:
+    """Return the parts of a view that come from a plan: its chart, use of devices, placement and costs."""
+    view: dict[str, Any] = {
+        "gantt": chart_json(make_chart(problem, schedule, lower_bound_s=lower_bound_s)),
+        "graph": placement_drawing(problem, schedule.device),
+        "cost": device_costs(problem, schedule),
+    }
+    if problem.graph.resources is None:
+        kinds = [device.kind for device in problem.cluster.devices]
+        view["use"] = device_use(schedule.device, schedule.start_s, schedule.finish_s, kinds)
+    return view
+
+
+def empty_view() -> dict[str, Any]:
+    """Return a view in which nothing is known yet."""
+    names = ("gantt", "use", "queue", "training", "graph", "cost", "progress", "samples")
+    return {**dict.fromkeys(names), "choices": [], "tables": [], "can_ask": False, "is_planned": False}
+
+
+def _of_story(info: RunInfo, story: Story) -> dict[str, Any]:
+    baselines = info.summary.get("opponents", info.settings.get("opponents", {}))
+    rows = story.rows[:: max(1, len(story.rows) // _MAX_POINTS)]
+    if story.rows and rows[-1] is not story.rows[-1]:
+        rows.append(story.rows[-1])
+    progress = story.progress[:: max(1, len(story.progress) // _MAX_POINTS)]
+    samples = story.samples[:: max(1, len(story.samples) // _MAX_POINTS)]
+    return {
+        "training": training_json(rows, baselines if isinstance(baselines, Mapping) else {}),
+        "progress": [list(pair) for pair in progress] or None,
+        "choices": story.choices,
+        "samples": [list(sample) for sample in samples] or None,
+    }
+
+
+def _devices(log: RunLog, run_id: str, problem: Problem | None) -> dict[str, str]:
+    """Return the devices that are known before anything has run on them, by name, with their kinds."""
+    if problem is not None:
+        return {device.name: device.kind for device in problem.cluster.devices}
+    data = log.artifact(run_id, _ENGINE_PLAN)
+    names = Document(_ENGINE_PLAN, data).json.get("devices", []) if data is not None else []
+    return {str(name): str(name).rstrip("0123456789") for name in names}
+
+
+def _executed(story: Story, devices: Mapping[str, str]) -> dict[str, Any]:
+    """Return chart and use of what has really been executed so far."""
+    if not story.bars:
+        return {}
+    latest = max(bar.start_s if bar.finish_s is None else bar.finish_s for bar in story.bars)
+    chart = bars_chart(story.bars, list(devices), latest)
+    names = [row[0] for row in chart["rows"]]
+    start, length = np.array(chart["start"]), np.array(chart["length"])
+    row = np.array(chart["row"], dtype=np.int32)
+    use = device_use(row, start, start + length, [devices.get(name) or "device" for name in names])
+    return {"gantt": chart, "use": use}
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def explained(log: RunLog, run_id: str, what: str) -> dict[str, Any]:
+    """Return why a task of a run is where it is, or why a strategy was followed at an epoch."""
+    info = log.run(run_id)
+    if has_problem(log, info.id):
+        problem = problem_of(log, info.id)
+        planned = plan_of(log, info.id, problem)
+        if planned is None:
+            raise InvalidInput("has no plan yet", field=f"run {info.id}")
+        return {"run": info.id, **explain_task(problem, *planned, find_task(problem, what))}
+    choices = read_events(log.events(info.id), info.started_s).choices
+    if not choices:
+        raise InvalidInput("keeps neither a plan nor choices that could be explained", field=f"run {info.id}")
+    if not what.isdecimal() or len(what) > 9 or int(what) >= len(choices):
+        raise UnknownName("epoch", what[:80], [f"0..{len(choices) - 1}"])
+    return {"run": info.id, "epoch": int(what), "num_epochs": len(choices), **choices[int(what)]}

@@ -1,0 +1,1 @@
+"""Dashboard and HTTP API over the run log and the verbs of ``stretto.api``."""

@@ -1,0 +1,127 @@
+"""The server, assembled: guard, routes, workers, run log."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+import stretto
+from stretto.errors import StrettoError
+from stretto.runlog import RunLog
+from stretto.web import pages, routes_jobs, routes_runs
+from stretto.web.failures import failure_of
+from stretto.web.guard import Guard, Tokens
+from stretto.web.jobs import JobTable
+from stretto.web.metrics import Requests
+from stretto.web.pool import WorkerPool
+from stretto.web.replies import Json, Refusal, shown
+from stretto.web.settings import ServeSettings
+
+_ABOUT = "Plan task graphs, replay queues, and read the run log. Errors are JSON: what is wrong, the field, the value."
+
+
+def create_app(settings: ServeSettings) -> FastAPI:
+    """Return the server as an ASGI application."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        with RunLog.open(settings.runs_path) as log:
+            place = (str(log.path), settings.max_memory_bytes)
+            pool, readers = WorkerPool(settings.num_workers, *place), WorkerPool(1, *place)
+            app.state.log, app.state.pool, app.state.readers = log, pool, readers
+            app.state.jobs = JobTable(settings, pool)
+            try:
+                await readers.open()
+                await pool.open()
+                yield
+            finally:
+                await app.state.jobs.close()
+                await pool.close()
+                await readers.close()
+
+    app = FastAPI(
+        title="Stretto",
+        version=stretto.__version__,
+        description=_ABOUT,
+        lifespan=lifespan,
+        docs_url=None,  # these pages would load their scripts from elsewhere
+        redoc_url=None,
+        default_response_class=Json,
+    )
+    tokens = Tokens(settings.token) if settings.token is not None else None
+    app.state.tokens, app.state.views, app.state.requests = tokens, OrderedDict(), Requests()
+    app.include_router(routes_runs.router)
+    app.include_router(routes_jobs.router)
+    app.include_router(pages.router)
+    _handle_errors(app)
+    app.add_middleware(GZipMiddleware, minimum_size=2000, compresslevel=3)
+    app.add_middleware(Counting, requests=app.state.requests)
+    app.add_middleware(Guard, settings=settings, tokens=tokens)
+    return app
+
+
+class Counting:
+    """Counts answers for the metrics."""
+
+    def __init__(self, app: ASGIApp, requests: Requests) -> None:
+        self.app = app
+        self.requests = requests
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, and note how it was answered."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        begin, status = time.perf_counter(), 0
+
+        async def noting(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self.app(scope, receive, noting)
+        finally:
+            route = getattr(scope.get("route"), "path", "other")
+            self.requests.add(scope["method"], route, status, time.perf_counter() - begin)
+
+
+def _handle_errors(app: FastAPI) -> None:
+    def handle(kind: type[Exception], reply: Callable[[Request, Exception], Awaitable[Response]]) -> None:
+        app.add_exception_handler(kind, reply)
+
+    async def on_refusal(request: Request, error: Exception) -> Response:
+        assert isinstance(error, Refusal)
+        return error.reply
+
+    async def on_invalid(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"] if part not in ("body", "query", "path")) or "body"
+        return Json({"error": str(first["msg"]), "field": field, "value": shown(first.get("input"))}, 422)
+
+    async def on_http(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        headers = dict(error.headers or {})
+        return Json(
+            {"error": str(error.detail), "field": None, "value": request.url.path[:200]}, error.status_code, headers
+        )
+
+    async def on_library(request: Request, error: Exception) -> Response:
+        failure = failure_of(error)
+        return Json(failure["body"], failure["status"])
+
+    handle(Refusal, on_refusal)
+    handle(RequestValidationError, on_invalid)
+    handle(HTTPException, on_http)
+    handle(StrettoError, on_library)

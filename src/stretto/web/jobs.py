@@ -1,0 +1,158 @@
+"""Jobs of the server: planned work that clients wait for, follow, and cancel."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+from stretto.web.pool import WorkerPool
+from stretto.web.replies import Refusal
+from stretto.web.settings import ServeSettings
+
+#: Jobs that have ended and are still told of.
+_REMEMBERED = 200
+#: What a search may take beyond its own limit: reading, judging, writing down.
+_GRACE_S = 60.0
+
+
+@dataclass(eq=False)
+class Job:
+    """One piece of work, from the request to its end."""
+
+    id: str
+    kind: str
+    body: dict[str, Any]
+    limit_s: float
+    began_s: float = field(default_factory=time.monotonic)
+    ended_s: float | None = None
+    state: str = "waiting"
+    run_id: str | None = None
+    error: str | None = None
+    task: asyncio.Task[bytes] | None = None
+    has_run: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def is_over(self) -> bool:
+        return self.ended_s is not None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the job as the API tells of it."""
+        seconds = (self.ended_s if self.ended_s is not None else time.monotonic()) - self.began_s
+        return {
+            "id": self.id,
+            "kind": self.kind,
+            "state": self.state,
+            "run_id": self.run_id,
+            "seconds": round(seconds, 3),
+            "error": self.error,
+        }
+
+
+class JobTable:
+    """All jobs, and the workers that do them."""
+
+    def __init__(self, settings: ServeSettings, pool: WorkerPool) -> None:
+        self.settings = settings
+        self.pool = pool
+        self.jobs: dict[str, Job] = {}
+        self.ended: Counter[tuple[str, str]] = Counter()
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+
+    @property
+    def num_waiting(self) -> int:
+        return sum(job.state == "waiting" for job in self.jobs.values())
+
+    def start(self, kind: str, body: dict[str, Any]) -> Job:
+        """Take on a job, or refuse it when too many wait already."""
+        if self.num_waiting >= self.settings.max_waiting:
+            raise Refusal(429, f"{self.num_waiting} jobs wait already", headers={"Retry-After": "5"})
+        self._forget()
+        asked_s = body.get("time_limit_s")
+        limit_s = self.settings.max_job_s
+        if asked_s is not None:
+            if asked_s > limit_s:
+                raise Refusal(422, f"a job of this server may take {limit_s:g} s", "time_limit_s", asked_s)
+            limit_s = min(limit_s, asked_s + _GRACE_S)
+        job = Job(secrets.token_hex(6), kind, body, limit_s)
+        self.jobs[job.id] = job
+        job.task = asyncio.create_task(self._run(job))
+        job.task.add_done_callback(_retrieve)
+        return job
+
+    async def _run(self, job: Job) -> bytes:
+        def on_news(news: dict[str, Any]) -> None:
+            job.run_id = news["run_id"]
+            job.has_run.set()
+
+        outcome = "failed"
+        try:
+            async with self.pool.worker() as worker:
+                job.state = "running"
+                async with asyncio.timeout(job.limit_s):
+                    result = await worker.do({"kind": job.kind, "body": job.body}, on_news)
+            outcome = "done"
+            return result
+        except asyncio.CancelledError:
+            outcome, job.error = "cancelled", "cancelled"
+            raise
+        except TimeoutError:
+            job.error = f"took longer than its limit of {job.limit_s:g} s"
+            raise Refusal(408, job.error) from None
+        except Refusal as refusal:
+            job.error = str(refusal)
+            raise
+        finally:
+            self._end(job, outcome)
+
+    def _end(self, job: Job, outcome: str) -> None:
+        job.state, job.ended_s = outcome, time.monotonic()
+        job.has_run.set()
+        job.body = {}  # what was sent may be large, and is in the run log
+        self.ended[job.kind, outcome] += 1
+        self.seconds[job.kind] += job.ended_s - job.began_s
+
+    async def result(self, job: Job) -> bytes:
+        """Wait for a job's answer; whoever stops waiting cancels it."""
+        assert job.task is not None
+        try:
+            return await job.task
+        except asyncio.CancelledError:
+            if job.task.cancelled():
+                raise Refusal(409, "the job was cancelled", "job", job.id) from None
+            job.task.cancel()
+            raise
+
+    def find(self, job_id: str) -> Job:
+        """Return a job by its id."""
+        if job_id not in self.jobs:
+            raise Refusal(404, "there is no such job", "job_id", job_id)
+        return self.jobs[job_id]
+
+    async def cancel(self, job: Job) -> None:
+        """End a job now; one that is over stays as it is."""
+        if job.task is not None and not job.is_over:
+            job.task.cancel()
+            await asyncio.wait([job.task])
+            if not job.is_over:  # it was cancelled before it had begun
+                job.error = "cancelled"
+                self._end(job, "cancelled")
+
+    async def close(self) -> None:
+        """Cancel everything."""
+        for job in list(self.jobs.values()):
+            await self.cancel(job)
+
+    def _forget(self) -> None:
+        over = [job for job in self.jobs.values() if job.is_over]
+        for job in over[: max(0, len(over) - _REMEMBERED)]:
+            del self.jobs[job.id]
+
+
+def _retrieve(task: asyncio.Task[bytes]) -> None:
+    """Look at the outcome, so that asyncio does not complain where nobody waited for it."""
+    if not task.cancelled():
+        task.exception()

@@ -1,0 +1,170 @@
+"""What clients may ask for, as the API's description shows it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+Scalar = bool | int | float | str
+Name = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]*$")]
+#: Parameters take numbers and words; a path is neither, so that nobody reads files through them.
+WORD = r"^[A-Za-z0-9_,+-]{0,80}$"
+
+
+class Request(BaseModel):
+    """Unknown fields are errors, and so are NaN and infinity."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+class Job(Request):
+    """What all jobs have in common."""
+
+    seed: int = Field(default=0, ge=0, lt=2**31)
+    wait: bool = Field(default=True, description="Answer with the result; false answers at once with the job's id.")
+    name: str | None = Field(default=None, max_length=120, description="What lists call the run.")
+
+
+class PlanRequest(Job):
+    """A graph, given or generated, to be planned on a cluster."""
+
+    graph: str | dict[str, Any] | None = Field(
+        default=None, description="The document itself, in any format that Stretto reads; its content decides which."
+    )
+    encoding: Literal["text", "base64"] = Field(default="text", description="Of a graph that is given as text.")
+    workload: Name | None = Field(default=None, description="Instead of a graph: a built-in generator.")
+    workload_params: dict[str, Scalar] = Field(default_factory=dict, max_length=20)
+    cluster: str | None = Field(
+        default=None, max_length=1_000_000, description="Shorthand such as cpu:8x1.0,gpu:2x5.0@10GB/s, or TOML."
+    )
+    policy: Name = "heft"
+    policy_params: dict[str, Scalar] = Field(default_factory=dict, max_length=20)
+    time_limit_s: float | None = Field(default=None, gt=0, le=3600, description="Of the search.")
+    contention: Literal["none", "fifo", "fair"] = "none"
+    discipline: Literal["sequence", "work-conserving"] | None = None
+
+    model_config = ConfigDict(
+        extra="forbid",
+        allow_inf_nan=False,
+        json_schema_extra={
+            "examples": [
+                {
+                    "workload": "random-dag",
+                    "workload_params": {"num_tasks": 50, "seed": 1},
+                    "cluster": "cpu:4x1.0,gpu:2x5.0",
+                    "policy": "heft",
+                }
+            ]
+        },
+    )
+
+
+class ReplayRequest(Job):
+    """Recorded or generated jobs, to be replayed with a strategy."""
+
+    trace: str | None = Field(default=None, description="SWF, sacct or CSV text; its content decides which.")
+    generator: Name | None = Field(default=None, description="Instead of a trace: a generator.")
+    generator_params: dict[str, Scalar] = Field(default_factory=dict, max_length=20)
+    strategy: Name = "fcfs"
+    backfill: Name = "easy"
+    estimates: Name = "user"
+    procs: int | None = Field(default=None, ge=1, le=2**31 - 1, description="Processors; as recorded when null.")
+    pools: str | None = Field(default=None, max_length=1_000_000, description="Instead of procs: shorthand, or TOML.")
+    pool_rule: Name = "cheapest"
+    kill: bool = False
+
+    model_config = ConfigDict(
+        extra="forbid",
+        allow_inf_nan=False,
+        json_schema_extra={
+            "examples": [
+                {
+                    "generator": "lublin",
+                    "generator_params": {"num_jobs": 200, "num_procs": 64, "seed": 1},
+                    "strategy": "saf",
+                }
+            ]
+        },
+    )
+
+
+class WhatIfRequest(Job):
+    """The same problem once more, decided otherwise."""
+
+    policy: Name | None = Field(default=None, description="Of a plan.")
+    policy_params: dict[str, Scalar] = Field(default_factory=dict, max_length=20)
+    cluster: str | None = Field(default=None, max_length=1_000_000, description="Other machines for the same graph.")
+    strategy: Name | None = Field(default=None, description="Of a replay.")
+    backfill: Name | None = Field(default=None, description="Of a replay.")
+    time_limit_s: float | None = Field(default=None, gt=0, le=3600)
+
+
+class RunSummary(BaseModel):
+    """A run, as lists show it."""
+
+    id: str
+    kind: str
+    name: str
+    status: Literal["running", "done", "failed", "interrupted"]
+    started_s: float = Field(description="Unix time.")
+    ended_s: float | None
+    num_events: int
+    settings: dict[str, Any]
+    summary: dict[str, Any]
+
+
+class RunDetail(RunSummary):
+    """A run with what was attached to it."""
+
+    artifacts: list[str]
+
+
+class RunList(BaseModel):
+    """The latest runs, the newest first."""
+
+    runs: list[RunSummary]
+
+
+class LogEvent(BaseModel):
+    """One thing that happened in a run."""
+
+    seq: int
+    at_s: float = Field(description="Unix time.")
+    kind: str
+    subject: str
+    fields: dict[str, Any]
+
+
+class EventList(BaseModel):
+    """Events of a run in order."""
+
+    events: list[LogEvent]
+
+
+class JobState(BaseModel):
+    """A job of this server."""
+
+    id: str
+    kind: Literal["plan", "replay", "what-if"]
+    state: Literal["waiting", "running", "done", "failed", "cancelled"]
+    run_id: str | None = Field(description="The run that it writes, once it has begun.")
+    seconds: float = Field(description="Since it was asked for, or until it ended.")
+    error: str | None = None
+
+
+class JobList(BaseModel):
+    """The latest jobs, the newest first."""
+
+    jobs: list[JobState]
+
+
+class Health(BaseModel):
+    """That the server is there, and which one it is."""
+
+    status: Literal["ok"]
+    version: str
+    uptime_s: float
+    num_workers: int
+    num_busy: int
+    num_waiting: int

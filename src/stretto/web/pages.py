@@ -1,0 +1,84 @@
+"""The dashboard's pages and files, out of the package and nowhere else."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import Annotated
+from urllib.parse import parse_qs
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import RedirectResponse, Response
+
+from stretto.web.guard import COOKIE
+from stretto.web.replies import Refusal
+
+router = APIRouter(include_in_schema=False)
+_KINDS = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml", "html": "text/html"}
+#: Every file that is served, and the package that holds it.
+STATIC = {
+    "page.css": "stretto.experiments.report_assets",
+    "base.js": "stretto.experiments.report_assets",
+    "lines.js": "stretto.experiments.report_assets",
+    "gantt.js": "stretto.experiments.report_assets",
+    "placement.js": "stretto.experiments.report_assets",
+    "sections.js": "stretto.experiments.report_assets",
+    "dashboard.css": "stretto.web.static",
+    "shell.js": "stretto.web.static",
+    "runs.js": "stretto.web.static",
+    "run.js": "stretto.web.static",
+    "icon.svg": "stretto.web.static",
+}
+
+
+@cache
+def packaged(package: str, name: str) -> bytes:
+    """Return a file of a package."""
+    parent, _, folder = package.rpartition(".")
+    return files(parent).joinpath(folder, name).read_bytes()
+
+
+def _page(name: str, status: int = 200) -> Response:
+    return Response(packaged("stretto.web.static", name), status, media_type="text/html")
+
+
+@router.get("/")
+def runs_page() -> Response:
+    """Show the list of runs."""
+    return _page("runs.html")
+
+
+@router.get("/runs/{run_id}")
+def run_page(run_id: str) -> Response:
+    """Show one run; the script finds out which from the address."""
+    return _page("run.html")
+
+
+@router.get("/static/{name}")
+def static(name: str) -> Response:
+    """Return a script, a style or a picture."""
+    if name not in STATIC:
+        raise Refusal(404, "there is no such file", "name", name)
+    kind = _KINDS[name.rpartition(".")[2]]
+    return Response(packaged(STATIC[name], name), media_type=kind, headers={"Cache-Control": "no-cache"})
+
+
+@router.get("/login")
+def login_page() -> Response:
+    """Ask for the token."""
+    return _page("login.html")
+
+
+@router.post("/login")
+async def login(request: Request, next: Annotated[str, Query(max_length=200)] = "/") -> Response:
+    """Take the token, and give a cookie that stands for it."""
+    tokens = request.app.state.tokens
+    form = parse_qs((await request.body()).decode(errors="replace"), max_num_fields=4)
+    shown = form.get("token", [""])[0]
+    if tokens is None or not tokens.is_right(shown.strip()):
+        return _page("login.html", 401)
+    # Only a path of this server: //elsewhere would lead away.
+    target = next if next.startswith("/") and not next.startswith(("//", "/\\")) else "/"
+    reply = RedirectResponse(target, 303)
+    reply.set_cookie(COOKIE, tokens.session, max_age=30 * 86400, httponly=True, samesite="strict")
+    return reply

@@ -1,0 +1,153 @@
+"""Routes that read: runs, their events and views, explanations; health and metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Path, Query, Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+
+import stretto
+from stretto.errors import UnknownName
+from stretto.experiments.report_view import run_header
+from stretto.runlog import RunInfo, RunLog
+from stretto.web import metrics
+from stretto.web.models import EventList, Health, RunDetail, RunList
+from stretto.web.replies import Json, Refusal, refusals
+from stretto.web.stream import event_json, follow_list, follow_run
+
+router = APIRouter()
+RunId = Annotated[
+    str, Path(pattern=r"^[0-9A-Za-z_.-]{1,64}$", description="The id of a run, a beginning of it, or `latest`.")
+]
+#: Views of runs that have not changed since they were made.
+_MAX_VIEWS = 16
+_READ_S = 60.0
+
+
+def find(log: RunLog, run_id: str) -> RunInfo:
+    """Return a run, or refuse with 404."""
+    try:
+        return log.run(run_id)
+    except UnknownName as error:
+        raise Refusal(404, str(error), "run_id", run_id) from None
+
+
+@router.get("/api/health", responses=refusals(), response_model=Health)
+async def health(request: Request) -> Json:
+    """Say that the server is there."""
+    state = request.app.state
+    return Json(
+        {
+            "status": "ok",
+            "version": stretto.__version__,
+            "uptime_s": time.monotonic() - state.requests.began_s,
+            "num_workers": state.pool.size,
+            "num_busy": state.pool.num_busy,
+            "num_waiting": state.jobs.num_waiting,
+        }
+    )
+
+
+@router.get("/metrics", responses=refusals(), response_class=PlainTextResponse)
+async def prometheus(request: Request) -> Response:
+    """Return the server's figures in Prometheus's text format."""
+    state = request.app.state
+    text = await asyncio.to_thread(metrics.exposition, state.requests, state.jobs, state.log)
+    return Response(text, media_type=metrics.CONTENT_TYPE)
+
+
+@router.get("/api/runs", responses=refusals(422), response_model=RunList)
+def list_runs(
+    request: Request,
+    kind: Annotated[str | None, Query(max_length=32, pattern=r"^[a-z-]+$")] = None,
+    status: Annotated[Literal["running", "done", "failed", "interrupted"] | None, Query()] = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> Json:
+    """List the latest runs, the newest first."""
+    runs = request.app.state.log.runs(kind, status, limit)
+    return Json({"runs": [run_header(info) for info in runs]})
+
+
+@router.get("/api/runs/{run_id}", responses=refusals(404, 422), response_model=RunDetail)
+def run_detail(request: Request, run_id: RunId) -> Json:
+    """Tell about a run."""
+    log: RunLog = request.app.state.log
+    info = find(log, run_id)
+    return Json(run_header(info) | {"artifacts": log.artifacts(info.id)})
+
+
+@router.get("/api/runs/{run_id}/events", responses=refusals(404, 422), response_model=EventList)
+def run_events(
+    request: Request,
+    run_id: RunId,
+    after: Annotated[int, Query(ge=0, lt=2**53, description="Only events behind this one.")] = 0,
+    kind: Annotated[str | None, Query(max_length=64, pattern=r"^[A-Za-z0-9_.-]+$")] = None,
+    limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
+) -> Json:
+    """Return events of a run in order."""
+    log: RunLog = request.app.state.log
+    events = log.events(find(log, run_id).id, after, None if kind is None else [kind], limit)
+    return Json({"events": [event_json(event) for event in events]})
+
+
+_STREAM: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "Server-sent events."},
+}
+
+
+@router.get("/api/runs/{run_id}/stream", responses=_STREAM | refusals(404, 422), response_class=StreamingResponse)
+async def run_stream(
+    request: Request,
+    run_id: RunId,
+    after: Annotated[int, Query(ge=0, lt=2**53, description="Only events behind this one.")] = 0,
+) -> StreamingResponse:
+    """Follow a run: its events as they are written, and its end. `Last-Event-ID` takes up where a stream broke."""
+    log: RunLog = request.app.state.log
+    info = await asyncio.to_thread(find, log, run_id)
+    last = request.headers.get("last-event-id", "")
+    place = int(last) if last.isdecimal() and len(last) < 16 else after
+    return StreamingResponse(follow_run(log, info.id, place), media_type="text/event-stream")
+
+
+@router.get("/api/stream", include_in_schema=False)
+async def list_stream(request: Request) -> StreamingResponse:
+    """Follow the list of runs; it never ends."""
+    return StreamingResponse(follow_list(request.app.state.log, 200), media_type="text/event-stream")
+
+
+@router.get("/api/runs/{run_id}/view", responses=refusals(404, 408, 413, 422), response_model=dict[str, Any])
+async def run_view(request: Request, run_id: RunId) -> Json:
+    """Return everything that the page of a run draws."""
+    info = await asyncio.to_thread(find, request.app.state.log, run_id)
+    views: OrderedDict[tuple[Any, ...], bytes] = request.app.state.views
+    key = (info.id, info.num_events, info.status, info.ended_s)
+    if key not in views:
+        views[key] = await _read(request, {"kind": "view", "body": {"run": info.id}})
+        while len(views) > _MAX_VIEWS:
+            views.popitem(last=False)
+    return Json(views[key])
+
+
+@router.get("/api/explain/{run_id}/{what}", responses=refusals(404, 408, 413, 422), response_model=dict[str, Any])
+async def explain(
+    request: Request,
+    run_id: RunId,
+    what: Annotated[str, Path(max_length=200, description="A task, by name or number; or an epoch of a replay.")],
+) -> Json:
+    """Say why a task is where it is, or why a strategy was followed."""
+    info = await asyncio.to_thread(find, request.app.state.log, run_id)
+    return Json(await _read(request, {"kind": "explain", "body": {"run": info.id, "what": what}}))
+
+
+async def _read(request: Request, asked: dict[str, Any]) -> bytes:
+    """Have the reading worker do something; planning never keeps it busy."""
+    try:
+        async with request.app.state.readers.worker() as worker, asyncio.timeout(_READ_S):
+            found: bytes = await worker.do(asked, lambda news: None)
+            return found
+    except TimeoutError:
+        raise Refusal(408, f"took longer than {_READ_S:g} s", "run_id") from None

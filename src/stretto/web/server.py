@@ -1,0 +1,60 @@
+"""Listen, serve, stop."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import uvicorn
+
+from stretto.errors import InvalidInput
+from stretto.web.app import create_app
+from stretto.web.settings import ServeSettings
+
+
+def serve(on_listening: Callable[[str], None], **values: Any) -> None:
+    """Serve until interrupted.
+
+    Parameters
+    ----------
+    on_listening
+        Is told the address.
+    values
+        The fields of :class:`ServeSettings`.
+    """
+    settings = ServeSettings(**values)
+    listener = _listen(settings)
+    port = listener.getsockname()[1]
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    config = uvicorn.Config(
+        create_app(settings),
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=2,
+        h11_max_incomplete_event_size=64 * 1024,
+    )
+    on_listening(f"http://{host}:{port}")
+    try:
+        uvicorn.Server(config).run(sockets=[listener])
+    except KeyboardInterrupt:  # uvicorn has shut everything down by now
+        pass
+    finally:
+        listener.close()
+
+
+def _listen(settings: ServeSettings) -> socket.socket:
+    try:
+        family = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0][0]
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((settings.host, settings.port))
+        listener.listen(128)
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise InvalidInput(
+            f"cannot listen: {reason or error}", source=f"{settings.host}:{settings.port}", field="--port"
+        ) from None
+    listener.set_inheritable(True)
+    return listener

@@ -1,0 +1,64 @@
+"use strict";
+// The list of runs, kept up to date by the server.
+(function () {
+  const node = Stretto.node, list = document.getElementById("list"), filters = document.getElementById("filters");
+  let runs = null;
+
+  function lasted(run) {
+    if (run.ended_s === null && run.status !== "running") return "–";
+    return Stretto.seconds(Math.max(0, (run.ended_s === null ? Date.now() / 1000 : run.ended_s) - run.started_s), 3);
+  }
+  function fits(run) {
+    const kind = filters.kind.value, status = filters.status.value, text = filters.text.value.trim().toLowerCase();
+    if ((kind && run.kind !== kind) || (status && run.status !== status)) return false;
+    return !text || [run.id, run.name, run.kind, Stretto.decider(run), run.settings.cluster, run.settings.graph, run.settings.trace]
+      .some(part => String(part || "").toLowerCase().includes(text));
+  }
+  function row(run) {
+    return node("tr", {}, node("td", {}, node("span", { class: "state " + run.status }, run.status)),
+      node("td", {}, node("a", { href: "/runs/" + encodeURIComponent(run.id), title: run.id }, run.name || run.id)), node("td", {}, run.kind),
+      node("td", {}, Stretto.decider(run)), node("td", { class: "number" }, Stretto.headline(run)),
+      node("td", { class: "number" }, lasted(run)), node("td", { class: "number", title: Stretto.clock(run.started_s) }, Stretto.ago(run.started_s)));
+  }
+  function show() {
+    if (!runs) return;
+    for (const kind of new Set(runs.map(run => run.kind)))
+      if (![...filters.kind.options].some(option => option.value === kind)) filters.kind.append(node("option", { value: kind }, kind));
+    const chosen = runs.filter(fits), live = runs.filter(run => run.status === "running").length;
+    document.getElementById("count").textContent = `${chosen.length} of ${runs.length}` + (live ? `, ${live} running` : "");
+    if (!runs.length) {
+      list.replaceChildren(node("p", { class: "empty" }, "No runs yet. Make one above, or with ", node("code", {}, "stretto plan … --log"), "."));
+      return;
+    }
+    const focused = document.activeElement && document.activeElement.getAttribute("href");
+    const heads = ["status", "name", "kind", "decided by"].map(name => node("th", { scope: "col" }, name))
+      .concat(["outcome", "took", "started"].map(name => node("th", { scope: "col", class: "number" }, name)));
+    list.replaceChildren(node("div", { class: "table" }, node("table", { class: "runs" }, node("thead", {}, node("tr", {}, ...heads)), node("tbody", {}, ...chosen.map(row)))));
+    if (focused && focused.startsWith("/runs/")) { const link = list.querySelector(`a[href="${CSS.escape(focused)}"]`) || list.querySelector(`a[href="${focused}"]`); if (link) link.focus(); }
+  }
+  filters.addEventListener("input", show);
+  filters.addEventListener("submit", event => event.preventDefault());
+  const source = new EventSource("/api/stream");
+  source.addEventListener("runs", event => { runs = JSON.parse(event.data).runs; show(); });
+  setInterval(() => { if (runs && runs.some(run => run.status === "running")) show(); }, 1000);
+
+  // Forms for new work; the page of the run opens as soon as there is one.
+  function form(title, path, fields, read) {
+    const note = node("div", { "aria-live": "polite" }), button = node("button", { class: "primary", type: "submit" }, title);
+    const made = node("form", { class: "line" }, ...fields, button);
+    made.addEventListener("submit", async event => {
+      event.preventDefault(); button.disabled = true; note.replaceChildren();
+      try { window.location = "/runs/" + (await Stretto.ask(path, { ...read(made), wait: false })).run_id; }
+      catch (error) { note.replaceChildren(node("p", { class: "note error" }, error.message)); }
+      button.disabled = false;
+    });
+    return node("div", {}, made, note);
+  }
+  const text = (label, name, value, attributes) => Stretto.field(label, name, value, { required: true, size: 16, ...attributes });
+  document.getElementById("new").append(
+    form("Plan", "/api/plan", [text("Workload", "workload", "cholesky"), text("Cluster", "cluster", "cpu:8x1.0,gpu:2x5.0", { size: 24 }), text("Policy", "policy", "heft"),
+      Stretto.field("Time limit, s", "limit", "", { type: "number", min: "0.1", step: "any", size: 6 })],
+    made => ({ workload: made.workload.value, cluster: made.cluster.value, policy: made.policy.value, time_limit_s: made.limit.value ? Number(made.limit.value) : null })),
+    form("Replay", "/api/replay", [text("Jobs (Lublin's generator)", "jobs", "1000", { type: "number", min: "1" }), text("Processors", "procs", "128", { type: "number", min: "1" }), text("Strategy", "strategy", "saf"), text("Backfilling", "backfill", "easy")],
+    made => ({ generator: "lublin", generator_params: { num_jobs: Number(made.jobs.value), num_procs: Number(made.procs.value) }, strategy: made.strategy.value, backfill: made.backfill.value })));
+})();

@@ -1,0 +1,44 @@
+"use strict";
+// The frame of every page: the theme, and requests that end in words when they fail.
+(function () {
+  const root = document.documentElement, dark = window.matchMedia("(prefers-color-scheme: dark)");
+  const kept = localStorage.getItem("stretto-theme");
+  if (kept === "light" || kept === "dark") root.dataset.theme = kept;
+  const now = () => root.dataset.theme || (dark.matches ? "dark" : "light");
+  const button = document.getElementById("theme");
+  const name = () => { button.textContent = now() === "dark" ? "Light" : "Dark"; };
+  button.addEventListener("click", () => {
+    root.dataset.theme = now() === "dark" ? "light" : "dark";
+    localStorage.setItem("stretto-theme", root.dataset.theme);
+    name(); Stretto.repaint();
+  });
+  dark.addEventListener("change", name);
+  name();
+})();
+
+Stretto.ask = async function (path, body) {
+  const options = body === undefined ? {} : { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
+  const reply = await fetch(path, options);
+  if (reply.status === 401) { window.location = "/login?next=" + encodeURIComponent(window.location.pathname); }
+  const found = await reply.json();
+  if (!reply.ok) throw new Error(found.error + (found.field ? " (" + found.field + ")" : ""));
+  return found;
+};
+
+// A field with a name: text, a number, or one of a list.
+Stretto.field = function (label, name, value, attributes, choices) {
+  const input = choices
+    ? Stretto.node("select", { name, ...attributes }, ...choices.map(one => Stretto.node("option", { selected: one === value }, one)))
+    : Stretto.node("input", { name, value, ...attributes });
+  return Stretto.node("label", {}, label, input);
+};
+
+Stretto.headline = function (run) {
+  const summary = run.summary;
+  if (summary.error) return summary.error;
+  if (summary.best) return "best: " + summary.best;
+  if (summary.mean_bounded_slowdown !== undefined) return "slowdown " + Stretto.number(summary.mean_bounded_slowdown);
+  if (summary.makespan_s !== undefined) return Stretto.seconds(summary.makespan_s) + (summary.gap !== undefined && summary.gap !== null ? ", gap " + Stretto.percent(summary.gap) : "");
+  return run.num_events ? run.num_events.toLocaleString("en") + " events" : "";
+};
+Stretto.decider = run => run.settings.policy || run.settings.strategy || run.settings.algorithm || run.settings.engine || "";

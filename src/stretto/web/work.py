@@ -1,0 +1,192 @@
+"""What workers do for the server: plan, replay, ask what-if, gather the view of a run, explain."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from stretto.domain.planner import Budget
+from stretto.domain.problem import Problem
+from stretto.domain.trace import Trace
+from stretto.errors import InvalidInput
+from stretto.experiments.evaluate import PlanResult, Setting, evaluate, planner_named
+from stretto.experiments.queue_evaluate import Machine
+from stretto.experiments.queue_play import check_rules
+from stretto.experiments.report_json import dumps, plain
+from stretto.experiments.report_problem import has_problem, problem_of
+from stretto.experiments.report_record import Rows, record_plan, recording
+from stretto.experiments.report_replay import play_with_choices, record_replay, replay_of, same_jobs
+from stretto.experiments.report_view import explained, run_view
+from stretto.runlog import RunLog
+from stretto.web import inputs
+
+Request = Mapping[str, Any]
+Tell = Callable[[dict[str, Any]], None]
+_PROJECT_CLUSTER = "shop:1"
+
+
+def warm() -> None:
+    """Load the compiled code that most requests need, so that the first one does not wait for it."""
+    from stretto.workloads.random_dag import random_dag
+
+    evaluate(Problem.of(random_dag(num_tasks=8, seed=0), inputs.cluster_of("cpu:2")), "heft")
+
+
+class Desk:
+    """Does the work of one process, one request after the other."""
+
+    def __init__(self, runs_path: str | None) -> None:
+        self.log = RunLog.open(runs_path)
+        self._kinds: dict[str, Callable[[Request, Tell], Any]] = {
+            "plan": self.plan,
+            "replay": self.replay,
+            "what-if": self.what_if,
+            "view": lambda request, tell: dumps(run_view(self.log, request["run"])).encode(errors="replace"),
+            "explain": lambda request, tell: explained(self.log, request["run"], request["what"]),
+        }
+
+    def do(self, request: Request, tell: Tell) -> Any:
+        """Do what a request asks for; ``tell`` hears the id of the run as soon as there is one."""
+        return self._kinds[request["kind"]](request["body"], tell)
+
+    def plan(self, request: Request, tell: Tell) -> dict[str, Any]:
+        """Plan a graph, and keep the plan as a run."""
+        params = inputs.checked(request["policy_params"], "policy_params")
+        planner_named(request["policy"], params)
+        work = inputs.graph_of(request)
+        problem = Problem.of(work, inputs.cluster_of(_cluster_text(work, request["cluster"])))
+        sources = {"graph_source": inputs.graph_source(request), "cluster_source": request["cluster"]}
+        return self._plan(problem, request, sources, tell)
+
+    def _plan(self, problem: Problem, request: Request, sources: dict[str, Any], tell: Tell) -> dict[str, Any]:
+        settings = {
+            "policy": request["policy"],
+            "graph": sources["graph_source"] or problem.graph.name,
+            "cluster": problem.cluster.name,
+            "seed": request["seed"],
+            "time_limit_s": request["time_limit_s"],
+            "contention": request["contention"],
+            "command": _plan_command(request, sources),
+            **{key: sources[key] for key in ("parent",) if key in sources},
+        }
+        with recording(self.log, "plan", request["name"] or problem.graph.name, settings) as run:
+            tell({"run_id": run.id})
+            with Rows(run, "progress") as rows:
+                result = _evaluated(problem, request, rows)
+            document = result.to_json() | sources
+            record_plan(run, result, document)
+        return document | {"run_id": run.id}
+
+    def replay(self, request: Request, tell: Tell) -> dict[str, Any]:
+        """Replay jobs, and keep what became of them as a run."""
+        rules = {key: request[key] for key in ("backfill", "estimates", "pool_rule", "kill")} | {"tie": "batch"}
+        check_rules(request["strategy"], **rules)
+        trace = inputs.trace_of(request)
+        machine = inputs.machine_of(trace, request["procs"], request["pools"])
+        return self._replay(trace, machine, request, rules, {"trace": inputs.trace_source(request)}, tell)
+
+    def _replay(
+        self,
+        trace: Trace,
+        machine: Machine,
+        request: Request,
+        rules: dict[str, Any],
+        more: dict[str, Any],
+        tell: Tell,
+    ) -> dict[str, Any]:
+        strategy, seed = request["strategy"], request["seed"]
+        settings = {"strategy": strategy, "seed": seed, "procs": machine if isinstance(machine, int) else None}
+        settings |= {**rules, **more, "command": _replay_command(request, more.get("trace"))}
+        with recording(self.log, "replay", request["name"] or trace.name, settings) as run:
+            tell({"run_id": run.id})
+            result, choices = play_with_choices(trace, machine, strategy=strategy, seed=seed, **rules)
+            summary = record_replay(run, result, choices)
+        spec = {"trace": trace.name, **result.spec, "num_procs": sum(pool.num_procs for pool in result.pools)}
+        return {"run_id": run.id, **plain(spec), **summary, "num_dropped": result.num_dropped}
+
+    def what_if(self, request: Request, tell: Tell) -> dict[str, Any]:
+        """Decide the problem of a run otherwise, and set the two side by side."""
+        info = self.log.run(request["run"])
+        if has_problem(self.log, info.id):
+            after = self._other_plan(info.id, request, tell)
+        else:
+            after = self._other_replay(info.id, request, tell)
+        after_id = after["run_id"]
+        return {
+            "run_id": after_id,
+            "before": {"run_id": info.id, "settings": dict(info.settings), "summary": dict(info.summary)},
+            "after": {
+                "run_id": after_id,
+                "settings": dict(self.log.run(after_id).settings),
+                "summary": dict(self.log.run(after_id).summary),
+            },
+        }
+
+    def _other_plan(self, run_id: str, request: Request, tell: Tell) -> dict[str, Any]:
+        problem = problem_of(self.log, run_id)
+        settings = self.log.run(run_id).settings
+        if request["cluster"] is not None:
+            problem = Problem.of(problem.graph, inputs.cluster_of(request["cluster"]))
+        policy = request["policy"] or settings.get("policy") or "heft"
+        planner_named(policy, inputs.checked(request["policy_params"], "policy_params"))
+        asked = {**request, "policy": policy, "contention": settings.get("contention") or "none", "discipline": None}
+        source = settings.get("graph")
+        sources = {
+            "graph_source": source if isinstance(source, str) and ":" in source else None,
+            "cluster_source": request["cluster"] or settings.get("cluster"),
+            "parent": run_id,
+        }
+        return self._plan(problem, asked, sources, tell)
+
+    def _other_replay(self, run_id: str, request: Request, tell: Tell) -> dict[str, Any]:
+        result = replay_of(self.log, run_id)
+        if result is None:
+            raise InvalidInput("keeps neither a plan nor a replay that could be asked again", field=f"run {run_id}")
+        trace, num_procs = same_jobs(result)
+        spec = result.spec
+        names = ("backfill", "estimates", "kill", "tie")
+        rules = {"pool_rule": "cheapest", **{name: spec[name] for name in names if name in spec}}
+        rules["backfill"] = request["backfill"] or rules.get("backfill", "easy")
+        asked = {**request, "strategy": request["strategy"] or str(spec["strategy"]), "procs": num_procs}
+        check_rules(asked["strategy"], **rules)
+        more = {"trace": self.log.run(run_id).settings.get("trace"), "parent": run_id}
+        return self._replay(trace, num_procs, asked, rules, more, tell)
+
+
+def _cluster_text(work: Any, given: str | None) -> str:
+    if given is not None:
+        return given
+    if getattr(work, "resources", None) is None:
+        raise InvalidInput("name the machines, for example cpu:8x1.0,gpu:2x5.0", field="cluster")
+    return _PROJECT_CLUSTER  # a project brings its own resources
+
+
+def _evaluated(problem: Problem, request: Request, rows: Rows) -> PlanResult:
+    params = inputs.checked(request["policy_params"], "policy_params")
+    budget = Budget(request["seed"], request["time_limit_s"], num_threads=1, on_progress=rows.progress)
+    setting = Setting(request["discipline"], request["contention"])
+    return evaluate(problem, request["policy"], params=params, budget=budget, setting=setting)
+
+
+def _plan_command(request: Request, sources: Mapping[str, Any]) -> str | None:
+    """Return the command that makes the same plan, None where the graph came with the request."""
+    if sources["graph_source"] is None:
+        return None
+    words = ["stretto", "plan", sources["graph_source"], "--policy", request["policy"], "--seed", str(request["seed"])]
+    if sources["cluster_source"] is not None:
+        words += ["--cluster", sources["cluster_source"]]
+    if request["time_limit_s"] is not None:
+        words += ["--time-limit", f"{request['time_limit_s']:g}"]
+    return shlex.join(words)
+
+
+def _replay_command(request: Request, source: str | None) -> str | None:
+    if source is None:
+        return None
+    words = ["stretto", "replay", source, "--strategy", request["strategy"]]
+    if request.get("backfill"):
+        words += ["--backfill", request["backfill"]]
+    if request.get("procs") is not None:
+        words += ["--procs", str(request["procs"])]
+    return shlex.join(words)

@@ -1,0 +1,75 @@
+"""A process that does one piece of work after another; the server talks to it over pipes, in JSON with lengths.
+
+Work runs apart from the server so that it can be ended at any moment, may use all of a core, and takes nothing else
+with it when it runs out of memory. Requests and answers are JSON: nothing that comes from a client is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import resource
+import struct
+import sys
+import threading
+from typing import Any, BinaryIO
+
+#: Before every message: its kind (one letter) and its length.
+HEADER = struct.Struct("!cQ")
+NEWS, RESULT, ERROR = b"n", b"r", b"e"
+
+
+def main() -> None:
+    """Serve until the pipe is closed."""
+    runs_path, max_memory_bytes = sys.argv[1] or None, int(sys.argv[2])
+    requests = sys.stdin.buffer
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever prints must not speak into the pipe
+    _limit_memory(max_memory_bytes)
+    waiting: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+    threading.Thread(target=_read, args=(requests, waiting), daemon=True).start()
+    from stretto.web.work import Desk, warm
+
+    warm()
+    desk = Desk(runs_path)
+    while True:
+        request = waiting.get()
+
+        def tell(kind: bytes, content: bytes) -> None:
+            answers.write(HEADER.pack(kind, len(content)) + content)
+            answers.flush()
+
+        _serve(desk, request, tell)
+
+
+def _serve(desk: Any, request: dict[str, Any], tell: Any) -> None:
+    from stretto.errors import StrettoError
+    from stretto.experiments.report_json import dumps
+    from stretto.web.failures import failure_of
+
+    try:
+        result = desk.do(request, lambda news: tell(NEWS, dumps(news).encode()))
+        tell(RESULT, result if isinstance(result, bytes) else dumps(result).encode(errors="replace"))
+    except (StrettoError, MemoryError, KeyboardInterrupt, Exception) as error:
+        tell(ERROR, dumps(failure_of(error)).encode(errors="replace"))
+
+
+def _read(requests: BinaryIO, waiting: queue.SimpleQueue[dict[str, Any]]) -> None:
+    """Take requests as they come; when the server is gone, so is this process, whatever it is doing."""
+    while True:
+        head = requests.read(HEADER.size)
+        if len(head) < HEADER.size:
+            os._exit(0)
+        _, length = HEADER.unpack(head)
+        waiting.put(json.loads(requests.read(length)))
+
+
+def _limit_memory(num_bytes: int) -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    limit = num_bytes if hard == resource.RLIM_INFINITY else min(num_bytes, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
+
+
+if __name__ == "__main__":
+    main()

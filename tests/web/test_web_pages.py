@@ -1,0 +1,222 @@
+"""The dashboard in a real browser: pages load, charts draw, news arrive, keys work, and nothing complains.
+
+Screenshots are kept under ``out/screens`` so that somebody can look at them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stretto.cli.main import main
+from stretto.runlog import RunLog
+
+SCREENS = Path(__file__).parents[2] / "out" / "screens"
+PATIENCE_MS = 90_000
+#: How many colours a canvas shows: a blank one has one or two.
+COLOURS = """canvas => {
+  const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data, seen = new Set();
+  for (let i = 0; i < pixels.length; i += 4) seen.add(pixels[i] << 16 | pixels[i + 1] << 8 | pixels[i + 2]);
+  return seen.size;
+}"""
+#: What a canvas shows, as one number.
+DIGEST = """canvas => {
+  const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+  let sum = 0;
+  for (let i = 0; i < pixels.length; i++) sum = (sum * 31 + pixels[i]) | 0;
+  return sum;
+}"""
+
+
+@pytest.fixture
+def page(browser: Any) -> Iterator[Any]:
+    """A page that must not complain; what it says is told when it does."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme="light")
+    context.set_default_timeout(PATIENCE_MS)
+    opened, complaints = context.new_page(), []
+    opened.on(
+        "console", lambda message: complaints.append(message.text) if message.type in ("error", "warning") else None
+    )
+    opened.on("pageerror", lambda error: complaints.append(str(error)))
+    yield opened
+    context.close()
+    assert complaints == []
+
+
+def ready(page: Any) -> None:
+    """Wait until the run has been drawn."""
+    page.wait_for_selector("body[data-ready]")
+    page.wait_for_timeout(200)
+
+
+def shot(page: Any, name: str) -> None:
+    SCREENS.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=SCREENS / f"{name}.png", full_page=True)
+
+
+def test_the_list_shows_runs_and_filters_them(server: Any, page: Any) -> None:
+    page.goto(server.url)
+    page.wait_for_selector("table.runs tbody tr")
+    page.fill("input[name=text]", "lesson")
+    page.wait_for_function("document.querySelectorAll('table.runs tbody tr').length === 1")
+    assert page.inner_text("table.runs tbody tr a") == "lesson"
+    shot(page, "runs")
+    page.click("table.runs tbody tr a")
+    ready(page)
+    assert page.inner_text("h1") == "lesson"
+
+
+@pytest.mark.parametrize(
+    ("name", "sections"),
+    [
+        ("small", ["gantt", "use", "graph", "cost"]),
+        ("large", ["gantt", "use", "graph", "cost"]),
+        ("queue", ["use", "queue", "choices", "cost"]),
+        ("lesson", ["training"]),
+    ],
+)
+def test_the_page_of_a_run_draws_its_charts(
+    server: Any, page: Any, ids: dict[str, str], name: str, sections: list[str]
+) -> None:
+    page.goto(f"{server.url}/runs/{ids[name]}")
+    ready(page)
+    assert page.eval_on_selector_all("#sections > section", "parts => parts.map(part => part.id)") == sections
+    for canvas in page.query_selector_all("#sections canvas"):
+        assert canvas.evaluate(COLOURS) > 4
+    shot(page, f"run-{name}")
+
+
+def test_both_themes_draw_and_the_choice_is_kept(server: Any, page: Any, ids: dict[str, str]) -> None:
+    page.goto(f"{server.url}/runs/{ids['small']}")
+    ready(page)
+    before = page.eval_on_selector("#gantt canvas", DIGEST)
+    page.click("#theme")
+    page.wait_for_timeout(300)
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 21, 23)"
+    assert page.eval_on_selector("#gantt canvas", DIGEST) != before
+    shot(page, "run-small-dark")
+    page.reload()
+    ready(page)
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+
+
+def test_the_keyboard_is_enough(server: Any, page: Any, ids: dict[str, str]) -> None:
+    page.goto(f"{server.url}/runs/{ids['large']}")
+    ready(page)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to content"
+    page.keyboard.press("Enter")
+    page.focus("#gantt canvas")
+    outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline != "none"
+    seen = {page.eval_on_selector("#gantt canvas", DIGEST)}
+    for key in ("+", "+", "ArrowRight", "0"):
+        page.keyboard.press(key)
+        page.wait_for_timeout(150)
+        seen.add(page.eval_on_selector("#gantt canvas", DIGEST))
+    assert len(seen) == 4  # zoomed once, twice, moved; and all again, as before
+    page.keyboard.press(".")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#gantt h3")
+    assert page.inner_text("#gantt h3").startswith("Why t")
+    assert page.locator("#gantt tr.chosen").count() == 1
+
+
+def test_asking_what_if_answers_on_the_page(server: Any, page: Any, ids: dict[str, str]) -> None:
+    page.goto(f"{server.url}/runs/{ids['small']}")
+    ready(page)
+    page.fill("#ask-form input[name=policy]", "round-robin")
+    page.click("#ask-form button")
+    page.wait_for_selector("#answer table")
+    assert "what if, round-robin" in page.inner_text("#answer thead")
+    shot(page, "what-if")
+    page.click("#answer a")
+    ready(page)
+    assert "what-if of" in page.inner_text("#about")
+
+
+def test_news_of_a_live_run_arrive_while_the_page_is_open(server: Any, page: Any) -> None:
+    with RunLog.open(server.runs) as log:
+        run = log.start("run", "live", {"engine": "local"})
+        run.record("task-started", "first", device="cpu0", at_s=0.0)
+        page.goto(f"{server.url}/runs/{run.id}")
+        ready(page)
+        assert page.inner_text("#state") == "running"
+        blank = page.eval_on_selector("#gantt canvas", DIGEST)
+        took = []
+        for number in range(3):
+            begin = time.monotonic()
+            run.record("task-finished", f"t{number}", device=f"cpu{number}", start_s=1.0 * number, end_s=number + 1.5)
+            page.wait_for_function(f"document.body.dataset.ready === '{2 + number}'")
+            took.append(time.monotonic() - begin)
+        assert page.eval_on_selector("#gantt canvas", DIGEST) != blank
+        assert "t2" in page.inner_text("#events")
+        print(f"news took {', '.join(f'{seconds:.2f}' for seconds in took)} s to be drawn")
+        run.finish("done", {"makespan_s": 3.5})
+        page.wait_for_function("document.getElementById('state').textContent === 'done'")
+    shot(page, "run-live")
+
+
+def test_the_list_follows_runs_that_begin(server: Any, page: Any) -> None:
+    page.goto(server.url)
+    page.wait_for_selector("table.runs tbody tr")
+    with RunLog.open(server.runs) as log:
+        run = log.start("steer", "newcomer", {})
+        page.wait_for_selector("text=newcomer")
+        assert page.inner_text("table.runs tbody tr:first-child .state") == "running"
+        run.finish("done", {})
+        page.wait_for_function("document.querySelector('table.runs tbody tr .state').textContent === 'done'")
+
+
+def test_a_new_plan_is_made_from_the_page(server: Any, page: Any) -> None:
+    page.goto(server.url)
+    page.click("summary")
+    page.click("text=Plan >> nth=-1")
+    page.wait_for_url("**/runs/*")
+    ready(page)
+    assert page.inner_text("h1") == "cholesky-8"
+
+
+def test_a_wrong_name_is_told_on_the_page(server: Any, browser: Any) -> None:
+    context = browser.new_context()
+    context.set_default_timeout(PATIENCE_MS)
+    page = context.new_page()  # a refused request is a line in the console, and rightly so
+    page.goto(f"{server.url}/runs/no-such-run")
+    page.wait_for_selector(".note.error")
+    assert "unknown run" in page.inner_text(".note.error")
+    context.close()
+
+
+def test_a_small_window_needs_no_sideways_scrolling(server: Any, browser: Any, ids: dict[str, str]) -> None:
+    context = browser.new_context(viewport={"width": 400, "height": 800})
+    context.set_default_timeout(PATIENCE_MS)
+    page = context.new_page()
+    page.goto(f"{server.url}/runs/{ids['small']}")
+    ready(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    shot(page, "run-narrow")
+    context.close()
+
+
+def test_a_report_draws_offline_and_explains(recorded: tuple[Path, dict[str, str]], page: Any, tmp_path: Path) -> None:
+    path, ids = recorded
+    target = tmp_path / "report.html"
+    words = ["report", ids["large"], ids["queue"], ids["lesson"], "-o", str(target), "--runs", str(path)]
+    assert main(words) == 0
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    page.goto(target.as_uri())
+    page.wait_for_selector("#run2-training canvas")
+    page.wait_for_timeout(500)
+    for canvas in page.query_selector_all("canvas"):
+        assert canvas.evaluate(COLOURS) > 4
+    page.focus("#run0-gantt canvas")
+    page.keyboard.press(".")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#run0-gantt tr.chosen")
+    shot(page, "report")
+    assert requests == [target.as_uri()]
