@@ -1,13 +1,50 @@
-"""Lazy look-up of components: a name becomes ``module:attr`` and is imported on first use."""
+"""Lazy look-up of components: a name becomes ``module:attr`` and is imported on first use.
+
+The catalog is asked first. What it does not hold may come from another installed distribution,
+which announces its components as entry points: ``docs/howto/plugins.md``.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
+import sys
 from collections.abc import Mapping
 from typing import Any
 
 from stretto.errors import InvalidInput, UnknownName
+
+#: The entry-point group in which other distributions announce each kind of component.
+GROUPS = {
+    "policy": "stretto.policies",
+    "format": "stretto.formats",
+    "workload": "stretto.workloads",
+    "strategy": "stretto.strategies",
+    "trace format": "stretto.traces",
+    "trace generator": "stretto.trace_generators",
+    "algorithm": "stretto.trainers",
+    "engine": "stretto.engines",
+}
+
+
+def plugins(what: str) -> dict[str, str]:
+    """Return the components of one kind that other distributions bring, as ``module:attr`` by name."""
+    group = GROUPS.get(what)
+    return dict(_entry_points(group, tuple(sys.path))) if group is not None else {}
+
+
+@functools.cache
+def _entry_points(group: str, path: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Read the metadata of what is installed, once for each search path."""
+    from importlib.metadata import entry_points
+
+    return tuple(sorted({point.name: point.value for point in entry_points(group=group)}.items()))
+
+
+def known(what: str, table: Mapping[str, str]) -> dict[str, str]:
+    """Return a table of the catalog with what plugins add to it; they cannot replace what is built in."""
+    return dict(table) | {name: target for name, target in plugins(what).items() if name not in table}
 
 
 def resolve(target: str) -> Any:
@@ -18,18 +55,26 @@ def resolve(target: str) -> Any:
 
 def lookup(what: str, name: str, table: Mapping[str, str]) -> Any:
     """Import the component called ``name``, or raise with the nearest known names."""
-    if name not in table:
-        raise UnknownName(what, name, table)
-    return resolve(table[name])
+    if name in table:
+        return resolve(table[name])
+    others = plugins(what)
+    if name not in others:
+        raise UnknownName(what, name, [*table, *others])
+    try:
+        return resolve(others[name])
+    except Exception as error:  # somebody else's module may fail in any way
+        raise InvalidInput(
+            f"the plugin {others[name]!r} cannot be loaded: {type(error).__name__}: {error}", field=f"{what} {name}"
+        ) from error
 
 
 def construct(what: str, name: str, table: Mapping[str, str], params: Mapping[str, Any]) -> Any:
     """Build the component called ``name`` with its dataclass parameters checked by name."""
     component = lookup(what, name, table)
-    known = {field.name for field in dataclasses.fields(component) if field.init}
+    fields = {field.name for field in dataclasses.fields(component) if field.init}
     for key in params:
-        if key not in known:
-            raise UnknownName(f"parameter of {what} {name!r}:", key, known)
+        if key not in fields:
+            raise UnknownName(f"parameter of {what} {name!r}:", key, fields)
     try:
         return component(**params)
     except (TypeError, ValueError) as error:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from stretto.cli.console import Output, facts, print_json, stdout
+from stretto.cli.console import Output, facts, print_json, remark, stdout
 from stretto.cli.options import ClusterOption, GraphArgument, OutputOption, TimeLimitOption
 
 QUICK_METHODS = ("critical-path", "area", "combined")
@@ -29,9 +29,14 @@ def bound(
     if time_limit is not None and not time_limit > 0:
         raise InvalidInput(f"{time_limit} must be positive", field="--time-limit")
     problem = load_problem(graph, cluster)
-    methods = (*QUICK_METHODS, "cp-sat") if exact else QUICK_METHODS
     with ProgressLine(f"bounding {problem.num_tasks:,} tasks"):
-        found = lower_bound(problem, methods=methods, time_limit_s=time_limit)
+        found = lower_bound(problem, methods=QUICK_METHODS, time_limit_s=time_limit)
+        is_interrupted = False
+        if exact:
+            try:
+                found = lower_bound(problem, methods=(*QUICK_METHODS, "cp-sat"), time_limit_s=time_limit)
+            except KeyboardInterrupt:
+                is_interrupted = True
     if output is Output.QUIET:
         print(repr(found.value_s))
     elif output is Output.JSON:
@@ -50,3 +55,6 @@ def bound(
         rows = {f"{name}{' *' if name == found.method else ''}": format_seconds(v) for name, v in found.parts.items()}
         title = f"No schedule of {problem.graph.name} on {problem.cluster.name} is shorter than"
         stdout().print(facts(title, rows | {"lower bound": format_seconds(found.value_s)}))
+    if is_interrupted:
+        remark("interrupted: these are the quick bounds, without the solver's")
+        raise typer.Exit(130)

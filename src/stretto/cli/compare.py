@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from stretto.cli.completion import graph_sources, policy_lists, strategy_lists
+from stretto.cli.configured import is_typed
 from stretto.cli.console import Output, new_table, print_json, print_tables, remark
+from stretto.cli.logged import LogOption, kept
 from stretto.cli.options import (
     ClusterOption,
     ContentionChoice,
@@ -40,17 +43,25 @@ if TYPE_CHECKING:
 
 
 def compare(
+    context: typer.Context,
     graphs: Annotated[
         list[str],
         typer.Argument(
             metavar="GRAPH...|TRACE",
             help="Graphs: files, FILE#MEMBER or workload:NAME?key=value. Or one trace: a file or trace:NAME?key=value.",
             show_default=False,
+            autocompletion=graph_sources,
         ),
     ],
     cluster: ClusterOption = None,
     policies: Annotated[
-        str, typer.Option("--policies", metavar="A,B,...|all", help="Names, or all that can plan these graphs.")
+        str,
+        typer.Option(
+            "--policies",
+            metavar="A,B,...|all",
+            help="Names, or all that can plan these graphs.",
+            autocompletion=policy_lists,
+        ),
     ] = "all",
     seeds: Annotated[str, typer.Option("--seeds", metavar="N,N,...", help="One run of each policy per seed.")] = "0",
     time_limit: TimeLimitOption = None,
@@ -59,7 +70,11 @@ def compare(
     strategies: Annotated[
         str | None,
         typer.Option(
-            "--strategies", metavar="A,B,...|all", help="Of a trace: orders of the queue.", show_default="all"
+            "--strategies",
+            metavar="A,B,...|all",
+            help="Of a trace: orders of the queue.",
+            show_default="all",
+            autocompletion=strategy_lists,
         ),
     ] = None,
     backfill: Annotated[
@@ -77,12 +92,14 @@ def compare(
     strict: StrictOption = False,
     seed: SeedOption = 0,
     plot: PlotOption = None,
+    log: LogOption = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Rank policies on graphs, or strategies on a trace."""
     from stretto.cli.queue_sources import is_trace
 
-    if strategies is not None or (cluster is None and is_trace(graphs[0])):
+    has_cluster = cluster is not None and is_typed(context, "cluster")
+    if strategies is not None or (not has_cluster and is_trace(graphs[0])):
         from stretto.cli.queue_compare import compare_queue
 
         compare_queue(
@@ -96,6 +113,7 @@ def compare(
             strict=strict,
             plot=plot,
             output=output,
+            log=log,
             estimates=estimates,
             pool_rule=pool_rule,
             kill=kill,
@@ -104,7 +122,7 @@ def compare(
         return
     options = {"--procs": procs, "--pools": pools, "--windows": windows or None, "--plot": plot}
     _refuse([name for name, value in options.items() if value is not None])
-    _compare_graphs(graphs, cluster, policies, seeds, time_limit, contention, discipline, output)
+    _compare_graphs(graphs, cluster, policies, seeds, time_limit, contention, discipline, log, output)
 
 
 def _compare_graphs(
@@ -115,6 +133,7 @@ def _compare_graphs(
     time_limit: float | None,
     contention: ContentionChoice,
     discipline: DisciplineChoice | None,
+    log: bool,
     output: Output,
 ) -> None:
     """Plan graphs with several policies, and rank the policies."""
@@ -123,8 +142,9 @@ def _compare_graphs(
     from stretto.cli.sources import load_cluster, load_graph
     from stretto.errors import InvalidInput
     from stretto.experiments.evaluate import Setting
+    from stretto.registry import known
 
-    names = sorted(catalog.PLANNERS) if policies == "all" else _split(policies, "--policies")
+    names = sorted(known("policy", catalog.PLANNERS)) if policies == "all" else _split(policies, "--policies")
     numbers = _seeds(seeds)
     if cluster is None:
         raise InvalidInput("name the machines, for example --cluster cpu:8x1.0,gpu:2x5.0", field="--cluster")
@@ -132,8 +152,13 @@ def _compare_graphs(
     work = [load_graph(graph) for graph in graphs]
     setting = Setting(discipline.value if discipline else None, contention.value)
     options = {"seeds": numbers, "time_limit_s": time_limit, "setting": setting}
-    with Interrupt() as interrupt:
+    told = {"policies": names, "graphs": graphs, "cluster": machines.name, "seeds": numbers, "time_limit_s": time_limit}
+    with kept(log, "compare", ", ".join(graph.name for graph in work), told) as run, Interrupt() as interrupt:
         comparison = run_comparison(work, machines, names, interrupt, **options)
+        if run is not None:
+            from stretto.experiments.report_record import record_comparison
+
+            record_comparison(run, comparison.to_json(), comparison.summary()[0].policy)
     report(comparison, output)
     if interrupt.pressed:
         planned = len(work) * len(names) * len(numbers)

@@ -1,4 +1,4 @@
-"""``stretto demo``: the whole tool in under a minute, on built-in workloads."""
+"""``stretto demo``: the whole tool in about a minute, on built-in workloads."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stretto.cli.console import Output, print_json, remark, stdout
+from stretto.cli.console import Output, new_table, print_json, remark, stdout
 from stretto.cli.options import OutputOption, SeedOption
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
+    from stretto.cli.demo_training import Lesson
     from stretto.experiments.compare import Comparison
     from stretto.experiments.evaluate import PlanResult
 
@@ -29,11 +32,14 @@ def demo(
     time_limit: Annotated[
         float, typer.Option("--time-limit", metavar="SECONDS", help="For each search, per graph.")
     ] = 3.0,
+    train_seconds: Annotated[
+        float, typer.Option("--train-seconds", metavar="SECONDS", min=0, help="For the training; 0 leaves it out.")
+    ] = 12.0,
     seed: SeedOption = 0,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """See it work: built-in workloads, a few policies, two pictures."""
-    from stretto.cli.compare import report, run_comparison
+    """See it work: built-in workloads, a few policies, a training, pictures."""
+    from stretto.cli.compare import run_comparison
     from stretto.cli.interrupt import Interrupt
     from stretto.cli.sources import load_cluster, load_graph
 
@@ -44,16 +50,51 @@ def demo(
         _print_introduction(cluster.num_devices)
     with Interrupt() as interrupt:
         comparison = run_comparison(graphs, cluster, POLICIES, interrupt, seeds=[seed], time_limit_s=time_limit)
-    pictures = _draw(comparison, graphs[_PICTURE_OF].name, out)
-    if output is Output.JSON:
-        print_json(comparison.to_json() | {"pictures": [str(path) for path in pictures]})
-    else:
-        report(comparison, output)
-    if output is Output.TABLE:
-        _print_next_steps(pictures)
-    if interrupt.pressed:
+    lesson = _learn(train_seconds, seed) if not interrupt.pressed else None
+    best = _best(comparison, graphs[_PICTURE_OF].name)
+    pictures = _draw(best, out) if best is not None else []
+    _report(comparison, lesson, best, pictures, output)
+    if interrupt.pressed or (lesson is not None and lesson.is_interrupted):
         remark("interrupted: the tables hold what was finished until then")
         raise typer.Exit(130)
+
+
+def _learn(seconds: float, seed: int) -> Lesson | None:
+    """Train for a while, or say what is missing for that."""
+    from stretto.cli.demo_training import learn, missing_libraries
+
+    if seconds == 0:
+        return None
+    missing = missing_libraries()
+    if missing:
+        remark(f"without {', '.join(missing)} nothing is trained: pip install 'stretto[learn]'")
+        return None
+    return learn(seconds, seed)
+
+
+def _report(
+    comparison: Comparison, lesson: Lesson | None, best: PlanResult | None, pictures: list[Path], output: Output
+) -> None:
+    if output is Output.JSON:
+        document = comparison.to_json() | {"pictures": [str(path) for path in pictures]}
+        print_json(document | {"training": lesson.to_json() if lesson is not None else None})
+    elif output is Output.QUIET:
+        for path in pictures:
+            print(path)
+    else:
+        from stretto.cli.demo_training import lesson_table
+        from stretto.cli.text_gantt import text_gantt
+
+        console = stdout()
+        if best is not None:
+            console.print(f"{best.problem.graph.name} by {best.policy}", style="bold")
+            console.print(text_gantt(best.problem, best.schedule))
+            console.print()
+        if lesson is not None:
+            console.print(lesson_table(lesson))
+            console.print()
+        console.print(_table(comparison))
+        _print_next_steps(pictures)
 
 
 def _print_introduction(num_devices: int) -> None:
@@ -75,14 +116,41 @@ def _make_folder(out: Path) -> None:
         raise InvalidInput(error.strerror or str(error), source=str(out)) from None
 
 
-def _draw(comparison: Comparison, graph: str, out: Path) -> list[Path]:
-    """Draw the best schedule of one graph as a still picture and as a page."""
+def _table(comparison: Comparison) -> Table:
+    """Return gaps, policies by workloads, and how long each policy thought."""
+    from stretto.domain.units import format_seconds
+
+    graphs = list(dict.fromkeys(row.graph for row in comparison.rows))
+    table = new_table("Gap to the lower bound")
+    table.add_column("policy", no_wrap=True)
+    for graph in graphs:
+        table.add_column(graph, justify="right", no_wrap=True)
+    table.add_column("planned in", justify="right", no_wrap=True)
+    for line in comparison.summary():
+        results = {row.graph: row.result for row in comparison.rows if row.policy == line.policy and row.result}
+        cells = [_gap(results.get(graph), comparison.bound(graph), comparison.best(graph)) for graph in graphs]
+        table.add_row(line.policy, *cells, format_seconds(line.plan_seconds))
+    table.caption = "* the best of its column; planning time over all graphs"
+    return table
+
+
+def _gap(result: PlanResult | None, bound_s: float, best_s: float) -> str:
+    if result is None:
+        return "-"
+    star = "*" if result.makespan_s <= best_s * (1 + 1e-9) else " "
+    return f"{result.makespan_s / bound_s - 1:.1%}{star}"
+
+
+def _best(comparison: Comparison, graph: str) -> PlanResult | None:
+    results = [result for result in comparison.results if result.problem.graph.name == graph]
+    return min(results, key=lambda result: result.makespan_s, default=None)
+
+
+def _draw(best: PlanResult, out: Path) -> list[Path]:
+    """Draw a schedule as a still picture and as a page."""
     from stretto.experiments.gantt import draw_gantt
 
-    results: list[PlanResult] = [r for r in comparison.results if r.problem.graph.name == graph]
-    if not results:
-        return []
-    best = min(results, key=lambda result: result.makespan_s)
+    graph = best.problem.graph.name
     paths = [out / f"{graph}.png", out / f"{graph}.html"]
     for path in paths:
         draw_gantt(
@@ -95,14 +163,16 @@ def _print_next_steps(pictures: list[Path]) -> None:
     console = stdout()
     console.print()
     for path in pictures:
-        console.print(f"wrote {path}", soft_wrap=True)
+        place = path.absolute().as_uri() if path.suffix == ".html" else path
+        console.print(f"wrote {place}", soft_wrap=True)
     console.print("\nWhat to try next", style="bold")
     console.print(
+        "  stretto doctor\n"
         "  stretto list policies\n"
-        "  stretto show workload:montage\n"
         "  stretto plan 'workload:cholesky?num_tiles=12' -c cpu:8,gpu:2 \\\n"
         "      --policy annealing --time-limit 10 --save plan.json --gantt plan.html\n"
         "  stretto simulate plan.json --contention fair --noise 0.2\n"
+        "  stretto compare 'trace:lublin?num_jobs=3000&num_procs=128&load=0.95' --windows 10 --window-size 1000\n"
         "  stretto plan YOUR_WORKFLOW.json -c YOUR_CLUSTER.toml",
         soft_wrap=True,
     )

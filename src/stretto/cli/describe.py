@@ -11,15 +11,16 @@ from typing import Any
 
 from stretto import catalog, registry
 
+#: What can be listed: the table of the catalog, and what one of its entries is called.
 _TABLES = {
-    "policies": "PLANNERS",
-    "formats": "FORMATS",
-    "workloads": "WORKLOADS",
-    "strategies": "STRATEGIES",
-    "backfills": "BACKFILLS",
-    "estimates": "ESTIMATES",
-    "pool-rules": "POOL_RULES",
-    "traces": "TRACES",
+    "policies": ("PLANNERS", "policy"),
+    "formats": ("FORMATS", "format"),
+    "workloads": ("WORKLOADS", "workload"),
+    "strategies": ("STRATEGIES", "strategy"),
+    "backfills": ("BACKFILLS", "backfill"),
+    "estimates": ("ESTIMATES", "estimate model"),
+    "pool-rules": ("POOL_RULES", "pool rule"),
+    "traces": ("TRACES", "trace format"),
 }
 
 
@@ -29,9 +30,10 @@ def names_of(what: str) -> list[str]:
 
 
 def _table(what: str) -> dict[str, str]:
-    """Return a table of the catalog; selectors stand behind the strategies that they choose from."""
-    table: dict[str, str] = getattr(catalog, _TABLES[what])
-    return table | catalog.SELECTORS if what == "strategies" else table
+    """Return a table of the catalog and of plugins; selectors stand behind the strategies that they choose from."""
+    name, singular = _TABLES[what]
+    table: dict[str, str] = getattr(catalog, name)
+    return registry.known(singular, table | catalog.SELECTORS if what == "strategies" else table)
 
 
 def describe(what: str) -> list[dict[str, Any]]:
@@ -51,7 +53,7 @@ def first_sentence(component: Any) -> str:
 def describe_policies() -> list[dict[str, Any]]:
     """Return name, summary and parameters with defaults of every policy."""
     entries = []
-    for name, target in catalog.PLANNERS.items():
+    for name, target in _table("policies").items():
         component = registry.resolve(target)
         entries.append({"name": name, "summary": first_sentence(component), "params": _field_defaults(component)})
     return entries
@@ -65,8 +67,7 @@ def describe_rules(what: str) -> list[dict[str, Any]]:
 def describe_formats(what: str = "formats") -> list[dict[str, Any]]:
     """Return name, summary, endings and access of every format of graphs, or of traces."""
     entries = []
-    table: dict[str, str] = getattr(catalog, _TABLES[what])
-    for name, target in table.items():
+    for name, target in _table(what).items():
         component = registry.resolve(target)
         entries.append(
             {
@@ -82,7 +83,7 @@ def describe_formats(what: str = "formats") -> list[dict[str, Any]]:
 def describe_workloads() -> list[dict[str, Any]]:
     """Return name, summary and parameters with defaults of every generator."""
     entries = []
-    for name, target in catalog.WORKLOADS.items():
+    for name, target in _table("workloads").items():
         function = registry.resolve(target)
         params = {
             key: None if parameter.default is parameter.empty else parameter.default

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from stretto.cli.completion import policy_names
 from stretto.cli.console import Output, print_json
 from stretto.cli.files import check_picture
 from stretto.cli.options import ClusterOption, OutputOption, SeedOption, TimeLimitOption
@@ -25,7 +26,9 @@ def gantt(
         typer.Option("-o", "--file", metavar="FILE", help="Ends in .png, .svg, .pdf or .html.", show_default=False),
     ],
     cluster: ClusterOption = None,
-    policy: Annotated[str, typer.Option("--policy", metavar="NAME", help="Plans the graph.")] = "heft",
+    policy: Annotated[
+        str, typer.Option("--policy", metavar="NAME", help="Plans the graph.", autocompletion=policy_names)
+    ] = "heft",
     time_limit: TimeLimitOption = None,
     seed: SeedOption = 0,
     output: OutputOption = Output.TABLE,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import traceback
 from collections.abc import Sequence
 from typing import Any
@@ -13,17 +14,28 @@ from typer.core import TyperGroup
 
 from stretto.cli.bound import bound
 from stretto.cli.compare import compare
+from stretto.cli.config_cmd import config
+from stretto.cli.configured import UNAFFECTED, default_map, origin
 from stretto.cli.console import remark
 from stretto.cli.convert import convert
 from stretto.cli.demo import demo
+from stretto.cli.doctor import doctor
+from stretto.cli.engines import engines
+from stretto.cli.examples import epilog
 from stretto.cli.explain import explain
 from stretto.cli.gantt import gantt
+from stretto.cli.help_cmd import help_page
 from stretto.cli.listing import list_components
 from stretto.cli.plan import plan
 from stretto.cli.prices import prices
 from stretto.cli.replay import replay
+from stretto.cli.report import report
+from stretto.cli.run import run
+from stretto.cli.serve import serve
 from stretto.cli.show import show
 from stretto.cli.simulate import simulate
+from stretto.cli.steer import steer
+from stretto.cli.testbed import testbed
 from stretto.cli.train import train
 from stretto.cli.version import version
 from stretto.errors import StrettoError
@@ -38,12 +50,19 @@ _UsageError: type[Exception] = typer.BadParameter.__mro__[2]
 
 _EPILOG = (
     "Exit codes: 0 success; 1 internal error (STRETTO_DEBUG=1 shows the traceback); 2 wrong input or usage; "
-    "130 interrupted, a partial result was printed if there was one; 141 the reader of a pipe went away."
+    "130 interrupted, a partial result was printed if there was one; 141 the reader of a pipe went away. "
+    "More: stretto help exit-codes, stretto help environment, stretto help sources."
 )
 
 
 class _Group(TyperGroup):
-    """Handles what must not reach typer: Ctrl-C and a reader that went away."""
+    """Brings in the settings, and handles what must not reach typer: Ctrl-C and a reader that went away."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, command, rest = super().resolve_command(ctx, args)
+        if name not in UNAFFECTED and not ctx.resilient_parsing:
+            ctx.default_map = default_map(self.commands)
+        return name, command, rest
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -65,7 +84,7 @@ app = typer.Typer(
     help="Decide what runs where, and in which order, on clusters whose processors differ.",
     epilog=_EPILOG,
     rich_markup_mode=None,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -76,21 +95,42 @@ for _name, _command in (
     ("simulate", simulate),
     ("train", train),
     ("replay", replay),
+    ("run", run),
+    ("engines", engines),
     ("explain", explain),
+    ("report", report),
+    ("serve", serve),
     ("show", show),
     ("gantt", gantt),
     ("convert", convert),
     ("list", list_components),
     ("demo", demo),
+    ("doctor", doctor),
+    ("help", help_page),
     ("version", version),
 ):
-    app.command(_name)(_command)
-app.add_typer(prices, name="prices")
+    app.command(_name, epilog=epilog(_name))(_command)
+for _name, _group in (("config", config), ("prices", prices), ("steer", steer), ("testbed", testbed)):
+    app.add_typer(_group, name=_name, epilog=epilog(_name))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    words = list(sys.argv[1:] if argv is None else argv)
+    code = _run(list(sys.argv[1:] if argv is None else argv))
+    if argv is None and code == EXIT_INTERRUPTED and _has_work_left():
+        # Python would wait for compiled code in other threads, which knows nothing of Ctrl-C.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    return code
+
+
+def _has_work_left() -> bool:
+    main_thread = threading.main_thread()
+    return any(not thread.daemon for thread in threading.enumerate() if thread is not main_thread)
+
+
+def _run(words: list[str]) -> int:
     try:
         code = app(words or ["--help"], prog_name="stretto", standalone_mode=False)
     except KeyboardInterrupt:  # while the command was still being found
@@ -118,7 +158,11 @@ def _fail(message: str, code: int) -> int:
 def _usage_text(error: Any) -> str:
     """Return the parser's complaint with the command that explains the right usage."""
     text = str(error.format_message()).rstrip(".")
-    path = error.ctx.command_path if getattr(error, "ctx", None) is not None else "stretto"
+    context, param = getattr(error, "ctx", None), getattr(error, "param", None)
+    path = context.command_path if context is not None else "stretto"
+    if context is not None and param is not None:
+        where = origin(context, param.name)
+        text += f": {where}" if where is not None else ""
     return f"{text} (see {path} --help)" if text else f"see {path} --help"
 
 

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from stretto.cli.completion import graph_sources
 from stretto.cli.console import Output
 
 
@@ -32,6 +33,7 @@ GraphArgument = Annotated[
         metavar="GRAPH",
         help="A file, FILE#MEMBER for one graph of several, or workload:NAME?key=value&... for a built-in one.",
         show_default=False,
+        autocompletion=graph_sources,
     ),
 ]
 ClusterOption = Annotated[

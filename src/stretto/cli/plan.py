@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from stretto.cli.completion import policy_names
 from stretto.cli.console import Output, facts, print_json, remark, stdout
 from stretto.cli.files import check_picture, check_target
+from stretto.cli.logged import LogOption, kept, news
 from stretto.cli.options import (
     ClusterOption,
     ContentionChoice,
@@ -28,13 +30,17 @@ if TYPE_CHECKING:
     from stretto.domain.planner import Budget, Progress
     from stretto.domain.problem import Problem
     from stretto.experiments.evaluate import PlanResult, Setting
+    from stretto.runlog import Run
 
 
 def plan(
     graph: GraphArgument,
     cluster: ClusterOption = None,
     policy: Annotated[
-        str, typer.Option("--policy", metavar="NAME", help="Who decides; see stretto list policies.")
+        str,
+        typer.Option(
+            "--policy", metavar="NAME", help="Who decides; see stretto list policies.", autocompletion=policy_names
+        ),
     ] = "heft",
     time_limit: TimeLimitOption = None,
     seed: SeedOption = 0,
@@ -51,6 +57,7 @@ def plan(
             "--gantt", metavar="FILE", help="Draw the schedule: .png, .svg, .pdf or .html.", show_default=False
         ),
     ] = None,
+    log: LogOption = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Plan a graph with one policy, and judge the plan."""
@@ -67,10 +74,16 @@ def plan(
     budget = Budget(seed, time_limit)
     setting = Setting(discipline.value if discipline else None, contention.value)
     problem = load_problem(graph, cluster)
-    with Interrupt() as interrupt:
-        result = _search(problem, policy, params, budget, setting, interrupt)
+    settings = {"policy": policy, "graph": graph, "cluster": problem.cluster.name, "seed": seed}
+    settings |= {"time_limit_s": time_limit, "contention": contention.value}
+    with kept(log, "plan", problem.graph.name, settings) as run, Interrupt() as interrupt:
+        result = _search(problem, policy, params, budget, setting, interrupt, run)
         interrupt.note(result.plan)
-    document = describe(result, graph, cluster)
+        document = describe(result, graph, cluster)
+        if run is not None:
+            from stretto.experiments.report_record import record_plan
+
+            record_plan(run, result, document)
     if save is not None:
         save_plan(save, document)
     if gantt is not None:
@@ -84,17 +97,25 @@ def plan(
 
 
 def _search(
-    problem: Problem, policy: str, params: dict[str, object], budget: Budget, setting: Setting, interrupt: Interrupt
+    problem: Problem,
+    policy: str,
+    params: dict[str, object],
+    budget: Budget,
+    setting: Setting,
+    interrupt: Interrupt,
+    run: Run | None,
 ) -> PlanResult:
     import dataclasses
 
     from stretto.cli.progress import ProgressLine
     from stretto.experiments.evaluate import evaluate
 
-    with ProgressLine(f"planning {problem.num_tasks:,} tasks with {policy}") as line:
+    with news(run, "progress") as rows, ProgressLine(f"planning {problem.num_tasks:,} tasks with {policy}") as line:
 
-        def on_progress(news: Progress) -> None:
-            line.update(news)
+        def on_progress(progress: Progress) -> None:
+            line.update(progress)
+            if rows is not None:
+                rows.progress(progress)
             interrupt.check()
 
         budget = dataclasses.replace(budget, on_progress=on_progress)

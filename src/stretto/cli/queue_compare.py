@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from stretto.cli.console import Output, new_table, print_json, remark, stdout
+from stretto.cli.logged import kept
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -28,6 +29,7 @@ def compare_queue(
     strict: bool,
     plot: str | None,
     output: Output,
+    log: bool = False,
     **rules: Any,
 ) -> None:
     """Replay a trace with several strategies (None = all) and print them, the best first."""
@@ -41,8 +43,13 @@ def compare_queue(
     names = usable_strategies(trace, machine, backfills=backfills, **rules) if strategies is None else strategies
     planned = len(pairs_of(names, backfills)) * max(1, num_windows)
     options = {"backfills": backfills, "num_windows": num_windows, "window_jobs": window_size, **rules}
-    with Interrupt() as interrupt:
+    told = {"strategies": names, "trace": source, "procs": machine if isinstance(machine, int) else None, **options}
+    with kept(log, "compare", trace.name, told) as run, Interrupt() as interrupt:
         comparison = _run(trace, machine, names, planned, options)
+        if run is not None:
+            from stretto.experiments.report_record import record_comparison
+
+            record_comparison(run, comparison.to_json(), comparison.summary()[0].strategy)
     written = _draw(comparison, plot)
     if output is Output.JSON:
         print_json(comparison.to_json() | {"plots": written})

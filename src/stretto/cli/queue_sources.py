@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from stretto.cli.completion import estimate_names, pool_rule_names
 from stretto.cli.console import remark
 from stretto.cli.sources import WORKLOAD_PREFIX, load_graph, parse_params
 from stretto.errors import InvalidInput
@@ -49,11 +50,22 @@ StrictOption = Annotated[
 ]
 EstimatesOption = Annotated[
     str,
-    typer.Option("--estimates", metavar="NAME", help="What is believed of run times; see stretto list estimates."),
+    typer.Option(
+        "--estimates",
+        metavar="NAME",
+        help="What is believed of run times; see stretto list estimates.",
+        autocompletion=estimate_names,
+    ),
 ]
 KillOption = Annotated[bool, typer.Option("--kill", help="Jobs end at their wall limit, the user's estimate.")]
 PoolRuleOption = Annotated[
-    str, typer.Option("--pool-rule", metavar="NAME", help="Which pool a job prefers; see stretto list pool-rules.")
+    str,
+    typer.Option(
+        "--pool-rule",
+        metavar="NAME",
+        help="Which pool a job prefers; see stretto list pool-rules.",
+        autocompletion=pool_rule_names,
+    ),
 ]
 PlotOption = Annotated[
     str | None,

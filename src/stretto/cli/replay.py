@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from stretto.cli.completion import backfill_names, strategy_names
 from stretto.cli.console import Output, facts, print_json, stdout
+from stretto.cli.logged import LogOption, kept
 from stretto.cli.options import OutputOption, SeedOption
 from stretto.cli.queue_sources import (
     EstimatesOption,
@@ -29,10 +31,22 @@ if TYPE_CHECKING:
 def replay(
     trace: TraceArgument,
     strategy: Annotated[
-        str, typer.Option("--strategy", metavar="NAME", help="Order of the queue; see stretto list strategies.")
+        str,
+        typer.Option(
+            "--strategy",
+            metavar="NAME",
+            help="Order of the queue; see stretto list strategies.",
+            autocompletion=strategy_names,
+        ),
     ] = "fcfs",
     backfill: Annotated[
-        str, typer.Option("--backfill", metavar="NAME", help="Who may pass the head; see stretto list backfills.")
+        str,
+        typer.Option(
+            "--backfill",
+            metavar="NAME",
+            help="Who may pass the head; see stretto list backfills.",
+            autocompletion=backfill_names,
+        ),
     ] = "easy",
     estimates: EstimatesOption = "user",
     procs: ProcsOption = None,
@@ -46,9 +60,11 @@ def replay(
     strict: StrictOption = False,
     seed: SeedOption = 0,
     plot: PlotOption = None,
+    log: LogOption = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Replay recorded jobs with a strategy."""
+    from stretto.cli.background import in_background
     from stretto.cli.progress import ProgressLine
     from stretto.cli.queue_sources import check_folder, cut_window, load_queue, machine_of
     from stretto.experiments.queue_evaluate import evaluate_replay
@@ -61,8 +77,13 @@ def replay(
     whole = load_queue(trace, strict=strict)
     jobs = cut_window(whole, window)
     machine = machine_of(jobs, procs, pools)
-    with ProgressLine(f"replaying {jobs.num_jobs:,} jobs"):
-        found = evaluate_replay(jobs, machine, seed=seed, **rules, **more)
+    settings = {"trace": trace, "procs": machine if isinstance(machine, int) else None, "seed": seed, **rules, **more}
+    with kept(log, "replay", whole.name, settings) as run, ProgressLine(f"replaying {jobs.num_jobs:,} jobs"):
+        found = in_background(lambda: evaluate_replay(jobs, machine, seed=seed, **rules, **more))
+        if run is not None:
+            from stretto.experiments.report_replay import play_with_choices, record_replay
+
+            record_replay(run, *play_with_choices(jobs, machine, seed=seed, **rules, **more))
     written = _draw(found, plot)
     if output is Output.QUIET:
         print(repr(found.metrics.bounded_slowdown.mean))

@@ -33,7 +33,9 @@ def simulate(
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the noise.")] = 0,
     trace: Annotated[
         Path | None,
-        typer.Option("--trace", metavar="OUT.json", help="Write a Chrome trace (Perfetto).", show_default=False),
+        typer.Option(
+            "--trace", metavar="FILE", help="Write a Chrome trace (Perfetto), or Pajé's if .paje.", show_default=False
+        ),
     ] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
@@ -51,10 +53,7 @@ def simulate(
     setting = Setting(discipline.value if discipline else None, how, noise, seed)
     schedule = setting.run(problem, plan, record_transfers=trace is not None)
     if trace is not None:
-        from stretto.formats.chrome_trace import write_trace
-        from stretto.formats.load import write_atomically
-
-        write_atomically(trace, write_trace(problem, schedule))
+        _write_trace(trace, problem, schedule)
     result = _describe(problem, schedule, recorded) | {"noise": noise, "seed": seed}
     if output is Output.JSON:
         print_json(result)
@@ -65,6 +64,15 @@ def simulate(
         console.print(_table(result))
         if trace is not None:
             console.print(f"  wrote {trace}", soft_wrap=True)
+
+
+def _write_trace(path: Path, problem: Problem, schedule: Schedule) -> None:
+    from stretto.formats.chrome_trace import write_trace
+    from stretto.formats.load import write_atomically
+    from stretto.formats.paje import write_paje
+
+    write = write_paje if path.suffix.lower() in (".paje", ".trace") else write_trace
+    write_atomically(path, write(problem, schedule))
 
 
 def _check(noise: float, seed: int) -> None:

@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from stretto.cli.completion import trainer_names
+from stretto.cli.configured import is_typed
 from stretto.cli.console import Output, facts, print_json, remark, stdout
 from stretto.cli.files import check_target
+from stretto.cli.logged import LogOption, kept, news
 from stretto.cli.options import ClusterOption, GraphArgument, OutputOption, SeedOption
 from stretto.errors import InvalidInput
 
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
     from stretto.domain.problem import Problem
     from stretto.experiments.evaluate import PlanResult
     from stretto.experiments.training_run import TrainingResult, TrainingRun
+    from stretto.runlog import Run
+    from stretto.training.trainer import TrainingRow
 
 _MINUTES = re.compile(r"^\s*([0-9.]+)\s*m\s*$")
 #: Planners that the result is set against; they take no time.
@@ -29,8 +34,12 @@ _OPPONENTS = ("heft", "etf", "peft", "critical-path")
 
 
 def train(
+    context: typer.Context,
     algorithm: Annotated[
-        str, typer.Argument(metavar="ALGORITHM", help="What learns: doppler, mars.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="ALGORITHM", help="What learns: doppler, mars.", show_default=False, autocompletion=trainer_names
+        ),
     ],
     graph: GraphArgument,
     cluster: ClusterOption = None,
@@ -56,6 +65,15 @@ def train(
             show_default="the generalist, where there is one",
         ),
     ] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            "--engine",
+            metavar="NAME",
+            help="Measure the plans of the last quarter there; the graph is then kernels:NAME?key=value.",
+            show_default="the simulator only",
+        ),
+    ] = None,
     curves: Annotated[
         Path | None,
         typer.Option("--curves", metavar="FILE", help="Draw the training: .png, .svg or .html.", show_default=False),
@@ -66,17 +84,22 @@ def train(
             "--save", metavar="PLAN.json", help="Write the best plan, for stretto simulate.", show_default=False
         ),
     ] = None,
+    log: LogOption = True,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Learn to plan one graph; Ctrl-C ends the training and keeps the best plan and the checkpoint."""
     from stretto.catalog import QUEUE_TRAINERS
     from stretto.cli.plan_file import describe, save_plan
     from stretto.cli.sources import load_problem
+    from stretto.cli.train_engine import load_measured
     from stretto.experiments.training_run import TrainingRun, judged, trainer_named
     from stretto.training.trainer import TrainingSpec
 
     if algorithm in QUEUE_TRAINERS:
-        if _train_queue(graph, budget, seed, checkpoint, resume, save, output, (cluster, episodes, start, curves)):
+        cluster = cluster if is_typed(context, "cluster") else None
+        if _train_queue(
+            graph, budget, seed, checkpoint, resume, save, output, (cluster, episodes, start, curves, engine)
+        ):
             raise typer.Exit(130)
         return
     time_limit_s = parse_budget(budget) if budget is not None else None if episodes is not None else 60.0
@@ -84,14 +107,22 @@ def train(
     if resume and start is not None:
         raise InvalidInput("a training that is continued has its weights already", field="--start")
     _check_algorithm(algorithm)
-    spec = TrainingSpec(seed, episodes, time_limit_s, start)
-    problem = load_problem(graph, cluster)
+    problem, executor = (
+        (load_problem(graph, cluster), None) if engine is None else load_measured(graph, cluster, engine)
+    )
+    spec = TrainingSpec(seed, episodes, time_limit_s, start, engine=executor)
     run = TrainingRun(trainer_named(algorithm, problem, spec), problem, algorithm=algorithm, path=checkpoint)
     if resume:
         run.resume()
-    result = _train(run, algorithm, problem, time_limit_s, episodes)
-    outcome = judged(problem, algorithm, result, seed=seed)
-    opponents = _opponents(problem)
+    settings = {"algorithm": algorithm, "graph": graph, "cluster": problem.cluster.name, "seed": seed, "resume": resume}
+    with kept(log, "train", problem.graph.name, settings, usual=True) as record:
+        result = _train(run, algorithm, problem, time_limit_s, episodes, record)
+        outcome = judged(problem, algorithm, result, seed=seed)
+        opponents = _opponents(problem)
+        if record is not None:
+            from stretto.experiments.report_record import record_training
+
+            record_training(record, outcome, result, opponents)
     if save is not None:
         save_plan(save, describe(outcome, graph, cluster))
     if curves is not None:
@@ -119,7 +150,7 @@ def _train_queue(
     """Train on a queue instead of a graph; say whether that was interrupted."""
     from stretto.cli.train_mars import train_mars
 
-    for name, value in zip(("--cluster", "--episodes", "--start", "--curves"), others, strict=True):
+    for name, value in zip(("--cluster", "--episodes", "--start", "--curves", "--engine"), others, strict=True):
         if value is not None:
             raise InvalidInput("has no meaning for a queue", field=name)
     _check_files(checkpoint, resume, None, save)
@@ -190,13 +221,25 @@ def _check_algorithm(name: str) -> None:
 
 
 def _train(
-    run: TrainingRun, algorithm: str, problem: Problem, time_limit_s: float | None, episodes: int | None
+    run: TrainingRun,
+    algorithm: str,
+    problem: Problem,
+    time_limit_s: float | None,
+    episodes: int | None,
+    record: Run | None,
 ) -> TrainingResult:
     from stretto.cli.train_bar import TrainingBar
 
     doing = f"training {algorithm} on {problem.num_tasks:,} tasks"
-    with Patience() as patience, TrainingBar(doing, time_limit_s=time_limit_s, episodes=episodes) as bar:
-        return run.train(time_limit_s=time_limit_s, on_row=bar.show, is_stopped=lambda: patience.is_over)
+    bar = TrainingBar(doing, time_limit_s=time_limit_s, episodes=episodes)
+    with Patience() as patience, bar, news(record, "row") as rows:
+
+        def on_row(row: TrainingRow) -> None:
+            bar.show(row)
+            if rows is not None:
+                rows.add(**row._asdict())
+
+        return run.train(time_limit_s=time_limit_s, on_row=on_row, is_stopped=lambda: patience.is_over)
 
 
 def _opponents(problem: Problem) -> dict[str, float]:

@@ -12,6 +12,7 @@ from stretto.domain.pool import Pool
 from stretto.domain.queue_result import QueueResult
 from stretto.domain.trace import Trace
 from stretto.errors import InvalidInput
+from stretto.experiments.queue_plugins import play_plugin
 from stretto.registry import lookup
 from stretto.sim.queue import make_rules, replay
 
@@ -22,7 +23,7 @@ _SELECTOR_RULES = {"backfill": "easy", "estimates": "user", "kill": False, "tie"
 def check_rules(strategy: str, **rules: Any) -> None:
     """Raise where a name is unknown, a value out of range, or a selector cannot play by the rules."""
     lookup("strategy", strategy, STRATEGIES | SELECTORS)
-    make_rules("fcfs" if strategy in SELECTORS else strategy, **rules)
+    make_rules(strategy if strategy in STRATEGIES else "fcfs", **rules)
     if strategy in SELECTORS:
         for name, needed in _SELECTOR_RULES.items():
             if rules.get(name, needed) != needed:
@@ -40,12 +41,20 @@ def play(
     trace: Trace, machine: int | Sequence[Pool], *, strategy: str = "fcfs", seed: int = 0, **rules: Any
 ) -> QueueResult:
     """Replay a trace; ``rules`` are those of :func:`stretto.sim.queue.replay`."""
+    if strategy not in STRATEGIES | SELECTORS:
+        return play_plugin(trace, machine, strategy=strategy, seed=seed, **rules)
     if strategy not in SELECTORS:
         return replay(trace, machine, strategy=strategy, seed=seed, **rules)
     check_rules(strategy, **{"backfill": "easy", "estimates": "user", "pool_rule": "cheapest", **rules})
     if not isinstance(machine, int):
         raise InvalidInput(f"{strategy!r} needs one plain machine, not pools", field="pools")
-    found = lookup("selector", strategy, SELECTOR_REPLAYS)(trace, machine, seed=seed)
+    return selector_result(
+        lookup("selector", strategy, SELECTOR_REPLAYS)(trace, machine, seed=seed), machine, strategy, seed
+    )
+
+
+def selector_result(found: Any, machine: int, strategy: str, seed: int) -> QueueResult:
+    """Return what a selector did with a trace in the form that every replay has."""
     n = found.trace.num_jobs
     end = found.start_s + found.trace.run_s
     spec = {"strategy": strategy, "backfill": "easy", "estimates": "user", "kill": False, "tie": "batch", "seed": seed}

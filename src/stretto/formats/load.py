@@ -16,7 +16,7 @@ from stretto.formats import archive
 from stretto.formats.cluster_toml import read_cluster
 from stretto.formats.document import Document, read_document
 from stretto.formats.format import Format
-from stretto.registry import lookup, resolve
+from stretto.registry import known, lookup, resolve
 
 #: Larger files are refused: parsed JSON can take more than twenty times its text in memory.
 MAX_GRAPH_BYTES = 512 * 2**20
@@ -61,9 +61,9 @@ def _read(document: Document, member: str | None, format: str | None) -> TaskGra
 
 
 def find_format(document: Document) -> Format | None:
-    """Return the first format of the catalog that the content looks like."""
-    for target in FORMATS.values():
-        candidate: Format = resolve(target)
+    """Return the first format that the content looks like; the catalog's come before those of plugins."""
+    for name in known("format", FORMATS):
+        candidate: Format = lookup("format", name, FORMATS)
         if candidate.matches(document):
             return candidate
     return None
@@ -78,8 +78,8 @@ def detect(document: Document) -> Format:
         return found
     if document.head.lstrip().startswith((b"{", b"[")):
         _ = document.json  # raises with the line when the JSON itself is wrong
-    known = ", ".join(FORMATS)
-    document.fail(f"no known format fits the content; known: {known} (force one with format=...)")
+    names = ", ".join(known("format", FORMATS))
+    document.fail(f"no known format fits the content; known: {names} (force one with format=...)")
 
 
 def _by_ending(document: Document) -> Format | None:
@@ -91,11 +91,11 @@ def _by_ending(document: Document) -> Format | None:
     return None if found is None or found[1].rpartition(".")[2] in _COMMON_ENDINGS else found[0]
 
 
-def _longest_ending(name: str, *, writable: bool) -> tuple[Format, str] | None:
-    base = Path(name).name.lower().removesuffix(".gz")
+def _longest_ending(file_name: str, *, writable: bool) -> tuple[Format, str] | None:
+    base = Path(file_name).name.lower().removesuffix(".gz")
     best: tuple[Format, str] | None = None
-    for target in FORMATS.values():
-        candidate: Format = resolve(target)
+    for name in known("format", FORMATS):
+        candidate: Format = lookup("format", name, FORMATS)
         if writable and not hasattr(candidate, "write"):
             continue
         for ending in candidate.endings:

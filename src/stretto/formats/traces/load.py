@@ -12,7 +12,7 @@ from stretto.errors import InvalidInput
 from stretto.formats.document import Document, read_document
 from stretto.formats.load import write_atomically
 from stretto.formats.traces.reader import ReadOptions, TraceFormat
-from stretto.registry import lookup, resolve
+from stretto.registry import known, lookup, resolve
 
 #: Larger files are refused; it is some ten million jobs.
 MAX_TRACE_BYTES = 2**30
@@ -53,8 +53,8 @@ def detect_trace(document: Document) -> TraceFormat:
     """Return the format of a document, or raise saying which formats there are."""
     if not document.data.strip():
         document.fail("the file is empty")
-    for target in TRACES.values():
-        candidate: TraceFormat = resolve(target)
+    for name in known("trace format", TRACES):
+        candidate: TraceFormat = lookup("trace format", name, TRACES)
         if candidate.matches(document):
             return candidate
     # The name is the last hint, so that a damaged file gets its own format's message.

@@ -1,0 +1,123 @@
+"""The part of ``stretto demo`` that learns before your eyes."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from stretto.cli.console import new_table
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from stretto.cli.train import Patience
+    from stretto.domain.problem import Problem
+
+GRAPH = "workload:llama-block"
+#: Where bandwidth is scarce between machines, heuristics that look one step ahead do badly.
+CLUSTER = b"""
+name = "2 machines with 2 GPUs each"
+network = { bandwidth = "10Gbit/s", latency = "50us" }
+machine = [{ name = "node", count = 2, bandwidth = "16GB/s", device = [{ kind = "gpu", count = 2 }] }]
+"""
+_HEURISTICS = ("heft", "peft", "etf", "critical-path")
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What a short training came to, beside its opponents.
+
+    Attributes
+    ----------
+    rows
+        Name, makespan, gap and seconds of thought, the best first.
+    """
+
+    graph: str
+    cluster: str
+    num_tasks: int
+    num_episodes: int
+    compile_seconds: float
+    is_interrupted: bool
+    rows: tuple[tuple[str, float, float, float], ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the lesson with the names of its columns."""
+        names = ("policy", "makespan_s", "gap", "seconds")
+        return asdict(self) | {"rows": [dict(zip(names, row, strict=True)) for row in self.rows]}
+
+
+def missing_libraries() -> list[str]:
+    """Return what is not installed of the things that training needs."""
+    from importlib.util import find_spec
+
+    return [name for name in ("jax", "equinox", "optax") if find_spec(name) is None]
+
+
+def learn(seconds: float, seed: int) -> Lesson:
+    """Train Doppler on one graph for some seconds, and set it against heuristics and annealing of the same length."""
+    from stretto.cli.progress import ProgressLine
+    from stretto.cli.sources import load_graph
+    from stretto.cli.train import Patience
+    from stretto.domain.planner import Budget
+    from stretto.domain.problem import Problem
+    from stretto.experiments.evaluate import evaluate
+    from stretto.experiments.training_run import judged
+    from stretto.formats.cluster_toml import read_cluster
+    from stretto.formats.document import Document
+
+    problem = Problem.of(load_graph(GRAPH), read_cluster(Document("demo", CLUSTER)))
+    with Patience() as patience:
+        result = _train(problem, seconds, seed, patience)
+    trained = judged(problem, "doppler", result, seed=seed)
+    outcomes = {name: evaluate(problem, name) for name in _HEURISTICS}
+    best = min(outcomes.values(), key=lambda outcome: outcome.makespan_s)
+    before = evaluate(problem, "doppler-zero", budget=Budget(seed))
+    rows = [(one.policy, one.makespan_s, one.gap, one.plan_seconds) for one in (best, before)]
+    rows.append(("doppler, trained", trained.makespan_s, trained.gap, result.seconds))
+    if not result.is_interrupted:
+        with ProgressLine("annealing for comparison"):
+            other = evaluate(problem, "annealing", budget=Budget(seed, max(0.2, result.seconds)))
+        rows.append(("annealing", other.makespan_s, other.gap, other.plan_seconds))
+    return Lesson(
+        problem.graph.name,
+        problem.cluster.name,
+        problem.num_tasks,
+        result.num_episodes,
+        result.compile_seconds,
+        result.is_interrupted,
+        tuple(sorted(rows, key=lambda row: row[1])),
+    )
+
+
+def _train(problem: Problem, seconds: float, seed: int, patience: Patience) -> Any:
+    from stretto.cli.train_bar import TrainingBar
+    from stretto.experiments.training_run import TrainingRun, trainer_named
+    from stretto.training.trainer import TrainingSpec
+
+    spec = TrainingSpec(seed, None, seconds)
+    run = TrainingRun(trainer_named("doppler", problem, spec), problem, algorithm="doppler")
+    doing = f"training doppler on {problem.num_tasks} tasks"
+    with TrainingBar(doing, time_limit_s=seconds, episodes=None) as bar:
+        return run.train(time_limit_s=seconds, on_row=bar.show, is_stopped=lambda: patience.is_over)
+
+
+def lesson_table(lesson: Lesson) -> Table:
+    """Return the lesson for people."""
+    from stretto.domain.units import format_seconds
+
+    table = new_table(f"Learned just now: {lesson.graph} ({lesson.num_tasks} tasks) on {lesson.cluster}")
+    table.add_column("policy", no_wrap=True)
+    for column in ("makespan", "gap", "thought for"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for place, (policy, makespan_s, gap, seconds) in enumerate(lesson.rows):
+        table.add_row(
+            policy,
+            format_seconds(makespan_s),
+            f"{gap:.1%}",
+            format_seconds(seconds),
+            style="bold" if place == 0 else None,
+        )
+    compiled = format_seconds(lesson.compile_seconds)
+    table.caption = f"{lesson.num_episodes:,} episodes from the weights that come with Stretto; compiled in {compiled}"
+    return table

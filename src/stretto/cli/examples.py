@@ -1,0 +1,98 @@
+"""Examples of every command, for its ``--help``; the tests run those that need no file of the user."""
+
+from __future__ import annotations
+
+#: Command, and lines that can be pasted into a shell. ``{...}`` marks what the reader has to put in.
+EXAMPLES: dict[str, tuple[str, ...]] = {
+    "plan": (
+        "stretto plan workload:montage -c cpu:8,gpu:2",
+        "stretto plan 'workload:cholesky?num_tiles=10' -c cpu:6,gpu:2@12GB/s --policy annealing --time-limit 2",
+        "stretto plan {workflow.json} -c {cluster.toml} --save plan.json --gantt plan.html",
+    ),
+    "compare": (
+        "stretto compare workload:fft workload:lu -c cpu:4,gpu:1 --policies heft,peft,dls",
+        "stretto compare 'trace:lublin?num_jobs=1000&num_procs=64' --strategies fcfs,sjf,saf",
+        "stretto compare {jobs.swf.gz} --backfill easy,conservative --windows 10",
+    ),
+    "bound": (
+        "stretto bound workload:montage -c cpu:8",
+        "stretto bound 'workload:fft?num_points=4' -c cpu:2,gpu:1 --exact --time-limit 5",
+    ),
+    "simulate": (
+        "stretto simulate {plan.json} --contention fair --noise 0.2",
+        "stretto simulate {plan.json} --trace perfetto.json",
+        "stretto simulate {plan.json} --trace schedule.paje",
+    ),
+    "train": (
+        "stretto train doppler workload:ffnn -c gpu:4 --budget 60s --checkpoint run.npz",
+        "stretto train doppler workload:ffnn -c gpu:4 --checkpoint run.npz --resume",
+        "stretto train mars {jobs.swf.gz} --budget 10m --save nets.npz",
+    ),
+    "replay": (
+        "stretto replay 'trace:lublin?num_jobs=1000&num_procs=64' --strategy saf",
+        "stretto replay {jobs.swf.gz} --backfill conservative --estimates last-two",
+        "stretto replay {jobs.swf.gz} --pools 'own:128*16,cloud:0-64*8@0.40~90s'",
+    ),
+    "run": (
+        "stretto run workload:montage -c cpu:4 --scale 0.01",
+        "stretto run {workflow.toml} -c cpu:2 --policy heft",
+        "stretto run --resume {run-id}",
+    ),
+    "engines": ("stretto engines", "stretto engines --output json"),
+    "explain": (
+        "stretto explain 'trace:lublin?num_jobs=500&num_procs=64'",
+        "stretto explain {jobs.swf.gz} --job 1000",
+    ),
+    "report": (
+        "stretto report latest -o report.html",
+        "stretto report {plan.json} {comparison.json} -o report.html --figures figures",
+    ),
+    "serve": (
+        "stretto serve",
+        "stretto serve --host 0.0.0.0 --token-file {token.txt}",
+    ),
+    "steer": (
+        "stretto steer slurm --strategy saf --once",
+        "stretto steer slurm --strategy portfolio --history {jobs.sacct} --apply",
+        "stretto steer slurm --off",
+    ),
+    "testbed": (
+        "stretto testbed slurm up",
+        "stretto testbed slurm down",
+    ),
+    "show": (
+        "stretto show workload:montage",
+        "stretto show cpu:8,gpu:2@12GB/s",
+        "stretto show {workflow.json}",
+    ),
+    "gantt": (
+        "stretto gantt workload:montage -c cpu:6 -o montage.html",
+        "stretto gantt {plan.json} -o plan.png",
+    ),
+    "convert": (
+        "stretto convert workload:montage montage.json",
+        "stretto convert {workflow.dax} workflow.wf.json",
+    ),
+    "list": (
+        "stretto list policies",
+        "stretto list strategies --output quiet",
+    ),
+    "demo": ("stretto demo", "stretto demo --train-seconds 0 --out pictures"),
+    "doctor": ("stretto doctor", "stretto doctor --output json"),
+    "help": ("stretto help exit-codes", "stretto help plan"),
+    "version": ("stretto version", "stretto version --output json"),
+    "config": ("stretto config show plan", "stretto config path"),
+    "prices": (
+        "stretto prices list {catalogue.tar.gz} --gpu A100 --region 'us-*'",
+        "stretto prices pool {catalogue.tar.gz} --instance m5.4xlarge --nodes 0-16 > cloud.toml",
+    ),
+}
+
+
+def epilog(command: str) -> str | None:
+    """Return the examples as they stand at the end of a command's help; the mark keeps the lines apart."""
+    lines = EXAMPLES.get(command)
+    if not lines:
+        return None
+    shown = (line.replace("{", "").replace("}", "") for line in lines)
+    return "\n".join(["\b", "Examples:", *(f"  {line}" for line in shown)])
