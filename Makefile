@@ -4,15 +4,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 APT := $(shell [ "$$(id -u)" = 0 ] && command -v apt-get)
 
-.PHONY: run test test-long bench lint chromium clean
+.PHONY: run test test-long bench docs lint chromium slurm clean
 
 run: $(VENV)/.run
 	$(BIN)/stretto demo --out out
 
-test: lint chromium
+test: lint chromium slurm
 	$(BIN)/python -m pytest -n 2 -m "not long"
 
-test-long: $(VENV)/.dev chromium
+test-long: $(VENV)/.dev chromium slurm
 	$(BIN)/pip install -q -c constraints.txt atheris || echo "atheris does not install here: its fuzz runs are skipped"
 	$(BIN)/python -m pytest -n 2 -m "long"
 
@@ -20,6 +20,10 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/simulator.py
 	$(BIN)/python benchmarks/quality.py
 	$(BIN)/python benchmarks/peers.py
+
+docs: $(VENV)/.dev
+	$(BIN)/python docs/make_tables.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check src tests benchmarks examples docs
@@ -33,12 +37,19 @@ chromium:
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; } \
 		|| echo "chromium could not be installed: browser tests are skipped"
 
+# Tests of the Slurm engine want its daemons (nothing is started but by the tests); without root they are skipped.
+slurm:
+	@command -v slurmctld >/dev/null || [ -z "$(APT)" ] || { \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+			slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge >/dev/null; } \
+		|| echo "slurm could not be installed: its tests are skipped"
+
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install -q --upgrade pip
 
 $(VENV)/.run: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(BIN)/pip install -q -c constraints.txt -e .
+	$(BIN)/pip install -q -c constraints.txt -e '.[learn]'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,3 +24,11 @@ def data_dir() -> Path:
     if found is None:
         pytest.skip("no real data: set STRETTO_DATA to its folder")
     return found
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_run_log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep what tests run out of the user's run log; processes that they start inherit this."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("STRETTO_HOME", str(tmp_path_factory.mktemp("home")))
+        yield

@@ -1,8 +1,8 @@
 """Stretto: a scheduler that learns what runs where, and in which order.
 
-The verbs are ``load``, ``plan``, ``place``, ``simulate``, ``bound`` and ``compare``, and for queues ``load_trace``
-and ``replay``; the nouns ``TaskGraph``, ``GraphBuilder``, ``Workload``, ``Cluster``, ``Trace`` and ``Pool``. Everything
-is imported on first use.
+The verbs are ``load``, ``plan``, ``place``, ``simulate``, ``bound``, ``compare`` and ``run``, and for queues
+``load_trace`` and ``replay``; the nouns ``TaskGraph``, ``GraphBuilder``, ``Workload``, ``Cluster``, ``Trace`` and
+``Pool``. Everything is imported on first use.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ _LAZY = {
     "plan": "stretto.api",
     "problem": "stretto.api",
     "replay": "stretto.api",
+    "run": "stretto.api",
     "save": "stretto.api",
     "simulate": "stretto.api",
     "Cluster": "stretto.domain.cluster",
@@ -36,13 +37,26 @@ _LAZY = {
     "Trace": "stretto.domain.trace",
     "Workload": "stretto.domain.workload",
 }
-_MODULES = ("workloads",)
+_MODULES = ("dask", "workloads")
 
-__all__ = ["__version__", "workloads", *_LAZY]
+__all__ = ["__version__", "dask", "workloads", *_LAZY]
 
 if TYPE_CHECKING:
-    from stretto import workloads
-    from stretto.api import bound, compare, load, load_cluster, load_trace, place, plan, problem, replay, save, simulate
+    from stretto import dask, workloads
+    from stretto.api import (
+        bound,
+        compare,
+        load,
+        load_cluster,
+        load_trace,
+        place,
+        plan,
+        problem,
+        replay,
+        run,
+        save,
+        simulate,
+    )
     from stretto.domain.builder import GraphBuilder
     from stretto.domain.cluster import Cluster, Device
     from stretto.domain.graph import TaskGraph

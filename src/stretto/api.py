@@ -22,6 +22,8 @@ from stretto.domain.queue_result import QueueResult
 from stretto.domain.schedule import Schedule
 from stretto.domain.trace import Trace
 from stretto.domain.workload import Workload
+from stretto.engines.engine import RunOptions, RunResult, make_engine
+from stretto.engines.work import Work
 from stretto.errors import InvalidInput
 from stretto.experiments.compare import Comparison, Row
 from stretto.experiments.compare import compare as compare_policies
@@ -46,6 +48,7 @@ __all__ = [
     "plan",
     "problem",
     "replay",
+    "run",
     "save",
     "simulate",
 ]
@@ -188,6 +191,48 @@ def compare(
         params=params,
         on_row=on_row,
     )
+
+
+def run(
+    work: Work | GraphLike,
+    cluster: ClusterLike,
+    policy: str | Plan = "heft",
+    *,
+    engine: str = "local",
+    scale: float = 1.0,
+    engine_params: Mapping[str, Any] | None = None,
+    options: RunOptions | None = None,
+    time_limit_s: float | None = None,
+    seed: int = 0,
+) -> RunResult:
+    """Plan some work and run it; the tasks of a mere graph pass their planned seconds times ``scale``.
+
+    Parameters
+    ----------
+    policy
+        Who plans, or a plan.
+    engine, engine_params
+        Who runs it, as ``stretto engines`` lists them, and its parameters.
+
+    Examples
+    --------
+    >>> import stretto
+    >>> graph = stretto.workloads.random_dag(num_tasks=20, seed=1)
+    >>> result = stretto.run(graph, "cpu:2", scale=0.0001)
+    >>> result.status, result.is_timed
+    ('done', True)
+    """
+    if not isinstance(work, Work):
+        graph = work if isinstance(work, (TaskGraph, Workload)) else load(work)
+        if not isinstance(graph, TaskGraph):
+            raise InvalidInput(f"{graph.name!r} holds several graphs: an engine runs one", field="work")
+        work = Work.timed(graph, scale)
+    machines = cluster if isinstance(cluster, Cluster) else load_cluster(cluster)
+    chosen = policy
+    if not isinstance(chosen, Plan):
+        budget = Budget(seed, time_limit_s)
+        chosen = evaluate(problem(work.graph, machines), chosen, budget=budget).plan
+    return make_engine(engine, **(engine_params or {})).run(work, chosen, machines, options or RunOptions())
 
 
 def replay(trace: Trace | str | Path, machine: int | Sequence[Pool] | None = None, **rules: Any) -> QueueResult:

@@ -144,6 +144,12 @@ SELECTORS: dict[str, str] = {
     "mars": "stretto.learned.mars.replay:MARS",
 }
 
+#: Those of them that can order a live queue: classes after ``QueueOrder`` of ``domain/queue_view.py``.
+ONLINE_ORDERS: dict[str, str] = {
+    "portfolio": f"{_QUEUEING}.online:PortfolioOrder",
+    "mars": "stretto.learned.mars.online:MarsOrder",
+}
+
 #: What each of them plays a trace with.
 SELECTOR_REPLAYS: dict[str, str] = {
     "portfolio": f"{_QUEUEING}.portfolio:portfolio_replay",
@@ -173,4 +179,19 @@ POOL_RULES: dict[str, str] = {
     "cheapest": f"{_QUEUEING}.pool_rules:CHEAPEST",
     "fastest": f"{_QUEUEING}.pool_rules:FASTEST",
     "burst": f"{_QUEUEING}.pool_rules:BURST",
+}
+
+#: Work with real kernels, for ``stretto run kernels:NAME?key=value``: functions that return an ``engines.work.Work``.
+KERNELS: dict[str, str] = {
+    "tiled-matmul": "stretto.engines.kernels.tiled_matmul:tiled_matmul_work",
+    "llama-block": "stretto.engines.kernels.llama_block:llama_block_work",
+}
+
+#: Engines that run plans: classes after ``engines/engine.py``.
+ENGINES: dict[str, str] = {
+    "simulated": "stretto.engines.simulated:SimulatedEngine",
+    "local": "stretto.engines.local.engine:LocalEngine",
+    "dask": "stretto.engines.dask.engine:DaskEngine",
+    "ray": "stretto.engines.ray.engine:RayEngine",
+    "slurm": "stretto.engines.slurm.engine:SlurmEngine",
 }
