@@ -146,19 +146,18 @@ def planners(options: argparse.Namespace) -> list[dict[str, Any]]:
     from dask_contender import DaskContender
 
     rows, lines = [], [("work", "contender", "best ms", "median ms", "over the best")]
-    engine = ENGINES["process"]
     for title, work in _works().items():
-        found = calibrate(engine, work, CLUSTER, repeats=options.repeats)
-        problem = Problem.of(found.graph(work.graph), found.cluster(CLUSTER))
         plans = {
-            name: planner_named(name, {}).plan(problem, Budget(time_limit_s=options.think, num_threads=2))
-            for name in ("heft", "doppler")
+            (policy, workers): plan
+            for workers, engine in ENGINES.items()
+            for policy, plan in _plans(work, engine, options).items()
         }
-        times: dict[str, list[float]] = {name: [] for name in (*plans, "dask")}
+        times: dict[str, list[float]] = {f"{policy}, {workers}": [] for policy, workers in plans} | {"dask": []}
         with DaskContender(work) as dask:
             for _ in range(3 * options.repeats):
-                for name, plan in plans.items():
-                    times[name].append(engine.run(work, plan, CLUSTER, QUIET).check().makespan_s)
+                for (policy, workers), plan in plans.items():
+                    seconds = ENGINES[workers].run(work, plan, CLUSTER, QUIET).check().makespan_s
+                    times[f"{policy}, {workers}"].append(seconds)
                 times["dask"].append(dask.run())
         least = min(min(values) for values in times.values())
         for name, values in times.items():
@@ -170,6 +169,13 @@ def planners(options: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 PART = {"hop": hop, "rate": rate, "utilisation": utilisation, "calibration": calibration, "planners": planners}
+
+
+def _plans(work: Work, engine: LocalEngine, options: argparse.Namespace) -> dict[str, Plan]:
+    found = calibrate(engine, work, CLUSTER, repeats=options.repeats)
+    problem = Problem.of(found.graph(work.graph), found.cluster(CLUSTER))
+    budget = Budget(time_limit_s=options.think, num_threads=2)
+    return {name: planner_named(name, {}).plan(problem, budget) for name in ("heft", "doppler")}
 
 
 def _works() -> dict[str, Work]:

@@ -22,9 +22,9 @@ PICTURES = Path(__file__).resolve().parent / "pictures"
 
 def gaps(folder: Path) -> None:
     """Draw one graph by three policies, each with the bound that none can beat."""
-    graph = stretto.workloads.generate("cholesky", num_tiles=5)
+    graph = stretto.workloads.generate("cholesky", num_tiles=7)
     for policy in ("round-robin", "heft", "annealing"):
-        result = stretto.plan(graph, "cpu:4,gpu:1@12GB/s", policy=policy, time_limit_s=1.0)
+        result = stretto.plan(graph, "cpu:4,gpu:2@12GB/s", policy=policy, time_limit_s=1.0)
         title = f"{policy}: {result.makespan_s * 1e3:.1f} ms, gap {result.gap:.0%}"
         path = folder / f"gap-{policy}.svg"
         draw_gantt(result.problem, result.schedule, path, title=title, lower_bound_s=result.lower_bound_s)

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from stretto.cli.describe import describe_formats, describe_policies, describe_rules, describe_workloads
+from stretto.cli.help_cmd import ENVIRONMENT, EXIT_CODES, SOURCES
+from stretto.config import CONFIGURABLE
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = ("README.md", "docs/formats.md", "docs/policies.md", "docs/queue.md")
+DOCUMENTS = ("README.md", "docs/formats.md", "docs/policies.md", "docs/queue.md", "docs/reference/settings.md")
 
 
 def policies() -> list[str]:
@@ -66,6 +68,17 @@ def workloads() -> list[str]:
     return ["| workload | what it is | parameters |", "|---|---|---|", *rows]
 
 
+def settings() -> list[str]:
+    """Return the rows of the options that can be set, and how."""
+    rows = [f"| `{name.replace('_', '-')}` | `STRETTO_{name.upper()}` |" for name in sorted(CONFIGURABLE)]
+    return ["| in a file | in the environment |", "|---|---|", *rows]
+
+
+def meanings(head: str, table: Mapping[Any, str]) -> list[str]:
+    """Return the rows of names and what they mean."""
+    return [f"| {head} | meaning |", "|---|---|", *(f"| `{name}` | {_cell(text)} |" for name, text in table.items())]
+
+
 TABLES: dict[str, Callable[[], list[str]]] = {
     "policies": policies,
     "policy-params": policy_params,
@@ -76,6 +89,10 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "backfills": partial(rules, "backfills", "backfill"),
     "estimates": partial(rules, "estimates", "estimates"),
     "pool-rules": partial(rules, "pool-rules", "rule"),
+    "settings": settings,
+    "environment": partial(meanings, "variable", ENVIRONMENT),
+    "sources": partial(meanings, "source", SOURCES),
+    "exit-codes": partial(meanings, "code", EXIT_CODES),
 }
 
 

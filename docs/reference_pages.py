@@ -1,4 +1,4 @@
-"""The reference of the site, made from the program itself: commands, catalog, settings, Python."""
+"""The reference of the site, made from the program itself: commands, catalog, Python."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ import typer
 
 import stretto
 from stretto import catalog
-from stretto.cli.help_cmd import ENVIRONMENT, EXIT_CODES, SOURCES
-from stretto.config import CONFIGURABLE
 
 _WIDTH = 100
 
@@ -71,28 +69,6 @@ def catalog_page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def settings_page() -> str:
-    """Return settings, variables, sources and exit codes."""
-    parts = ["# Settings, sources, exit codes"]
-    names = ", ".join(f"`{name}`" for name in sorted(CONFIGURABLE))
-    parts += [
-        "## Settings",
-        f"Options that a file or the environment may set: {names}. How: [configure](../howto/configure.md).",
-        "## Environment",
-        _table("variable", ENVIRONMENT),
-        "## Sources",
-        "Wherever a command wants a graph, a trace or machines:",
-        _table("source", SOURCES),
-        "## Exit codes",
-        _table("code", EXIT_CODES),
-    ]
-    return "\n\n".join(parts) + "\n"
-
-
-def _table(head: str, rows: dict[Any, str]) -> str:
-    return "\n".join([f"| {head} | meaning |", "|---|---|", *(f"| `{name}` | {text} |" for name, text in rows.items())])
-
-
 def python_page() -> str:
     """Return the names of the package with their signatures and what they say of themselves."""
     parts = ["# Python", "`import stretto` is quick and loads nothing heavy; each name is imported on first use."]
@@ -133,6 +109,5 @@ def _prose(thing: Any) -> str:
 PAGES: dict[str, Callable[[], str]] = {
     "reference/commands.md": commands_page,
     "reference/catalog.md": catalog_page,
-    "reference/settings.md": settings_page,
     "reference/python.md": python_page,
 }

@@ -25,7 +25,12 @@ from pathlib import Path
 from typing import Any
 
 _BLOCK = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.DOTALL | re.MULTILINE)
-_NUMBER = re.compile(r"[-+]?\d[\d.,:]*(?:e[-+]?\d+)?(?: ?(?:ns|us|ms|s|min|h|d|%|[kMGT]?B))?\b%?|\bproven optimal\b")
+#: What may differ from run to run: the names of runs, numbers with their units, and whether a gap is closed.
+_NUMBER = re.compile(
+    r"\b\d{8}-\d{6}-[0-9a-f]{6}\b"
+    r"|[-+]?\d[\d.,:]*(?:e[-+]?\d+)?(?: ?(?:ns|us|ms|s|min|h|d|%|[kMGT]?B))?\b%?"
+    r"|\bproven optimal\b"
+)
 _WIDTH = "88"
 
 

@@ -41,10 +41,13 @@ def on_config(config: Any) -> Any:
     """Fill the sections of the navigation that follow from what is there."""
     learned = [page for page in elsewhere() if page.startswith("learned/")]
     decisions = [f"decisions/{page.name}" for page in sorted((ROOT / "docs" / "decisions").glob("*.md"))]
-    for section in config.nav:
-        for name, found in (("Learned systems", learned), ("Decisions", decisions)):
-            if name in section:
-                section[name] = found
+    sections = {name: pages for section in config.nav for name, pages in section.items()}
+    sections["Learned systems"] += learned
+    sections["Decisions"] += decisions
+    for name, pattern in (("Tutorials", "tutorials/*.md"), ("How to", "howto/*.md"), ("Concepts", "*.md")):
+        listed = {page for pages in sections.values() for page in ([pages] if isinstance(pages, str) else pages)}
+        found = sorted(str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").glob(pattern))
+        sections[name] += [page for page in found if page not in listed]
     return config
 
 

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
-
-
-def find_data() -> Path | None:
-    """Return the folder of real traces and graphs, or None where it is absent."""
-    candidate = Path(os.environ.get("STRETTO_DATA", ROOT.parent / "shared" / "data"))
-    return candidate if candidate.is_dir() else None
+from real_data import find_data
 
 
 @pytest.fixture(scope="session")

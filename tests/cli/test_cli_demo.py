@@ -15,9 +15,9 @@ def test_the_demo_compares_and_draws(run: Run, tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("COLUMNS", "80")
     ran = run("demo", "--out", tmp_path / "pictures", "--time-limit", "0.2", "--train-seconds", "0")
     assert ran.code == 0, ran.err
-    pictures = sorted((tmp_path / "pictures").iterdir())
-    assert [picture.suffix for picture in pictures] == [".html", ".png"]
-    html, png = pictures
+    png, plan, html = sorted((tmp_path / "pictures").iterdir())
+    assert [png.suffix, plan.name, html.name] == [".png", "plan.json", "report.html"]
+    assert run("simulate", plan, "--output", "quiet").code == 0
     for words in ("Gap to the lower bound", "annealing", "What to try next", html.as_uri(), str(png), "█"):
         assert words in ran.out
     assert "stretto simulate plan.json" in ran.out
@@ -42,7 +42,7 @@ def test_the_demo_says_what_is_missing_for_learning(run: Run, tmp_path: Path, mo
     ran = run("demo", "--out", tmp_path, "--time-limit", "0.2", "--output", "quiet")
     assert ran.code == 0
     assert "without optax nothing is trained: pip install 'stretto[learn]'" in ran.err
-    assert [Path(line).suffix for line in ran.out.split()] == [".png", ".html"]
+    assert [Path(line).suffix for line in ran.out.split()] == [".json", ".png", ".html"]
 
 
 def test_the_demo_cannot_write_over_a_file(run: Run, tmp_path: Path) -> None:

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 import typer
 
+import stretto.errors
 from stretto.cli.examples import EXAMPLES
 from stretto.cli.help_cmd import EXIT_CODES, TOPICS
 from stretto.cli.main import app
+from stretto.errors import StrettoError
 
 from .conftest import Run
 
@@ -99,7 +101,12 @@ def test_exit_codes_are_those_of_the_program(run: Run, diamond: Path) -> None:
     from stretto.cli import main
 
     codes = {getattr(main, name) for name in dir(main) if name.startswith("EXIT_")}
-    assert codes | {0} <= set(EXIT_CODES)
+    codes |= {
+        error.exit_code
+        for error in vars(stretto.errors).values()
+        if isinstance(error, type) and issubclass(error, StrettoError)
+    }
+    assert codes | {0} == set(EXIT_CODES)
     assert run("version").code == 0
     assert run("plan", "none.json", "-c", "cpu:1").code == 2
 

@@ -14,6 +14,7 @@ from stretto.domain.cluster import Cluster
 from stretto.domain.graph import TaskGraph
 from stretto.domain.plan import DISCIPLINES, Plan
 from stretto.domain.problem import Problem
+from stretto.engines.board import DONE
 from stretto.engines.driver import Driver
 from stretto.engines.events import (
     Cancel,
@@ -257,7 +258,7 @@ class Clumsy:
         if self.reported and self.rng.random() < 0.3:
             events.append(self.reported[int(self.rng.integers(len(self.reported)))])
         instructions = self.driver.handle(events)
-        done_now = {t for t in self.ended if self.driver.state[t] == 3}
+        done_now = {t for t in self.ended if self.driver.board.state[t] == DONE}
         self.obey(instructions, done_now)
 
     def finish_or_fail(self, order: Start) -> Event:

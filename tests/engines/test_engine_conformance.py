@@ -8,15 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from stretto.catalog import ENGINES
 from stretto.domain.cluster import Cluster
 from stretto.domain.graph import TaskGraph
 from stretto.domain.plan import DISCIPLINES, Plan
 from stretto.domain.problem import Problem
-from stretto.engines.engine import RunOptions, RunResult
+from stretto.engines.engine import Engine, RunOptions, RunResult
 from stretto.engines.local.engine import LocalEngine
 from stretto.engines.simulated import SimulatedEngine
-from stretto.engines.work import Work
+from stretto.engines.work import Call, Work
 from stretto.formats.load import load
+from stretto.registry import construct
 from stretto.testing import NotConforming, check_engine
 from stretto.testing.engine_checks import EngineTrial, check_run, random_plan
 
@@ -98,3 +100,27 @@ def test_an_engine_with_another_priority_is_caught() -> None:
     plan = random_plan(rng, graph, cluster)
     with pytest.raises(NotConforming, match="higher priority"):
         check_run(Wrong("discipline"), Work.timed(graph), plan, cluster, RunOptions(discipline="work-conserving"))
+
+
+OTHERS = [pytest.param(name, marks=pytest.mark.long) for name in ENGINES if name not in ("local", "simulated")]
+
+
+@pytest.mark.parametrize("name", ["local", "simulated", *OTHERS])
+def test_every_engine_of_the_catalog_that_can_run_here_passes(name: str) -> None:
+    engine: Engine = construct("engine", name, ENGINES, {})
+    reason = engine.available()
+    if reason is not None:
+        pytest.skip(f"{name}: {reason}")
+    has_calls = name != "simulated"
+    check_engine(engine, EngineTrial(num_tasks=60, scale=0.002, latency_s=0.5, has_calls=has_calls, seed=7))
+
+
+def test_devices_that_share_cores_are_called_so() -> None:
+    graph = TaskGraph.from_edges(np.ones(2), [], [])
+    many = Cluster.parse("cpu:500")
+    found = LocalEngine().run(
+        Work(graph, (Call(int), Call(int))), Plan(*[np.arange(2, dtype=np.int32)] * 2), many, RunOptions()
+    )
+    assert "shared" in found.notes[0]
+    found = LocalEngine().run(Work.timed(graph, 0.001), Plan(*[np.arange(2, dtype=np.int32)] * 2), many, RunOptions())
+    assert "timed" in found.notes[0]

@@ -17,6 +17,7 @@ from stretto.domain.graph import TaskGraph
 from stretto.domain.plan import Plan
 from stretto.engines.engine import RunOptions, RunResult
 from stretto.engines.events import Event, TaskFinished, TaskStarted
+from stretto.engines.local.arena import Arena, Attached, unlink_chunks
 from stretto.engines.local.engine import LocalEngine
 from stretto.engines.work import Action, Call, Command, Timed, Work
 from stretto.errors import EngineFailure
@@ -214,14 +215,15 @@ def test_every_end_is_announced_once_and_in_order(workers: str) -> None:
 
 
 @both
-def test_inputs_that_others_read_cannot_be_changed_through_a_copy(workers: str) -> None:
-    def spoil(x: np.ndarray) -> float:
+def test_inputs_cannot_be_changed_since_others_read_them(workers: str) -> None:
+    def spoil(x: np.ndarray) -> None:
         x[:] = -1
-        return float(x[0])
 
-    work = diamond(Call(lambda: np.ones(1000)), Call(spoil), Call(np.sum), Call(lambda a, b: (a, float(b))))
-    found = run(workers, work, plan_of(0, 1, 0, 0)).check()
-    assert found.outputs[3] == (-1.0, 1000.0)
+    work = diamond(Call(lambda: np.ones(1000)), Call(spoil), Call(np.sum), Call(np.add))
+    for device in (0, 1):
+        found = run(workers, work, plan_of(0, device, 0, 0), max_attempts=1)
+        assert [failure.task for failure in found.failures] == [1]
+        assert "read-only" in found.failures[0].reason
 
 
 @both
@@ -244,6 +246,37 @@ def test_interrupting_keeps_what_was_done(workers: str) -> None:
         found.check()
 
 
+@both
+def test_interrupting_ends_running_commands(workers: str, tmp_path: Path) -> None:
+    mark = tmp_path / "pid"
+
+    def watch(event: Event) -> None:
+        if isinstance(event, TaskStarted):
+            threading.Thread(target=interrupt_when, args=(mark,)).start()
+
+    command = Command.shell(f"echo $$ > {mark}.part; mv {mark}.part {mark}; exec sleep 300")
+    found = run(workers, alone(command), plan_of(0), on_event=watch)
+    assert found.status == "interrupted"
+    number = int(mark.read_text())
+    deadline = time.monotonic() + 20
+    while is_running(number) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not is_running(number)
+
+
+def interrupt_when(path: Path) -> None:
+    while not path.exists():
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def is_running(number: int) -> bool:
+    try:
+        return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 def test_no_shared_memory_stays_behind() -> None:
     before = set(os.listdir("/dev/shm"))
     work = diamond(Call(np.zeros, (200_000,)), Call(np.cos), Call(np.sin), Call(np.add))
@@ -255,3 +288,35 @@ def test_objects_that_are_no_data_cannot_leave_a_process() -> None:
     found = run("process", alone(Call(object)), plan_of(0), max_attempts=1)
     assert "is not data" in found.failures[0].reason
     assert run("thread", alone(Call(object)), plan_of(0)).digests == (None,)
+
+
+def test_memory_is_used_again_unless_somebody_looks_at_it() -> None:
+    attached, arena = Attached(), Arena(f"stretto-test-{os.getpid()}")
+    try:
+        first, second = (arena.put(np.full(5000, value)) for value in (1.0, 2.0))
+        copies = [attached.copy(first)]
+        place = id(copies[0])
+        attached.give_back(copies)  # type: ignore[arg-type]
+        again = attached.copy(second)
+        assert id(again) == place
+        view = np.frombuffer(again)
+        assert view[0] == 2.0
+        attached.give_back([again])  # type: ignore[list-item]
+        assert id(attached.copy(first)) != place
+        assert view[0] == 2.0
+    finally:
+        attached.close()
+        unlink_chunks(arena.prefix)
+
+
+def test_blocks_are_used_again() -> None:
+    arena = Arena(f"stretto-test-{os.getpid()}")
+    try:
+        ref = arena.put(np.zeros(5000))
+        assert arena.used_bytes == 1 << 16
+        arena.free([ref])
+        assert arena.used_bytes == 0
+        assert arena.put(np.ones(4200))[:2] == ref[:2]
+        assert arena.put(np.ones(4200))[:2] != ref[:2]
+    finally:
+        unlink_chunks(arena.prefix)

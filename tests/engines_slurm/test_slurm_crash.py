@@ -53,6 +53,7 @@ def test_nothing_is_lost_and_nothing_done_twice(own_bed: Testbed, tmp_path: Path
         process.kill()
         process.wait()
     time.sleep(0.5)  # Slurm goes on by itself
+    subprocess.run(words, check=True, timeout=240.0)
     result = crash_run.follow(str(own_bed.conf), folder, book).check()
     assert Counter(lines(book, "end")) == dict.fromkeys(range(crash_run.NUM_TASKS), 1)
     plan = crash_run.make_plan()

@@ -22,6 +22,7 @@ from stretto.engines.slurm.testbed import Testbed
 from stretto.engines.work import Command, Timed, Work
 from stretto.errors import EngineFailure, InvalidInput
 from stretto.policies.placement.heft import Heft
+from stretto.testing.engine_checks import EngineTrial, check_engine
 from stretto.workloads.random_dag import random_dag
 
 NODES = Cluster.uniform([Device(f"n{number}") for number in range(1, 5)])
@@ -164,6 +165,16 @@ def test_one_process_follows_a_run_at_a_time(bed: Testbed, tmp_path: Path) -> No
 
     with RunFolder(tmp_path / "run"), pytest.raises(EngineFailure, match="another process"):
         engine(bed, tmp_path / "run").run(Work.timed(CHAIN), ON_ONE, NODES, RunOptions())
+
+
+@pytest.mark.usefixtures("client")
+def test_keeps_the_contract_of_engines(bed: Testbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # each run makes a folder of its own
+    # Slurm learns of an end, and passes over its queue, within seconds.
+    trial = EngineTrial(num_tasks=10, cluster=NODES, scale=0.02, latency_s=5.0, has_calls=False)
+    passed = check_engine(SlurmEngine(conf=str(bed.conf), queue_s=1.0), trial)
+    assert len(passed) >= 3
+    assert len(list(tmp_path.glob("stretto-run-*"))) >= 3
 
 
 def test_says_why_it_is_not_available(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,8 +102,14 @@ def test_never_takes_a_folder_that_is_not_its_own(slurm_place: Path) -> None:
 
 @pytest.mark.parametrize(
     "settings",
-    [{"num_nodes": 0}, {"num_nodes": 1000}, {"cpus_per_node": 0}, {"gpus_per_node": -1}, {"auth": "trust"}]
-    + [{"num_nodes": 2, "num_gpu_nodes": 3}],
+    [
+        {"num_nodes": 0},
+        {"num_nodes": 1000},
+        {"cpus_per_node": 0},
+        {"gpus_per_node": -1},
+        {"num_nodes": 2, "num_gpu_nodes": 3},
+        {"auth": "trust"},
+    ],
 )
 def test_refuses_shapes_that_cannot_be(settings: dict[str, object]) -> None:
     with pytest.raises(InvalidInput):
@@ -151,6 +157,23 @@ class TestCommands:
     def test_complaints_are_passed_on(self) -> None:
         with pytest.raises(SlurmRefused, match="nothing here"):
             Commands().run(["ls", "/nothing here"])
+
+    @pytest.mark.parametrize(
+        ("words", "kind"),
+        [
+            ("sbatch: error: slurm_msg_sendto: msg_type=4003: Unexpected missing socket error", SlurmUnreachable),
+            ("Unable to contact slurm controller (connect failure)", SlurmUnreachable),
+            ("slurm_load_jobs error: Socket timed out on send/recv operation", SlurmUnreachable),
+            ("error: Batch job submission failed: Invalid partition name specified", SlurmRefused),
+            ("Batch job submission failed: Job dependency problem", SlurmRefused),
+            ("Invalid job id specified for job 999", SlurmRefused),
+        ],
+    )
+    def test_who_is_to_blame_shows_in_the_complaint(self, words: str, kind: type[Exception], tmp_path: Path) -> None:
+        script = tmp_path / "complain.sh"
+        script.write_text(f"echo '{words}' >&2\nexit 1\n")
+        with pytest.raises(kind):
+            Commands().run(["sh", str(script)])
 
     def test_a_missing_program_is_named(self) -> None:
         with pytest.raises(SlurmMissing, match="sbatchx"):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import find_data
+from real_data import find_data
 from stretto import catalog, registry
 from stretto.errors import StrettoError
 from stretto.formats.document import Document, read_document

@@ -23,10 +23,11 @@ from stretto.experiments.report_events import bars_chart, read_events, training_
 from stretto.experiments.report_explain import Timetable, explain_task
 from stretto.experiments.report_json import drawn, packed, plain, unpacked
 from stretto.experiments.report_layers import MAX_TASKS, depths, placement_drawing
-from stretto.experiments.report_problem import plan_of, problem_of
+from stretto.experiments.report_problem import attach_problem, plan_of, problem_of
 from stretto.experiments.report_record import Rows, record_plan, recording
 from stretto.experiments.report_replay import play_with_choices, record_replay, replay_of
 from stretto.experiments.report_tables import comparison_tables, runs_tables
+from stretto.experiments.report_view import run_view
 from stretto.runlog import Event, RunLog
 from stretto.workloads.lublin import lublin
 
@@ -170,6 +171,25 @@ def test_events_of_engines_become_bars() -> None:
     assert [row[0] for row in chart["rows"]] == ["cpu0", "cpu1", "gpu0"]
     assert chart["colour"] == [1, 0, 2]
     assert chart["makespan"] == 3.0
+
+
+def test_an_executed_graph_is_placed_once_all_of_it_has_run(log: RunLog) -> None:
+    result = plan(workloads.random_dag(num_tasks=12, seed=1), "cpu:2,gpu:1x4.0")
+    names = [device.name for device in result.problem.cluster.devices]
+    run = log.start("run", "real", {})
+    attach_problem(run, result.problem)
+    for task in range(12):
+        assert run_view(log, run.id)["graph"] is None
+        where, times = (
+            names[result.plan.assignment[task]],
+            (result.schedule.start_s[task], result.schedule.finish_s[task]),
+        )
+        run.record("task-finished", f"t{task}", device=where, start_s=float(times[0]), end_s=float(times[1]))
+    view = run_view(log, run.id)
+    assert [node[3] for node in view["graph"]["nodes"]] == result.plan.assignment.tolist()
+    assert view["gantt"]["makespan"] == pytest.approx(result.makespan_s)
+    assert view["can_ask"]
+    assert not view["is_planned"]
 
 
 def test_steering_becomes_samples_of_the_queue_and_choices() -> None:

@@ -111,6 +111,22 @@ def test_wrong_requests_are_answered_with_what_and_where(
         assert found["value"] == value
 
 
+@pytest.mark.parametrize("depth", [50, 900, 100_000])
+def test_deep_documents_are_refused_in_words(client: httpx.Client, depth: int) -> None:
+    nested = '{"a":' * depth + "1" + "}" * depth
+    body = f'{{"graph": {nested}, "cluster": "cpu:1"}}'
+    reply = client.post("/api/plan", content=body, headers={"Content-Type": "application/json"})
+    assert reply.status_code in (400, 422)
+    assert reply.json()["error"]
+
+
+def test_text_that_utf8_cannot_hold_is_refused_in_words(client: httpx.Client) -> None:
+    body = b'{"workload": "fft", "cluster": "cpu:\\ud800"}'
+    reply = client.post("/api/plan", content=body, headers={"Content-Type": "application/json"})
+    assert reply.status_code == 422
+    assert reply.json()["field"]
+
+
 def test_a_replay_and_the_same_jobs_otherwise(client: httpx.Client) -> None:
     body = {"generator": "lublin", "generator_params": {"num_jobs": 300, "num_procs": 64, "seed": 2}, "strategy": "saf"}
     first = post(client, "/api/replay", body)
@@ -118,6 +134,28 @@ def test_a_replay_and_the_same_jobs_otherwise(client: httpx.Client) -> None:
     direct = post(client, "/api/replay", body | {"strategy": "fcfs"})
     assert other["after"]["summary"]["mean_wait_s"] == direct["mean_wait_s"]
     assert other["before"]["summary"]["mean_wait_s"] == first["mean_wait_s"] != direct["mean_wait_s"]
+
+
+def test_a_trace_comes_packed(client: httpx.Client) -> None:
+    rows = "".join(f"{job} {10 * job} 0 60 4 -1 -1 4 120 -1 1 1 1 -1 -1 -1 -1 -1\n" for job in range(1, 21))
+    body = {"trace": base64.b64encode(gzip.compress(rows.encode())).decode(), "encoding": "base64", "procs": 8}
+    assert post(client, "/api/replay", body)["num_jobs"] == 20
+    assert "base64" in post(client, "/api/replay", body | {"trace": "no!"}, 422)["error"]
+
+
+def test_a_plan_that_nobody_waited_for_is_fetched_later(client: httpx.Client, ids: dict[str, str]) -> None:
+    body = {"workload": "fft", "cluster": CLUSTER, "policy": "etf"}
+    job = post(client, "/api/plan", body | {"wait": False}, 202)
+    until(lambda: client.get(f"/api/jobs/{job['id']}").json()["state"] == "done")
+    later = client.get(f"/api/runs/{job['run_id']}/plan").json()
+    assert later["assignment"] == post(client, "/api/plan", body)["assignment"]
+    assert client.get(f"/api/runs/{ids['queue']}/plan").status_code == 404
+
+
+def test_names_are_those_of_the_catalog(client: httpx.Client) -> None:
+    names = client.get("/api/names").json()
+    assert "heft" in names["policies"]
+    assert {"saf", "mars"} <= set(names["strategies"])
 
 
 def test_a_plan_decided_otherwise(client: httpx.Client, ids: dict[str, str]) -> None:

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -122,6 +128,35 @@ def test_too_many_requests_are_told_when_to_come_again(tmp_path: Path) -> None:
     assert isinstance(replies[-1], httpx.Response)
 
 
+def test_no_worker_outlives_a_server_that_is_killed(tmp_path: Path) -> None:
+    def workers(parent: int) -> list[int]:
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdecimal():
+                with contextlib.suppress(OSError):
+                    if int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1]) == parent:
+                        found.append(int(entry.name))
+        return found
+
+    def is_there(pid: int) -> bool:
+        """Say whether a process runs; one that is dead and waits to be buried does not."""
+        try:
+            return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+        except OSError:
+            return False
+
+    with serving(tmp_path / "runs.db", num_workers=1) as found:
+        with found.client() as client:
+            client.post("/api/plan", json={"graph": "digraph g { a -> b }", "cluster": "cpu:1"})
+        started = workers(found.pid)
+        assert len(started) == 2
+        os.kill(found.pid, signal.SIGKILL)
+        end = time.monotonic() + 60
+        while any(is_there(pid) for pid in started):
+            assert time.monotonic() < end, "a worker is still there"
+            time.sleep(0.1)
+
+
 def test_a_job_that_takes_too_long_is_ended(tmp_path: Path) -> None:
     body = {"workload": "random-dag", "workload_params": {"num_tasks": 300}, "cluster": "cpu:4", "policy": "annealing"}
     with serving(tmp_path / "runs.db", num_workers=1, max_job_s=2.0) as found, found.client() as client:
@@ -129,3 +164,14 @@ def test_a_job_that_takes_too_long_is_ended(tmp_path: Path) -> None:
         reply = client.post("/api/plan", json=body)  # a search of its own length, some thirty seconds
         assert reply.status_code == 408
         assert "limit of 2 s" in reply.json()["error"]
+
+
+def test_the_command_serves_and_stops_when_interrupted(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "stretto.cli.main", "serve", "--port", "0", "--workers", "1", "--runs"]
+    process = subprocess.Popen([*words, str(tmp_path / "runs.db")], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    url = line.split()[3]
+    assert httpx.get(f"{url}/api/health", timeout=90).json()["status"] == "ok"
+    process.send_signal(signal.SIGINT)
+    assert process.wait(90) == 0

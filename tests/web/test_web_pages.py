@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from web_serving import serving
 
 from stretto.cli.main import main
 from stretto.runlog import RunLog
@@ -38,9 +39,7 @@ def page(browser: Any) -> Iterator[Any]:
     context = browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme="light")
     context.set_default_timeout(PATIENCE_MS)
     opened, complaints = context.new_page(), []
-    opened.on(
-        "console", lambda message: complaints.append(message.text) if message.type in ("error", "warning") else None
-    )
+    opened.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
     opened.on("pageerror", lambda error: complaints.append(str(error)))
     yield opened
     context.close()
@@ -62,7 +61,8 @@ def test_the_list_shows_runs_and_filters_them(server: Any, page: Any) -> None:
     page.goto(server.url)
     page.wait_for_selector("table.runs tbody tr")
     page.fill("input[name=text]", "lesson")
-    page.wait_for_function("document.querySelectorAll('table.runs tbody tr').length === 1")
+    page.wait_for_selector("#count:text-matches('^1 of')")
+    assert page.locator("table.runs tbody tr").count() == 1
     assert page.inner_text("table.runs tbody tr a") == "lesson"
     shot(page, "runs")
     page.click("table.runs tbody tr a")
@@ -151,13 +151,13 @@ def test_news_of_a_live_run_arrive_while_the_page_is_open(server: Any, page: Any
         for number in range(3):
             begin = time.monotonic()
             run.record("task-finished", f"t{number}", device=f"cpu{number}", start_s=1.0 * number, end_s=number + 1.5)
-            page.wait_for_function(f"document.body.dataset.ready === '{2 + number}'")
+            page.wait_for_selector(f"body[data-ready='{2 + number}']")
             took.append(time.monotonic() - begin)
         assert page.eval_on_selector("#gantt canvas", DIGEST) != blank
         assert "t2" in page.inner_text("#events")
         print(f"news took {', '.join(f'{seconds:.2f}' for seconds in took)} s to be drawn")
         run.finish("done", {"makespan_s": 3.5})
-        page.wait_for_function("document.getElementById('state').textContent === 'done'")
+        page.wait_for_selector("#state:text-is('done')")
     shot(page, "run-live")
 
 
@@ -169,13 +169,13 @@ def test_the_list_follows_runs_that_begin(server: Any, page: Any) -> None:
         page.wait_for_selector("text=newcomer")
         assert page.inner_text("table.runs tbody tr:first-child .state") == "running"
         run.finish("done", {})
-        page.wait_for_function("document.querySelector('table.runs tbody tr .state').textContent === 'done'")
+        page.wait_for_selector("table.runs tbody tr:first-child .state:text-is('done')")
 
 
 def test_a_new_plan_is_made_from_the_page(server: Any, page: Any) -> None:
     page.goto(server.url)
     page.click("summary")
-    page.click("text=Plan >> nth=-1")
+    page.click("#new button:text-is('Plan')")
     page.wait_for_url("**/runs/*")
     ready(page)
     assert page.inner_text("h1") == "cholesky-8"
@@ -189,6 +189,27 @@ def test_a_wrong_name_is_told_on_the_page(server: Any, browser: Any) -> None:
     page.wait_for_selector(".note.error")
     assert "unknown run" in page.inner_text(".note.error")
     context.close()
+
+
+def test_a_browser_shows_the_token_once(browser: Any, tmp_path: Path) -> None:
+    token = "a-token-of-some-length"
+    context = browser.new_context()
+    context.set_default_timeout(PATIENCE_MS)
+    page = context.new_page()
+    with serving(tmp_path / "runs.db", token=token, num_workers=1) as found:
+        page.goto(found.url)
+        page.fill("input[name=token]", token)
+        page.click("button")
+        page.wait_for_selector(".empty")  # the list, without runs
+        page.reload()
+        page.wait_for_selector(".empty")
+    context.close()
+
+
+def test_the_api_is_described_on_a_page(server: Any, page: Any) -> None:
+    page.goto(f"{server.url}/api")
+    page.wait_for_selector("h2:text-is('POST /api/plan')")
+    assert page.locator("#operations section").count() == 16
 
 
 def test_a_small_window_needs_no_sideways_scrolling(server: Any, browser: Any, ids: dict[str, str]) -> None:

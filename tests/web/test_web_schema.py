@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")
-NUM_OPERATIONS = 14
+NUM_OPERATIONS = 16
 PATIENCE_S = 90
 
 
@@ -53,4 +53,9 @@ def test_wrong_requests_are_refused_in_words(operations: list[Any], number: int)
     if operation.body or operation.path_parameters or operation.query:
         ask(operation, schemathesis.GenerationMode.NEGATIVE)
     else:
-        assert operation.label in ("GET /api/health", "GET /metrics", "GET /api/jobs")  # nothing there can be wrong
+        assert operation.label in (
+            "GET /api/health",
+            "GET /metrics",
+            "GET /api/jobs",
+            "GET /api/names",
+        )  # nothing there can be wrong

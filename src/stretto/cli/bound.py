@@ -29,10 +29,11 @@ def bound(
     if time_limit is not None and not time_limit > 0:
         raise InvalidInput(f"{time_limit} must be positive", field="--time-limit")
     problem = load_problem(graph, cluster)
-    with ProgressLine(f"bounding {problem.num_tasks:,} tasks"):
+    with ProgressLine(f"bounding {problem.num_tasks:,} tasks") as line:
         found = lower_bound(problem, methods=QUICK_METHODS, time_limit_s=time_limit)
         is_interrupted = False
         if exact:
+            line.note = "asking the solver"
             try:
                 found = lower_bound(problem, methods=(*QUICK_METHODS, "cp-sat"), time_limit_s=time_limit)
             except KeyboardInterrupt:

@@ -30,9 +30,9 @@ def pool_rule_names(incomplete: str) -> list[str]:
 
 def trainer_names(incomplete: str) -> list[str]:
     """Offer what can be trained."""
-    from stretto.catalog import QUEUE_TRAINERS, TRAINERS
+    from stretto.catalog import QUEUE_TRAINERS, RACK_TRAINERS, TRAINERS
 
-    return [name for name in (*TRAINERS, *QUEUE_TRAINERS) if name.startswith(incomplete)]
+    return [name for name in (*TRAINERS, *QUEUE_TRAINERS, *RACK_TRAINERS) if name.startswith(incomplete)]
 
 
 def policy_lists(incomplete: str) -> list[str]:

@@ -52,7 +52,7 @@ def demo(
         comparison = run_comparison(graphs, cluster, POLICIES, interrupt, seeds=[seed], time_limit_s=time_limit)
     lesson = _learn(train_seconds, seed) if not interrupt.pressed else None
     best = _best(comparison, graphs[_PICTURE_OF].name)
-    pictures = _draw(best, out) if best is not None else []
+    pictures = _write(comparison, best, out) if best is not None else []
     _report(comparison, lesson, best, pictures, output)
     if interrupt.pressed or (lesson is not None and lesson.is_interrupted):
         remark("interrupted: the tables hold what was finished until then")
@@ -146,17 +146,27 @@ def _best(comparison: Comparison, graph: str) -> PlanResult | None:
     return min(results, key=lambda result: result.makespan_s, default=None)
 
 
-def _draw(best: PlanResult, out: Path) -> list[Path]:
-    """Draw a schedule as a still picture and as a page."""
+def _write(comparison: Comparison, best: PlanResult, out: Path) -> list[Path]:
+    """Write a plan, its picture, and a report on it and on the comparison."""
+    from stretto.cli.plan_file import describe, save_plan
+    from stretto.cli.progress import ProgressLine
     from stretto.experiments.gantt import draw_gantt
+    from stretto.experiments.report_sources import Report
+    from stretto.formats.load import write_atomically
 
-    graph = best.problem.graph.name
-    paths = [out / f"{graph}.png", out / f"{graph}.html"]
-    for path in paths:
-        draw_gantt(
-            best.problem, best.schedule, path, title=f"{graph} by {best.policy}", lower_bound_s=best.lower_bound_s
-        )
-    return paths
+    problem, graph = best.problem, best.problem.graph.name
+    plan, picture, page = out / "plan.json", out / f"{graph}.png", out / "report.html"
+    document = describe(best, GRAPHS[_PICTURE_OF], CLUSTER)
+    save_plan(plan, document)
+    report = Report()
+    with ProgressLine("writing the report"):
+        title = f"{graph} by {best.policy}"
+        draw_gantt(problem, best.schedule, picture, title=title, lower_bound_s=best.lower_bound_s)
+        command = f"stretto plan '{GRAPHS[_PICTURE_OF]}' -c {CLUSTER} --policy {best.policy} --save {plan}"
+        report.add_plan(str(plan), problem, best.plan, best.schedule, document, command)
+        report.add_comparison(comparison.to_json(), "demo")
+        write_atomically(page, report.page("Stretto demo"))
+    return [plan, picture, page]
 
 
 def _print_next_steps(pictures: list[Path]) -> None:
@@ -172,6 +182,7 @@ def _print_next_steps(pictures: list[Path]) -> None:
         "  stretto plan 'workload:cholesky?num_tiles=12' -c cpu:8,gpu:2 \\\n"
         "      --policy annealing --time-limit 10 --save plan.json --gantt plan.html\n"
         "  stretto simulate plan.json --contention fair --noise 0.2\n"
+        "  stretto serve\n"
         "  stretto compare 'trace:lublin?num_jobs=3000&num_procs=128&load=0.95' --windows 10 --window-size 1000\n"
         "  stretto plan YOUR_WORKFLOW.json -c YOUR_CLUSTER.toml",
         soft_wrap=True,

@@ -102,4 +102,6 @@ def _places(found: dict[str, Any]) -> dict[str, str]:
 
 
 def _extra(entry: dict[str, Any]) -> str:
-    return "present" if entry["present"] else f"without {', '.join(entry['missing'])}:  {entry['install']}"
+    if not entry["present"]:
+        return f"without {', '.join(entry['missing'])}:  {entry['install']}"
+    return ", ".join(f"{library} {version}" for library, version in entry["versions"].items())

@@ -34,7 +34,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "stretto replay {jobs.swf.gz} --pools 'own:128*16,cloud:0-64*8@0.40~90s'",
     ),
     "run": (
-        "stretto run workload:montage -c cpu:4 --scale 0.01",
+        "stretto run workload:montage -c cpu:4 --scale 0.001",
         "stretto run {workflow.toml} -c cpu:2 --policy heft",
         "stretto run --resume {run-id}",
     ),

@@ -74,6 +74,7 @@ def extras() -> list[dict[str, Any]]:
                 "name": extra,
                 "present": not missing,
                 "missing": missing,
+                "versions": {library: version_of(library) for library in libraries if library not in missing},
                 "install": f"pip install 'stretto[{extra}]'" if missing else None,
             }
         )

@@ -22,6 +22,7 @@ from stretto.cli.options import (
     SeedOption,
     TimeLimitOption,
 )
+from stretto.cli.queue_sources import PoolsOption
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -57,10 +58,26 @@ def plan(
             "--gantt", metavar="FILE", help="Draw the schedule: .png, .svg, .pdf or .html.", show_default=False
         ),
     ] = None,
+    pools: PoolsOption = None,
+    objective: Annotated[
+        str, typer.Option("--objective", metavar="NAME", help="With --pools: cost, time or both is to be least.")
+    ] = "cost",
+    deadline: Annotated[
+        str | None,
+        typer.Option("--deadline", metavar="TIME", help="With --pools: such as 2h or 90min.", show_default=False),
+    ] = None,
+    spend: Annotated[
+        float | None, typer.Option("--spend", metavar="USD", help="With --pools: at most this.", show_default=False)
+    ] = None,
     log: LogOption = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Plan a graph with one policy, and judge the plan."""
+    """Plan a graph with one policy, and judge the plan; with --pools, choose where to run it and at what cost."""
+    if pools is not None:
+        from stretto.cli.plan_pools import plan_pools
+
+        plan_pools(graph, pools, objective=objective, deadline=deadline, budget_usd=spend, seed=seed, output=output)
+        return
     from stretto.cli.interrupt import Interrupt
     from stretto.cli.plan_file import describe, save_plan
     from stretto.cli.sources import load_problem, parse_params

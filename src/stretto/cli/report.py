@@ -60,7 +60,8 @@ def report(
     elif output is Output.QUIET:
         print(target)
     else:
-        print(f"wrote {target}: {len(found.views)} runs, {len(found.tables)} comparisons, {len(page) / 1e6:.1f} MB")
+        num_runs = len(found.views)
+        print(f"wrote {target}: {num_runs} run{'s' * (num_runs != 1)}, {len(page) / 1e6:.1f} MB")
         for path in written[1:]:
             print(f"wrote {path}")
 

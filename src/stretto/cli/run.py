@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from stretto.cli.completion import policy_names
 from stretto.cli.console import Output, remark
+from stretto.cli.files import check_picture
 from stretto.cli.options import (
     ClusterOption,
     DisciplineOption,
@@ -72,6 +74,12 @@ def run(
             show_default=False,
         ),
     ] = None,
+    gantt: Annotated[
+        Path | None,
+        typer.Option(
+            "--gantt", metavar="FILE", help="Draw what ran when: .png, .svg, .pdf or .html.", show_default=False
+        ),
+    ] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Run a workflow for real: plan it, run it on an engine, keep a record."""
@@ -80,12 +88,13 @@ def run(
     from stretto.errors import InvalidInput
     from stretto.runlog import RunLog
 
+    check_picture(gantt)
     with RunLog.open() as log:
         if resume is not None:
             info = log.run(resume)
             if info.kind != "run":
                 raise InvalidInput(f"is a {info.kind!r}, not a run of a workflow", field=f"run {info.id}")
-            session = _execute(log, RunRequest.from_settings(info.settings, info.id), info.id, output)
+            session = _execute(log, RunRequest.from_settings(info.settings, info.id), info.id, output, gantt)
         else:
             if workflow is None or cluster is None:
                 raise InvalidInput("name a workflow and the machines (--cluster), or a run to --resume")
@@ -107,13 +116,13 @@ def run(
                 params=parse_params(param or []),
                 engine_params=parse_params(engine_param or [], field="--engine-param"),
             )
-            session = _execute(log, request, None, output)
+            session = _execute(log, request, None, output, gantt)
     _exit(session)
 
 
-def _execute(log: RunLog, request: RunRequest, resume: str | None, output: Output) -> Session:
+def _execute(log: RunLog, request: RunRequest, resume: str | None, output: Output, gantt: Path | None) -> Session:
     from stretto.cli.bar import ProgressBar
-    from stretto.cli.run_report import report
+    from stretto.cli.run_report import draw_run, report
     from stretto.cli.sources import load_cluster
     from stretto.domain.problem import Problem
     from stretto.engines.engine import RunOptions, make_engine
@@ -156,6 +165,8 @@ def _execute(log: RunLog, request: RunRequest, resume: str | None, output: Outpu
             resume=resume,
             on_begin=on_begin,
         )
+    if gantt is not None:
+        draw_run(session, problem, gantt)
     report(session, problem, plan, output)
     return session
 

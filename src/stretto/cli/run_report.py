@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stretto.cli.console import Output, facts, print_json, stdout
+from stretto.cli.console import Output, facts, print_json, remark, stdout
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from stretto.domain.plan import Plan
     from stretto.domain.problem import Problem
     from stretto.engines.session import Session
@@ -26,6 +28,17 @@ def report(session: Session, problem: Problem, plan: Plan, output: Output) -> No
         stdout().print(facts(f"{problem.graph.name} on {problem.cluster.name}", _rows(session, problem)))
 
 
+def draw_run(session: Session, problem: Problem, path: Path) -> None:
+    """Draw a run that is complete; what did not run, or ran before, has no times."""
+    from stretto.experiments.gantt import draw_gantt
+
+    if not bool(np.all(session.result.is_finished)):
+        remark(f"{path} was not drawn: not all tasks have times in this run")
+        return
+    title = f"{problem.graph.name} on {problem.cluster.name}, run by {session.result.engine}"
+    draw_gantt(problem, session.result.schedule(), path, title=title + (" (timed)" if session.result.is_timed else ""))
+
+
 def _document(session: Session, problem: Problem, plan: Plan) -> dict[str, Any]:
     result = session.result
     return session.summary() | {
@@ -41,6 +54,7 @@ def _document(session: Session, problem: Problem, plan: Plan) -> dict[str, Any]:
         "end_s": result.end_s,
         "attempts": result.attempts,
         "digests": list(result.digests),
+        "notes": list(_notes(session)),
         "failures": [
             {
                 "task": problem.graph.task_name(failure.task),
@@ -54,6 +68,12 @@ def _document(session: Session, problem: Problem, plan: Plan) -> dict[str, Any]:
     }
 
 
+def _notes(session: Session) -> tuple[str, ...]:
+    """Return the engine's remarks; whichever engine it was, timed work is called so."""
+    notes = session.result.notes
+    return notes if notes or not session.result.is_timed else (_TIMED,)
+
+
 def _rows(session: Session, problem: Problem) -> dict[str, str]:
     from stretto.domain.units import format_seconds
 
@@ -62,7 +82,7 @@ def _rows(session: Session, problem: Problem) -> dict[str, str]:
     before = f", {session.num_done_before:,} before" if session.num_done_before else ""
     rows = {
         "run": session.run_id,
-        "engine": result.engine + (f" ({_TIMED})" if result.is_timed else ""),
+        "engine": result.engine + "".join(f" ({note})" for note in _notes(session)),
         "status": result.status,
         "tasks": f"{now:,} of {problem.num_tasks:,}{before}",
     }

@@ -38,7 +38,7 @@ def train(
     algorithm: Annotated[
         str,
         typer.Argument(
-            metavar="ALGORITHM", help="What learns: doppler, mars.", show_default=False, autocompletion=trainer_names
+            metavar="ALGORITHM", help="What learns: doppler, mars, symphony.", show_default=False, autocompletion=trainer_names
         ),
     ],
     graph: GraphArgument,
@@ -88,13 +88,18 @@ def train(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Learn to plan one graph; Ctrl-C ends the training and keeps the best plan and the checkpoint."""
-    from stretto.catalog import QUEUE_TRAINERS
+    from stretto.catalog import QUEUE_TRAINERS, RACK_TRAINERS
     from stretto.cli.plan_file import describe, save_plan
     from stretto.cli.sources import load_problem
     from stretto.cli.train_engine import load_measured
     from stretto.experiments.training_run import TrainingRun, judged, trainer_named
     from stretto.training.trainer import TrainingSpec
 
+    if algorithm in RACK_TRAINERS:
+        given = cluster if is_typed(context, "cluster") else None
+        if _train_rack(graph, budget, episodes, seed, save, output, (given, checkpoint, start, curves, engine)):
+            raise typer.Exit(130)
+        return
     if algorithm in QUEUE_TRAINERS:
         cluster = cluster if is_typed(context, "cluster") else None
         if _train_queue(
@@ -158,6 +163,26 @@ def _train_queue(
     return train_mars(trace, time_limit_s=seconds, seed=seed, path=checkpoint, resume=resume, save=save, output=output)
 
 
+def _train_rack(
+    case: str,
+    budget: str | None,
+    iterations: int | None,
+    seed: int,
+    save: Path | None,
+    output: Output,
+    others: tuple[object, ...],
+) -> bool:
+    """Train on a rack instead of a graph; say whether that was interrupted."""
+    from stretto.cli.train_symphony import train_symphony
+
+    for name, value in zip(("--cluster", "--checkpoint", "--start", "--curves", "--engine"), others, strict=True):
+        if value is not None:
+            raise InvalidInput("has no meaning for a rack", field=name)
+    _check_files(None, False, None, save)
+    seconds = parse_budget(budget) if budget is not None else 60.0
+    return train_symphony(case, time_limit_s=seconds, iterations=iterations, seed=seed, save=save, output=output)
+
+
 def parse_budget(text: str) -> float:
     """Return seconds from ``60s``, ``10m``, ``2h`` or a plain number."""
     from stretto.domain.units import parse_seconds
@@ -213,11 +238,11 @@ def _check_files(checkpoint: Path | None, resume: bool, curves: Path | None, sav
 
 
 def _check_algorithm(name: str) -> None:
-    from stretto.catalog import QUEUE_TRAINERS, TRAINERS
+    from stretto.catalog import QUEUE_TRAINERS, RACK_TRAINERS, TRAINERS
     from stretto.errors import UnknownName
 
     if name not in TRAINERS:
-        raise UnknownName("algorithm", name, TRAINERS | QUEUE_TRAINERS)
+        raise UnknownName("algorithm", name, TRAINERS | QUEUE_TRAINERS | RACK_TRAINERS)
 
 
 def _train(

@@ -14,13 +14,15 @@ What it keeps, whatever an engine reports and in whichever order:
 
 from __future__ import annotations
 
-import heapq
 import math
+from collections import deque
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from stretto.domain.plan import Discipline, Plan
 from stretto.domain.problem import Problem
+from stretto.engines import recovery
+from stretto.engines.board import ISSUED, READY, UNPLACED, WAITING, Board
 from stretto.engines.events import (
     CHARGED,
     Cancel,
@@ -29,20 +31,15 @@ from stretto.engines.events import (
     Event,
     Instruction,
     PriceChanged,
-    Start,
     TaskFailed,
     TaskFinished,
     TaskStarted,
     Tick,
-    Transfer,
     TransferFinished,
 )
 from stretto.engines.online import Dispatcher, View, checked_choice
 from stretto.engines.tables import Tables, ranks
 from stretto.errors import EngineFailure
-
-WAITING, READY, ISSUED, DONE, FAILED = range(5)
-UNPLACED = -1
 
 
 class Driver:
@@ -88,44 +85,33 @@ class Driver:
         done: Iterable[int] = (),
         absent: Iterable[int] = (),
     ) -> None:
-        n, m = problem.num_tasks, problem.num_devices
-        self.problem = problem
-        self.tables = Tables.of(problem)
-        self.dispatcher = None if isinstance(decider, Plan) else decider
-        planned: Discipline = decider.discipline if isinstance(decider, Plan) else "work-conserving"
-        self.discipline: Discipline = discipline or planned
-        self.capacity = 1 + num_queued
+        self.problem, self.tables = problem, Tables.of(problem)
         self.keeps_data, self.max_attempts, self.keep_going = keeps_data, max_attempts, keep_going
         if isinstance(decider, Plan):
-            self.device: list[int] = decider.assignment.tolist()
-            self.rank = ranks(problem, decider, self.discipline)
+            self.dispatcher: Dispatcher | None = None
+            self.discipline: Discipline = discipline or decider.discipline
+            device, rank = decider.assignment.tolist(), ranks(problem, decider, self.discipline)
         else:
-            self.device, self.rank = [UNPLACED] * n, [0] * n
-        self.travels = [moves_data and size > 0 for size in self.tables.size]
-        self.carries_data = [not moves_data or size > 0 for size in self.tables.size]
-        self.is_alive = [True] * m
-        for gone in absent:
-            self.is_alive[gone] = False
-        self.price_usd_per_hour = [device.price_usd_per_hour for device in problem.cluster.devices]
-        self.state = [WAITING] * n
-        self.attempt = [0] * n
-        self.failures: list[list[TaskFailed]] = [[] for _ in range(n)]
-        self.holders: list[set[int]] = [set() for _ in self.tables.size]
-        self.moving: set[tuple[int, int]] = set()
-        self.issued: list[list[int]] = [[] for _ in range(m)]
-        self.num_done = 0
+            self.dispatcher = decider
+            self.discipline = discipline or "work-conserving"
+            device, rank = [UNPLACED] * problem.num_tasks, [0] * problem.num_tasks
+        self.board = Board(
+            self.tables,
+            device,
+            rank,
+            self.discipline,
+            capacity=1 + num_queued,
+            moves_data=moves_data,
+            absent=absent,
+        )
+        self.failures: list[list[TaskFailed]] = [[] for _ in range(problem.num_tasks)]
+        self.price_usd_per_hour = [machine.price_usd_per_hour for machine in problem.cluster.devices]
         self.now_s = 0.0
         self.is_stopping = False
-        self._decisions = 0
-        self._releases = sorted((r * time_scale, t) for t, r in enumerate(self.tables.release_s) if r > 0)
-        self._is_released = [r <= 0 for r in self.tables.release_s]
-        self._missing = [0] * n
-        self._heaps: list[list[tuple[int, int]]] = [[] for _ in range(m)]
-        self._requests: list[tuple[int, int]] = []
-        self._touched: set[int] = set()
-        self._is_stale = True  # the derived state (missing, heaps, requests) is to be built anew
+        self._num_decisions = 0
+        self._releases = deque(sorted((r * time_scale, t) for t, r in enumerate(self.tables.release_s) if r > 0))
         for task in done:
-            self._settle(task, max(self.device[task], 0))
+            self.board.settle(task, max(device[task], 0))
 
     # What engines call -------------------------------------------------------------------------
 
@@ -137,134 +123,114 @@ class Driver:
         """Take what happened at one instant and return what to do, transfers last."""
         for event in events:
             _HANDLERS[type(event)](self, event)
-        if self._is_stale:
-            self._rebuild()
-        instructions: list[Instruction] = []
+        if self.board.is_stale:
+            self.board.rebuild()
         if self.is_stopping:
-            return instructions
+            return []
         if self.dispatcher is not None:
-            self._ask()
-        if self._touched:
-            for device in sorted(self._touched) if len(self._touched) > 1 else self._touched:
-                self._fill(device, instructions)
-            self._touched.clear()
-        if self._requests:
-            for item, target in sorted(set(self._requests)):
-                self.moving.add((item, target))
-                instructions.append(Transfer(item, min(self.holders[item]), target))
-            self._requests.clear()
-        return instructions
+            self._ask(self.dispatcher)
+        return self.board.orders()
 
     def stop(self) -> list[Instruction]:
         """Start nothing more, and return orders to cancel what is under way."""
         self.is_stopping = True
-        return [Cancel(t, d, self.attempt[t]) for d, tasks in enumerate(self.issued) for t in tasks]
+        return [Cancel(t, d, self.attempt[t]) for d, tasks in enumerate(self.board.issued) for t in tasks]
+
+    def is_current(self, task: int, device: int, attempt: int) -> bool:
+        """Say whether a report is about the attempt under way; raise when there never was such an attempt."""
+        board = self.board
+        if not (0 <= task < len(board.state) and 0 < attempt <= board.attempt[task]):
+            raise EngineFailure(f"a report about attempt {attempt} of task {task}, which was never started")
+        return attempt == board.attempt[task] and board.state[task] == ISSUED and task in board.issued[device]
+
+    @property
+    def is_done(self) -> bool:
+        """True when every task has ended well."""
+        return self.board.num_done == len(self.board.state)
 
     @property
     def is_over(self) -> bool:
         """True when everything is done, or nothing is under way and nothing will be."""
-        if self.num_done == len(self.state):
+        if self.is_done:
             return True
-        if any(self.issued):
+        if any(self.board.issued):
             return False
-        return self.is_stopping or not (self.moving or self._releases or self._waits_for_device())
-
-    @property
-    def is_done(self) -> bool:
-        return self.num_done == len(self.state)
+        return self.is_stopping or not (self.board.moving or self._releases or self.board.waits_for_device())
 
     @property
     def next_release_s(self) -> float:
         """When the next tasks are released; the engine sends a Tick then."""
         return self._releases[0][0] if self._releases else math.inf
 
+    @property
+    def num_done(self) -> int:
+        return self.board.num_done
+
+    @property
+    def device(self) -> list[int]:
+        """The present device of each task, -1 for none."""
+        return self.board.device
+
+    @property
+    def attempt(self) -> list[int]:
+        """How often each task was started."""
+        return self.board.attempt
+
     # Events ------------------------------------------------------------------------------------
 
     def _on_finished(self, event: TaskFinished) -> None:
-        if not self.is_current(event.task, event.device, event.attempt):
-            return
-        task, device = event.task, event.device
-        self.now_s = event.at_s
-        self.issued[device].remove(task)
-        self._touched.add(device)
-        self._settle(task, device)
-        if self._is_stale:
-            return
-        tables, state, missing = self.tables, self.state, self._missing
-        for item in tables.outputs[task]:
-            stays = not self.travels[item]
-            for reader in tables.readers[item]:
-                if state[reader] != WAITING:
-                    continue
-                target = self.device[reader]
-                if stays or target in (device, UNPLACED):
-                    missing[reader] -= 1
-                    if missing[reader] == 0 and self._is_released[reader]:
-                        self._make_ready(reader)
-                elif target not in self.holders[item] and (item, target) not in self.moving:
-                    self._requests.append((item, target))
+        if self.is_current(event.task, event.device, event.attempt):
+            self.now_s = event.at_s
+            self.board.finish(event.task, event.device)
 
     def _on_failed(self, event: TaskFailed) -> None:
         if not self.is_current(event.task, event.device, event.attempt):
             return
-        task, device = event.task, event.device
         self.now_s = event.at_s
-        self.issued[device].remove(task)
-        self.state[task] = WAITING
-        self._is_stale = True
-        self._forget_data(event.lost)
-        if event.blame not in CHARGED:
-            if not self.is_alive[device]:
-                self._move(task)
-            return
-        self.failures[task].append(event)
-        if len(self.failures[task]) >= self.max_attempts:
-            self._give_up(task)
-        else:
-            self._move(task, avoid={failure.device for failure in self.failures[task]})
+        task, board = event.task, self.board
+        board.withdraw(task, event.device)
+        board.state[task] = WAITING
+        board.is_stale = True
+        if event.lost:
+            recovery.forget(board, event.lost)
+            self._revive()
+        if event.blame in CHARGED:
+            self.failures[task].append(event)
+            if len(self.failures[task]) >= self.max_attempts:
+                self._give_up(task)
+            else:
+                self._move([task], avoid={failure.device for failure in self.failures[task]})
+        elif not board.is_alive[event.device]:
+            self._move([task])
 
     def _on_transferred(self, event: TransferFinished) -> None:
         self.now_s = event.at_s
-        if (event.item, event.target) not in self.moving:
-            return  # on its way when its target was lost
-        self.moving.discard((event.item, event.target))
-        self.holders[event.item].add(event.target)
-        for reader in self.tables.readers[event.item]:
-            if self.state[reader] == WAITING and self.device[reader] == event.target and not self._is_stale:
-                self._missing[reader] -= 1
-                if self._missing[reader] == 0 and self._is_released[reader]:
-                    self._make_ready(reader)
+        self.board.arrive(event.item, event.target)
 
     def _on_joined(self, event: DeviceJoined) -> None:
         self.now_s = event.at_s
-        self.is_alive[event.device] = True
-        self._touched.add(event.device)
-        self._is_stale = True
+        self.board.is_alive[event.device] = True
+        self.board.is_stale = True
 
     def _on_lost(self, event: DeviceLost) -> None:
         self.now_s = event.at_s
-        lost = event.device
-        self.is_alive[lost] = False
-        for task in self.issued[lost]:
-            self.state[task] = WAITING
-        self.issued[lost].clear()
-        self.moving = {(item, target) for item, target in self.moving if target != lost}
+        board, lost = self.board, event.device
+        board.is_alive[lost] = False
+        board.is_stale = True
+        for task in board.issued[lost]:
+            board.state[task] = WAITING
+        board.issued[lost].clear()
+        board.moving = {(item, target) for item, target in board.moving if target != lost}
         if not self.keeps_data:
-            for holders in self.holders:
+            for holders in board.holders:
                 holders.discard(lost)
             self._revive()
-        for task, device in enumerate(self.device):
-            if device == lost and self.state[task] in (WAITING, READY):
-                self._move(task)
-        self._is_stale = True
+        self._move([t for t, d in enumerate(board.device) if d == lost and board.state[t] in (WAITING, READY)])
 
     def _on_tick(self, event: Tick) -> None:
         self.now_s = event.at_s
         while self._releases and self._releases[0][0] <= event.at_s:
-            _, task = self._releases.pop(0)
-            self._is_released[task] = True
-            if self.state[task] == WAITING and self._missing[task] == 0 and not self._is_stale:
-                self._make_ready(task)
+            self.board.release(self._releases.popleft()[1])
 
     def _on_price(self, event: PriceChanged) -> None:
         self.now_s = event.at_s
@@ -273,157 +239,42 @@ class Driver:
     def _on_started(self, event: TaskStarted) -> None:
         self.is_current(event.task, event.device, event.attempt)
 
-    # State -------------------------------------------------------------------------------------
-
-    def is_current(self, task: int, device: int, attempt: int) -> bool:
-        """Say whether a report is about the attempt under way; raise when there never was such an attempt."""
-        if not (0 <= task < len(self.state) and 0 < attempt <= self.attempt[task]):
-            raise EngineFailure(f"a report about attempt {attempt} of task {task}, which was never started")
-        return attempt == self.attempt[task] and self.state[task] == ISSUED and task in self.issued[device]
-
-    def _settle(self, task: int, device: int) -> None:
-        self.state[task] = DONE
-        self.num_done += 1
-        for item in self.tables.outputs[task]:
-            self.holders[item] = {device}
-
-    def _make_ready(self, task: int) -> None:
-        self.state[task] = READY
-        device = self.device[task]
-        if device == UNPLACED:
-            return
-        if self.discipline == "work-conserving":
-            heapq.heappush(self._heaps[device], (self.rank[task], task))
-        self._touched.add(device)
-
-    def _fill(self, device: int, instructions: list[Instruction]) -> None:
-        """Send a device its next tasks, as far as it has room."""
-        heap, issued, state = self._heaps[device], self.issued[device], self.state
-        if not self.is_alive[device]:
-            return
-        while heap and len(issued) < self.capacity:
-            task = heap[0][1]
-            if state[task] == READY and self.device[task] == device:
-                heapq.heappop(heap)
-                state[task] = ISSUED
-                self.attempt[task] += 1
-                issued.append(task)
-                instructions.append(Start(task, device, self.attempt[task]))
-            elif state[task] == WAITING and self.device[task] == device and self.discipline == "sequence":
-                return
-            else:
-                heapq.heappop(heap)  # from before it moved, or failed for good
-
-    def _rebuild(self) -> None:
-        """Work out anew who waits for what; after losses and failures, which are rare."""
-        tables = self.tables
-        self._heaps = [[] for _ in self._heaps]
-        self._requests.clear()
-        self._is_stale = False
-        for task, state in enumerate(self.state):
-            if state not in (WAITING, READY):
-                continue
-            device = self.device[task]
-            gone = [item for item in tables.reads[task] if not self._is_there(item, device)]
-            self._missing[task] = len(gone)
-            self.state[task] = WAITING
-            if device != UNPLACED and self.discipline == "sequence":
-                self._heaps[device].append((self.rank[task], task))
-            if not gone and self._is_released[task]:
-                self._make_ready(task)
-            self._requests += [
-                (item, device)
-                for item in gone
-                if self.holders[item] and device != UNPLACED and (item, device) not in self.moving
-            ]
-        for heap in self._heaps:
-            heapq.heapify(heap)
-        self._touched.update(device for device, is_alive in enumerate(self.is_alive) if is_alive)
-
-    def _is_there(self, item: int, device: int) -> bool:
-        if self.state[self.tables.producer[item]] != DONE:
-            return False
-        return not self.travels[item] or device == UNPLACED or device in self.holders[item]
-
-    # Failures ----------------------------------------------------------------------------------
-
-    def _move(self, task: int, avoid: Collection[int] = ()) -> None:
-        """Place a task on the remaining device that would be through with it first, by what is left to do there."""
-        if self.dispatcher is not None:
-            self.device[task] = UNPLACED
-            return
-        able = [d for d, is_alive in enumerate(self.is_alive) if is_alive and self.tables.can_run(task, d)]
-        if not able:
-            self._give_up(task)
-            return
-        fresh = [d for d in able if d not in avoid] or able
-        load = [0.0] * len(self.is_alive)
-        for other, device in enumerate(self.device):
-            if other != task and self.state[other] in (WAITING, READY, ISSUED):
-                load[device] += self.tables.seconds(other, device)
-        self.device[task] = min(fresh, key=lambda d: (load[d] + self.tables.seconds(task, d), d))
-
-    def _give_up(self, task: int) -> None:
-        """Count a task as failed, and with it all that can never run without it."""
-        self.is_stopping = self.is_stopping or not self.keep_going
-        hopeless = [task]
-        while hopeless:
-            current = hopeless.pop()
-            self.state[current] = FAILED
-            readers = (reader for item in self.tables.outputs[current] for reader in self.tables.readers[item])
-            hopeless += [reader for reader in readers if self.state[reader] in (WAITING, READY)]
-
-    def _forget_data(self, lost: Iterable[int]) -> None:
-        for task in lost:
-            for item in self.tables.outputs[task]:
-                self.holders[item].clear()
-        self._revive()
+    # Consequences ------------------------------------------------------------------------------
 
     def _revive(self) -> None:
-        """Have every task run again whose output is gone and still needed, by somebody unfinished or so revived."""
-        wanted = [t for t, state in enumerate(self.state) if state in (WAITING, READY, ISSUED)]
-        while wanted:
-            for item in self.tables.reads[wanted.pop()]:
-                producer = self.tables.producer[item]
-                if self.state[producer] == DONE and self.carries_data[item] and not self.holders[item]:
-                    self.state[producer] = WAITING
-                    self.num_done -= 1
-                    wanted.append(producer)
-                    if not self.is_alive[self.device[producer]]:
-                        self._move(producer)
-        self._is_stale = True
+        revived = recovery.revive(self.board)
+        self._move([task for task in revived if not self.board.is_alive[self.board.device[task]]])
 
-    def _waits_for_device(self) -> bool:
-        """Say whether some task only waits for a device that has not joined yet."""
-        return any(
-            state == READY and device != UNPLACED and not self.is_alive[device]
-            for state, device in zip(self.state, self.device, strict=True)
-        )
+    def _move(self, tasks: Collection[int], avoid: Collection[int] = ()) -> None:
+        """Find other devices for tasks; a dispatcher is asked again, a plan goes by what is left to do."""
+        load = recovery.load_s(self.board)
+        for task in tasks:
+            if self.dispatcher is not None:
+                self.board.device[task] = UNPLACED
+            elif not recovery.move(self.board, task, load, avoid):
+                self._give_up(task)
 
-    # Online ------------------------------------------------------------------------------------
+    def _give_up(self, task: int) -> None:
+        recovery.give_up(self.board, task)
+        self.is_stopping = self.is_stopping or not self.keep_going
 
-    def _ask(self) -> None:
+    def _ask(self, dispatcher: Dispatcher) -> None:
         """Let the dispatcher place ready tasks, until it has nothing more to say."""
-        assert self.dispatcher is not None
-        while True:
-            ready = tuple(t for t, s in enumerate(self.state) if s == READY and self.device[t] == UNPLACED)
-            if not ready or not any(self.is_alive):
+        board = self.board
+        while any(board.is_alive):
+            ready = tuple(t for t, s in enumerate(board.state) if s == READY and board.device[t] == UNPLACED)
+            if not ready:
                 return
-            view = View(
-                self.problem,
-                self.now_s,
-                ready,
-                tuple(tuple(tasks) for tasks in self.issued),
-                tuple(self.is_alive),
-                tuple(self.price_usd_per_hour),
-            )
-            chosen = checked_choice(view, self.tables, self.dispatcher.choose(view))
-            for task, device in chosen:
-                self.device[task], self.rank[task] = device, self._decisions
-                self._decisions += 1
+            issued = tuple(tuple(tasks) for tasks in board.issued)
+            prices = tuple(self.price_usd_per_hour)
+            view = View(self.problem, self.now_s, ready, issued, tuple(board.is_alive), prices)
+            chosen = checked_choice(view, self.tables, dispatcher.choose(view))
             if not chosen:
                 return
-            self._rebuild()
+            for task, device in chosen:
+                board.device[task], board.rank[task] = device, self._num_decisions
+                self._num_decisions += 1
+            board.rebuild()
 
 
 _HANDLERS: dict[type, Callable[[Driver, Any], None]] = {

@@ -68,6 +68,8 @@ class RunResult:
         Seconds of each task's run that went into getting its inputs.
     failures
         Every failed attempt, in order.
+    notes
+        What a reader of the times should know.
     """
 
     engine: str
@@ -82,6 +84,7 @@ class RunResult:
     outputs: Mapping[int, Any]
     failures: tuple[TaskFailed, ...] = ()
     discipline: Discipline = "work-conserving"
+    notes: tuple[str, ...] = ()
 
     @property
     def is_finished(self) -> Any:  # [n] bool

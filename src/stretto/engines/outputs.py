@@ -57,7 +57,7 @@ def rebuild(found: Any, get: Get) -> Any:
         return bytes(get(found["b"]))
     if "a" in found:
         array = np.frombuffer(get(found["a"]), dtype=np.dtype(found["dtype"])).reshape(found["shape"])
-        return array[()] if found["scalar"] else array
+        return array[()] if found["scalar"] else frozen(array)
     if "d" in found:
         return {key: rebuild(item, get) for key, item in found["d"].items()}
     items = [rebuild(item, get) for item in found["t" if "t" in found else "l"]]
@@ -109,6 +109,19 @@ def digest(value: Any) -> str | None:
         return None
     state.update(json.dumps(head, separators=(",", ":"), sort_keys=True).encode())
     return state.hexdigest()[:32]
+
+
+def frozen(value: Any) -> Any:
+    """Return a value whose arrays nobody may write to: several tasks read the same output."""
+    if isinstance(value, np.ndarray):
+        value.flags.writeable = False
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            frozen(item)
+    elif isinstance(value, dict):
+        for item in value.values():
+            frozen(item)
+    return value
 
 
 def num_bytes(value: Any) -> int:

@@ -24,7 +24,8 @@ class Call:
     Attributes
     ----------
     function
-        Called as ``function(*inputs, *args)``. Engines with processes inherit it by fork or import it by name.
+        Called as ``function(*inputs, *args)``. Arrays among the inputs are read-only, since others may read them too.
+        Engines with processes inherit the function by fork or import it by name.
     inputs
         Parents in the order of the arguments; None means all parents, in the order of the graph.
     timeout_s

@@ -19,6 +19,11 @@ ENVIRONMENTS = {
     "stretto/Strategy-v1": ("stretto.envs.strategy_env:StrategyEnv", "stretto.envs.strategy_env:StrategyVectorEnv"),
 }
 
-for _name, (_single, _vector) in ENVIRONMENTS.items():
+#: The same for racks, which take other parameters.
+RACK_ENVIRONMENTS = {
+    "stretto/Rack-v1": ("stretto.envs.rack_env:RackEnv", "stretto.envs.rack_env:RackVectorEnv"),
+}
+
+for _name, (_single, _vector) in (ENVIRONMENTS | RACK_ENVIRONMENTS).items():
     if _name not in gymnasium.registry:
         gymnasium.register(_name, entry_point=_single, vector_entry_point=_vector)

@@ -47,11 +47,11 @@ def unpacked(data: bytes, name: str) -> Any:
     return Document(name, unpack(data, name)).json
 
 
-def drawn(values: ArrayLike) -> list[float | None]:
+def drawn(values: ArrayLike, digits: int = _DIGITS) -> list[float | None]:
     """Return numbers for a picture: as many digits as can be seen, None where there is no number."""
     array = np.asarray(values, dtype=np.float64)
     finite = np.isfinite(array)
     most = float(np.abs(array[finite]).max()) if finite.any() else 0.0
-    decimals = _DIGITS - math.ceil(math.log10(most)) if most > 0 else _DIGITS
+    decimals = digits - math.ceil(math.log10(most)) if most > 0 else digits
     rounded = np.round(np.where(finite, array, 0.0), decimals).tolist()
     return [number if there else None for number, there in zip(rounded, finite.tolist(), strict=True)]

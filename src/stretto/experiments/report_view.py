@@ -26,7 +26,7 @@ from stretto.formats.document import Document
 from stretto.runlog import RunInfo, RunLog
 
 #: What engines attach to their runs.
-_ENGINE_PLAN = "plan.json"
+ENGINE_PLAN = "plan.json"
 #: Rows of a training and points of a search that a page gets; more could not be seen.
 _MAX_POINTS = 3000
 
@@ -59,6 +59,8 @@ def run_view(log: RunLog, run_id: str) -> dict[str, Any]:
             view |= plan_view(problem, planned[1], _number(info.summary.get("lower_bound_s")))
         view["is_planned"] = planned is not None and not story.bars
     view |= _executed(story, _devices(log, info.id, problem))
+    if problem is not None and story.bars:
+        view |= _placed(problem, story)
     compared = log.artifact(info.id, COMPARISON)
     if compared is not None:
         tables = comparison_tables(unpacked(compared, COMPARISON), COMPARISON)
@@ -74,9 +76,9 @@ def plan_view(problem: Problem, schedule: Schedule, lower_bound_s: float | None)
     view: dict[str, Any] = {
         "gantt": chart_json(make_chart(problem, schedule, lower_bound_s=lower_bound_s)),
         "graph": placement_drawing(problem, schedule.device),
-        "cost": device_costs(problem, schedule),
     }
-    if problem.graph.resources is None:
+    if problem.graph.resources is None:  # a project has one shop, which does many things at a time
+        view["cost"] = device_costs(problem, schedule)
         kinds = [device.kind for device in problem.cluster.devices]
         view["use"] = device_use(schedule.device, schedule.start_s, schedule.finish_s, kinds)
     return view
@@ -107,8 +109,8 @@ def _devices(log: RunLog, run_id: str, problem: Problem | None) -> dict[str, str
     """Return the devices that are known before anything has run on them, by name, with their kinds."""
     if problem is not None:
         return {device.name: device.kind for device in problem.cluster.devices}
-    data = log.artifact(run_id, _ENGINE_PLAN)
-    names = Document(_ENGINE_PLAN, data).json.get("devices", []) if data is not None else []
+    data = log.artifact(run_id, ENGINE_PLAN)
+    names = Document(ENGINE_PLAN, data).json.get("devices", []) if data is not None else []
     return {str(name): str(name).rstrip("0123456789") for name in names}
 
 
@@ -123,6 +125,21 @@ def _executed(story: Story, devices: Mapping[str, str]) -> dict[str, Any]:
     row = np.array(chart["row"], dtype=np.int32)
     use = device_use(row, start, start + length, [devices.get(name) or "device" for name in names])
     return {"gantt": chart, "use": use}
+
+
+def _placed(problem: Problem, story: Story) -> dict[str, Any]:
+    """Return placement and costs of what was executed, once every task of the graph has been."""
+    place = {device.name: index for index, device in enumerate(problem.cluster.devices)}
+    last = {bar.task: bar for bar in story.bars if bar.finish_s is not None and bar.device in place}
+    bars = [last.get(problem.graph.task_name(task)) for task in range(problem.num_tasks)]
+    known = [bar for bar in bars if bar is not None]
+    if len(known) < problem.num_tasks:
+        return {}
+    device = np.array([place[bar.device] for bar in known], dtype=np.int32)
+    start = np.array([bar.start_s for bar in known])
+    finish = np.array([bar.finish_s for bar in known], dtype=np.float64)
+    schedule = Schedule(device, start, finish, "work-conserving")
+    return {"graph": placement_drawing(problem, device), "cost": device_costs(problem, schedule)}
 
 
 def _number(value: Any) -> float | None:

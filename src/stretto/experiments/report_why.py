@@ -13,6 +13,8 @@ from stretto.experiments.report_json import drawn
 
 #: Alternatives per task; the device that was chosen is always among them.
 _KEPT = 5
+#: These numbers are read, not drawn.
+_DIGITS = 10
 #: Questions, tasks times devices, that are answered beforehand.
 _MAX_ASKED = 1_500_000
 
@@ -46,9 +48,9 @@ def explanations(problem: Problem, schedule: Schedule) -> dict[str, Any] | None:
         "devices": names,
         "device": [one.device for one in kept],
         "parent": [-1 if one.last_parent is None else one.last_parent for one in kept],
-        "ready_s": drawn([one.ready_s for one in kept]),
-        "start_s": drawn([one.start_s for one in kept]),
-        "finish_s": drawn([one.finish_s for one in kept]),
+        "ready_s": drawn([one.ready_s for one in kept], _DIGITS),
+        "start_s": drawn([one.start_s for one in kept], _DIGITS),
+        "finish_s": drawn([one.finish_s for one in kept], _DIGITS),
     }
 
 

@@ -15,7 +15,7 @@ from stretto.learned.doppler.parameters import init_params
 from stretto.learned.doppler.settings import NetSettings
 from stretto.training.doppler import DopplerTrainer, Learning
 from stretto.training.stages import ImitatePlanner, ImitateRule, Reinforce, ReinforceOnEngine
-from stretto.training.trainer import Arrays, TrainingRow, TrainingSpec, fingerprint
+from stretto.training.trainer import Arrays, Executor, TrainingRow, TrainingSpec, fingerprint
 
 #: Updates between looks at what the policy does without chance.
 GREEDY_EVERY = 10
@@ -49,7 +49,7 @@ class DopplerRun:
             raise InvalidInput("projects with renewable resources cannot be learned", field="graph")
         how = learning or (Learning() if spec.episodes is None else Learning(episodes=spec.episodes))
         self.spec, self.has_end = spec, spec.episodes is not None
-        self.stages = tuple(stages) if stages is not None else usual_stages(how.episodes)
+        self.stages = tuple(stages) if stages is not None else usual_stages(how.episodes, spec.engine)
         self.num_greedy = 0
         self.trainer = DopplerTrainer(
             problem,
@@ -126,10 +126,15 @@ class DopplerRun:
         return len(self.stages) - 1
 
 
-def usual_stages(episodes: int) -> tuple[AnyStage, ...]:
-    """Return imitation of the look-ahead rule for a sixteenth of the episodes, then reinforcement."""
+def usual_stages(episodes: int, engine: Executor | None = None) -> tuple[AnyStage, ...]:
+    """Return imitation of the look-ahead rule for a sixteenth of the episodes, then reinforcement.
+
+    With an engine, the last quarter of the episodes is measured there.
+    """
     first = max(1, episodes // 16)
-    return ImitateRule(episodes=first), Reinforce(episodes=max(1, episodes - first))
+    last = episodes // 4 if engine is not None else 0
+    stages = ImitateRule(episodes=first), Reinforce(episodes=max(1, episodes - first - last))
+    return stages if engine is None else (*stages, ReinforceOnEngine(engine, episodes=max(1, last)))
 
 
 def _stage_name(stage: AnyStage) -> str:

@@ -14,18 +14,11 @@ from stretto.domain.planner import Budget
 from stretto.domain.problem import Problem
 from stretto.errors import InvalidInput
 from stretto.sim.device import simulate
+from stretto.training.trainer import Executor
 
 if TYPE_CHECKING:
     from stretto.learned.doppler.rollout import Teacher
     from stretto.training.doppler import DopplerTrainer
-
-
-class Engine(Protocol):
-    """Runs plans for real, or as if."""
-
-    def execute(self, plan: Plan) -> float:
-        """Run a plan and return the seconds that it took."""
-        ...
 
 
 class Stage(Protocol):
@@ -115,7 +108,7 @@ class ReinforceOnEngine:
         Runs of each plan; their mean counts.
     """
 
-    engine: Engine
+    engine: Executor
     episodes: int = 1024
     repeats: int = 1
 

@@ -43,6 +43,14 @@ class TrainingRow(NamedTuple):
         return TrainingRow(**row)
 
 
+class Executor(Protocol):
+    """Runs plans for real, or as if."""
+
+    def execute(self, plan: Plan) -> float:
+        """Run a plan and return the seconds that it took."""
+        ...
+
+
 @dataclass(frozen=True)
 class TrainingSpec:
     """What a training is to be, besides its problem.
@@ -56,6 +64,8 @@ class TrainingSpec:
     start
         ``scratch``, ``generalist`` (the weights that come with Stretto), or a checkpoint's file; None is the
         algorithm's own choice.
+    engine
+        Where the last stage measures its plans; None stays with the simulator.
     """
 
     seed: int = 0
@@ -63,6 +73,7 @@ class TrainingSpec:
     time_limit_s: float | None = None
     start: str | None = None
     num_threads: int = 2
+    engine: Executor | None = None
 
     def __post_init__(self) -> None:
         if self.seed < 0:

@@ -39,7 +39,7 @@ def graph_of(request: Mapping[str, Any]) -> TaskGraph | Workload:
         raise InvalidInput("give either a graph or the name of a workload", field="graph")
     if workload is not None:
         return generate(workload, **checked(request["workload_params"], "workload_params"))
-    document = Document("graph", _data(given, request["encoding"]))
+    document = Document("graph", _data(given, request["encoding"], "graph"))
     try:
         if archive.is_archive(document):
             return archive.open_archive(document, find_format, None)
@@ -48,15 +48,15 @@ def graph_of(request: Mapping[str, Any]) -> TaskGraph | Workload:
         raise error.at("graph") from None
 
 
-def _data(given: str | Mapping[str, Any], encoding: str) -> bytes:
+def _data(given: str | Mapping[str, Any], encoding: str, field: str) -> bytes:
     if not isinstance(given, str):
         return dumps(given).encode(errors="replace")
     if encoding == "text":
         return given.encode(errors="replace")
     try:
-        return unpack(base64.b64decode(given, validate=True), "graph")
+        return unpack(base64.b64decode(given, validate=True), field)
     except (binascii.Error, ValueError):
-        raise InvalidInput("is not base64", field="graph") from None
+        raise InvalidInput("is not base64", field=field) from None
 
 
 def graph_source(request: Mapping[str, Any]) -> str | None:
@@ -81,7 +81,7 @@ def trace_of(request: Mapping[str, Any]) -> Trace:
         raise InvalidInput("give either a trace or the name of a generator", field="trace")
     if generator is not None:
         return _made(generator, checked(request["generator_params"], "generator_params"))
-    document = Document("trace", given.encode(errors="replace"))
+    document = Document("trace", _data(given, request["encoding"], "trace"))
     try:
         return detect_trace(document).read(document, ReadOptions())
     except InvalidInput as error:

@@ -63,7 +63,10 @@ class PlanRequest(Job):
 class ReplayRequest(Job):
     """Recorded or generated jobs, to be replayed with a strategy."""
 
-    trace: str | None = Field(default=None, description="SWF, sacct or CSV text; its content decides which.")
+    trace: str | None = Field(
+        default=None, description="The document itself: SWF, sacct, CSV and others; its content decides which."
+    )
+    encoding: Literal["text", "base64"] = Field(default="text", description="Of the trace; gzip needs base64.")
     generator: Name | None = Field(default=None, description="Instead of a trace: a generator.")
     generator_params: dict[str, Scalar] = Field(default_factory=dict, max_length=20)
     strategy: Name = "fcfs"
@@ -98,6 +101,20 @@ class WhatIfRequest(Job):
     strategy: Name | None = Field(default=None, description="Of a replay.")
     backfill: Name | None = Field(default=None, description="Of a replay.")
     time_limit_s: float | None = Field(default=None, gt=0, le=3600)
+
+
+class Names(BaseModel):
+    """What may be named in requests."""
+
+    policies: list[str]
+    workloads: list[str]
+    strategies: list[str]
+    backfills: list[str]
+    estimates: list[str]
+    pool_rules: list[str]
+    generators: list[str]
+    graph_formats: list[str]
+    trace_formats: list[str]
 
 
 class RunSummary(BaseModel):

@@ -27,6 +27,7 @@ STATIC = {
     "shell.js": "stretto.web.static",
     "runs.js": "stretto.web.static",
     "run.js": "stretto.web.static",
+    "api.js": "stretto.web.static",
     "icon.svg": "stretto.web.static",
 }
 
@@ -52,6 +53,12 @@ def runs_page() -> Response:
 def run_page(run_id: str) -> Response:
     """Show one run; the script finds out which from the address."""
     return _page("run.html")
+
+
+@router.get("/api")
+def api_page() -> Response:
+    """Show what programs may ask for."""
+    return _page("api.html")
 
 
 @router.get("/static/{name}")

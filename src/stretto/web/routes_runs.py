@@ -11,11 +11,15 @@ from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 import stretto
+from stretto import catalog
 from stretto.errors import UnknownName
-from stretto.experiments.report_view import run_header
+from stretto.experiments.report_problem import PLAN
+from stretto.experiments.report_view import ENGINE_PLAN, run_header
+from stretto.formats.document import unpack
+from stretto.registry import known
 from stretto.runlog import RunInfo, RunLog
 from stretto.web import metrics
-from stretto.web.models import EventList, Health, RunDetail, RunList
+from stretto.web.models import EventList, Health, Names, RunDetail, RunList
 from stretto.web.replies import Json, Refusal, refusals
 from stretto.web.stream import event_json, follow_list, follow_run
 
@@ -52,6 +56,23 @@ async def health(request: Request) -> Json:
     )
 
 
+@router.get("/api/names", responses=refusals(), response_model=Names)
+def names() -> Json:
+    """List the policies, workloads, strategies and formats that requests may name."""
+    tables = {
+        "policies": known("policy", catalog.PLANNERS),
+        "workloads": known("workload", catalog.WORKLOADS),
+        "strategies": [*known("strategy", catalog.STRATEGIES), *catalog.SELECTORS],
+        "backfills": catalog.BACKFILLS,
+        "estimates": catalog.ESTIMATES,
+        "pool_rules": catalog.POOL_RULES,
+        "generators": known("trace generator", catalog.TRACE_GENERATORS),
+        "graph_formats": known("format", catalog.FORMATS),
+        "trace_formats": known("trace format", catalog.TRACES),
+    }
+    return Json({name: sorted(table) for name, table in tables.items()})
+
+
 @router.get("/metrics", responses=refusals(), response_class=PlainTextResponse)
 async def prometheus(request: Request) -> Response:
     """Return the server's figures in Prometheus's text format."""
@@ -78,6 +99,18 @@ def run_detail(request: Request, run_id: RunId) -> Json:
     log: RunLog = request.app.state.log
     info = find(log, run_id)
     return Json(run_header(info) | {"artifacts": log.artifacts(info.id)})
+
+
+@router.get("/api/runs/{run_id}/plan", responses=refusals(404, 422), response_model=dict[str, Any])
+def run_plan(request: Request, run_id: RunId) -> Json:
+    """Return the plan of a run as `stretto plan --output json` prints it; `stretto simulate` reads it."""
+    log: RunLog = request.app.state.log
+    info = find(log, run_id)
+    for name in (PLAN, ENGINE_PLAN):
+        data = log.artifact(info.id, name)
+        if data is not None:
+            return Json(unpack(data, name), headers={"Content-Disposition": f'inline; filename="{info.id}.json"'})
+    raise Refusal(404, "this run keeps no plan", "run_id", info.id)
 
 
 @router.get("/api/runs/{run_id}/events", responses=refusals(404, 422), response_model=EventList)

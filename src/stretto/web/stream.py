@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 from stretto.experiments.report_json import dumps
@@ -52,11 +53,17 @@ async def follow_run(log: RunLog, run_id: str, after: int) -> AsyncIterator[byte
 
 async def follow_list(log: RunLog, limit: int) -> AsyncIterator[bytes]:
     """Yield the list of runs, and again whenever it has changed."""
-    last, told_s = "", time.monotonic()
+    text, last, told_s, has_live = "", "", time.monotonic(), True
+    mark: tuple[int, ...] = ()
     yield b"retry: 1000\n\n"
     while True:
-        runs = await asyncio.to_thread(log.runs, None, None, limit)
-        text = dumps({"runs": [run_header(info) for info in runs]})
+        now = _mark(log.path)
+        # A log that nobody has touched is not read again; a live run may end without a word, when its writer dies.
+        if has_live or now != mark:
+            mark = now
+            runs = await asyncio.to_thread(log.runs, None, None, limit)
+            has_live = any(info.status == "running" for info in runs)
+            text = dumps({"runs": [run_header(info) for info in runs]})
         if text != last:
             last, told_s = text, time.monotonic()
             yield b"event: runs\ndata: " + text.encode(errors="replace") + b"\n\n"
@@ -64,6 +71,18 @@ async def follow_list(log: RunLog, limit: int) -> AsyncIterator[bytes]:
             told_s = time.monotonic()
             yield b": still here\n\n"
         await asyncio.sleep(2 * POLL_S)
+
+
+def _mark(path: Path) -> tuple[int, ...]:
+    """Return what changes whenever somebody writes to the log."""
+    found = []
+    for name in (path, path.with_name(path.name + "-wal")):
+        try:
+            state = name.stat()
+            found += [state.st_mtime_ns, state.st_size]
+        except OSError:
+            found += [0, 0]
+    return tuple(found)
 
 
 def _message(kind: str, content: dict[str, Any], place: int) -> bytes:

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conftest import find_data
 from formats.data_readme import rows
+from real_data import find_data
 from stretto.formats.traces import load_trace
 from stretto.formats.traces.machines import read_machines
 from stretto.formats.traces.openb import read_nodes

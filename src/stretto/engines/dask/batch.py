@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Mapping
 from typing import Any
 
 from stretto.domain.plan import Plan
@@ -20,12 +20,15 @@ class Batch:
 
     Attributes
     ----------
+    num_left
+        Tasks that have not ended.
     allowed
         What the user had restricted each task to before we did; Dask gets it back when the task has ended.
     """
 
     def __init__(self, states: list[Any]) -> None:
         self.states = states
+        self.num_left = len(states)
         self.index = {state.key: task for task, state in enumerate(states)}
         self.allowed = [
             (state.worker_restrictions, state.host_restrictions, state.loose_restrictions) for state in states
@@ -41,9 +44,10 @@ class Batch:
         for state, allowed in zip(self.states, self.allowed, strict=True):
             state.worker_restrictions, state.host_restrictions, state.loose_restrictions = allowed
 
-    def remaining(self, unfinished: Container[Any]) -> Batch:
-        """Return the batch of those unfinished tasks that Dask has not sent to a worker."""
-        left = [t for t, state in enumerate(self.states) if state.key in unfinished and state.state in UNSENT]
+    def split_unsent(self, owner: Mapping[Any, Batch]) -> Batch:
+        """Part with the tasks that Dask has not sent to a worker, and return them as a batch of their own."""
+        left = [t for t, state in enumerate(self.states) if owner.get(state.key) is self and state.state in UNSENT]
+        self.num_left -= len(left)
         batch = Batch([self.states[task] for task in left])
         batch.allowed = [self.allowed[task] for task in left]
         return batch
@@ -72,7 +76,7 @@ def pin(survey: Survey, plan: Plan) -> list[tuple[Any, set[str]]]:
         state.loose_restrictions = False
         # The first two parts are the user's priority and the number of the graph: those stay above ours.
         state.priority = (*state.priority[:2], ranks[task])
-        if not state.dependencies:
+        if all(needed.who_has for needed in state.dependencies):  # it can start now
             roots.append((ranks[task], chosen[task], state))
     return _defer(sorted(roots, key=lambda root: root[0]), binding, places)
 

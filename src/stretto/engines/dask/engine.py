@@ -94,9 +94,9 @@ def _own_cluster(cluster: Cluster, processes: bool) -> Iterator[Any]:
     from distributed import Nanny, Scheduler, SpecCluster, Worker
 
     host = {"host": "127.0.0.1"} if processes else {"protocol": "inproc"}
-    quiet = {"silence_logs": logging.ERROR} if processes else {}
+    quiet = {"silence_logs": logging.CRITICAL} if processes else {}  # workers complain about the end of the cluster
     options = {"nthreads": 1, "memory_limit": 0, "dashboard": False, **host, **quiet}
     scheduler = {"cls": Scheduler, "options": {"dashboard": False, "dashboard_address": ":0", "port": 0, **host}}
     workers = {device.name: {"cls": Nanny if processes else Worker, "options": options} for device in cluster.devices}
-    with SpecCluster(scheduler=scheduler, workers=workers, silence_logs=logging.ERROR) as own:
+    with SpecCluster(scheduler=scheduler, workers=workers, silence_logs=logging.CRITICAL) as own:
         yield own

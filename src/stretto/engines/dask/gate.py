@@ -10,7 +10,7 @@ from typing import Any
 from stretto.domain.plan import Discipline, Plan
 from stretto.engines.dask.survey import Survey
 from stretto.engines.driver import Driver
-from stretto.engines.events import Event, Start, TaskFailed, TaskFinished
+from stretto.engines.events import Event, Instruction, Start, TaskFailed, TaskFinished
 from stretto.engines.online import Dispatcher
 
 
@@ -48,8 +48,10 @@ class Gate:
         self.outbox: list[deque[int]] = [deque() for _ in range(survey.problem.num_devices)]
         self.sent: list[list[int]] = [[] for _ in range(survey.problem.num_devices)]
         self.num_sent = 0
+        self.gone: set[int] = set()
         self._events: list[Event] = []
         self._has_begun = False
+        self.is_closed = False
 
     @property
     def is_over(self) -> bool:
@@ -61,7 +63,8 @@ class Gate:
         driver, now_s = self.driver, time.monotonic() - self.begin_s
         device, attempt = driver.device[task], driver.attempt[task]
         if attempt == 0:
-            return  # cancelled before its turn
+            self.gone.add(task)  # cancelled before its turn, or its parents failed
+            return
         if task in self.sent[device]:
             self.sent[device].remove(task)
         elif task in self.outbox[device]:
@@ -73,14 +76,30 @@ class Gate:
 
     def step(self) -> None:
         """Tell the driver what happened and let go what it starts."""
-        events, self._events = self._events, []
-        for order in self.driver.handle(events) if self._has_begun else self.driver.begin():
-            if isinstance(order, Start):
-                self.outbox[order.device].append(order.task)
+        if self.is_closed:
+            return
+        orders = [] if self._has_begun else self.driver.begin()
         self._has_begun = True
+        while orders or self._events:
+            events, self._events = self._events, []
+            orders += self.driver.handle(events) if events else []
+            self._sort_out(orders)
+            orders = []
         for device, waiting in enumerate(self.outbox):
             while waiting and self._is_certain(device):
                 self._send(waiting.popleft(), device)
+
+    def _sort_out(self, orders: list[Instruction]) -> None:
+        """Queue what is to start; of what is gone already, the driver hears at once."""
+        for order in orders:
+            if not isinstance(order, Start):
+                continue
+            if order.task in self.gone:
+                now_s = time.monotonic() - self.begin_s
+                reason = "it is no longer wanted"
+                self._events.append(TaskFailed(order.task, order.device, order.attempt, now_s, "task", reason))
+            else:
+                self.outbox[order.device].append(order.task)
 
     def _is_certain(self, device: int) -> bool:
         """Say whether a task sent now starts after those before it: one that waits for data could be overtaken."""

@@ -17,11 +17,10 @@ from stretto.engines.dask.settings import Report, Settings
 from stretto.engines.dask.survey import Survey, survey
 from stretto.engines.dask.workers import Binding, bind, from_states
 from stretto.engines.online import Dispatcher
-from stretto.errors import InvalidInput, StrettoError
+from stretto.errors import InvalidInput
 
 #: Joining and leaving workers come in bursts; they are answered once per burst.
 _SETTLE_S = 0.05
-_NUM_QUEUED = 1
 
 
 class Placer(SchedulerPlugin):  # type: ignore[misc]
@@ -38,7 +37,7 @@ class Placer(SchedulerPlugin):  # type: ignore[misc]
         self.is_retired = False
         self._owner: dict[Any, Batch] = {}
         self._gate: dict[Any, Gate] = {}
-        self._batches: list[Batch] = []
+        self._batches: dict[Batch, None] = {}  # those with tasks that have not ended, in order of arrival
         self._woken: set[int] = set()
         self._bound: tuple[tuple[Any, ...], Binding] | None = None
         self._is_replan_due = False
@@ -82,8 +81,9 @@ class Placer(SchedulerPlugin):  # type: ignore[misc]
         if gate is not None:
             gate.ended(key, finish == "memory")
             self._wake(gate)
-        if not self._owner:
-            self._batches.clear()
+        batch.num_left -= 1
+        if batch.num_left == 0:
+            self._batches.pop(batch, None)
             self._leave_if_retired()
 
     def remove_worker(self, scheduler: Any, worker: str, **_: Any) -> None:
@@ -97,7 +97,7 @@ class Placer(SchedulerPlugin):  # type: ignore[misc]
     def _take(self, batch: Batch) -> None:
         """Plan a batch, at once or, where that takes its time, beside the scheduler while the tasks are held back."""
         try:
-            seen = survey(batch.states, self._binding(), self.settings.estimates)
+            seen = survey(batch.states, self._binding(), self.settings.estimates, self._busy_s())
             if is_slow(self.settings):
                 batch.hold()
                 self._own(batch)
@@ -105,7 +105,7 @@ class Placer(SchedulerPlugin):  # type: ignore[misc]
                 self.scheduler.loop.add_future(later, partial(self._planned, batch, seen))
                 return
             decider, seconds = decide(self.settings, seen)
-        except StrettoError as error:
+        except Exception as error:  # whatever it was, the user's graph must run
             self._leave_to_dask(batch, error)
             return
         self.report.plan_s += seconds
@@ -115,10 +115,10 @@ class Placer(SchedulerPlugin):  # type: ignore[misc]
         """Take the plan that was made beside the scheduler, unless workers have come or gone in the meantime."""
         if batch not in self._batches:
             return
-        self._batches.remove(batch)
+        del self._batches[batch]
         try:
             decider, seconds = done.result()
-        except Exception as error:  # whatever it was, the user's tasks must not stay held back
+        except Exception as error:  # as above
             self._leave_to_dask(batch, error)
         else:
             self.report.plan_s += seconds
@@ -135,7 +135,7 @@ class Placer(SchedulerPlugin):  # type: ignore[misc]
         gate = None
         if self.settings.is_held_back:
             batch.hold()
-            gate = Gate(seen, decider, self.settings.discipline, _NUM_QUEUED, self._let_go)
+            gate = Gate(seen, decider, self.settings.discipline, _num_queued(seen, decider), self._let_go)
             self._wake(gate)
         else:
             assert isinstance(decider, Plan)
@@ -145,7 +145,7 @@ class Placer(SchedulerPlugin):  # type: ignore[misc]
         self._own(batch, gate)
 
     def _own(self, batch: Batch, gate: Gate | None = None) -> None:
-        self._batches.append(batch)
+        self._batches[batch] = None
         for state in batch.states:
             self._owner[state.key] = batch
             if gate is not None:
@@ -154,7 +154,14 @@ class Placer(SchedulerPlugin):  # type: ignore[misc]
     def _disown(self, batch: Batch) -> None:
         for state in batch.states:
             self._owner.pop(state.key, None)
-            self._gate.pop(state.key, None)
+            gate = self._gate.pop(state.key, None)
+            if gate is not None:
+                gate.is_closed = True  # its other tasks are with their workers already
+
+    def _busy_s(self) -> dict[str, float]:
+        """Return what each worker has still to do, as Dask reckons, spread over its threads."""
+        workers = self.scheduler.workers.values()
+        return {worker.address: worker.occupancy / worker.nthreads for worker in workers if worker.processing}
 
     def _binding(self) -> Binding:
         states = self.scheduler.workers
@@ -172,10 +179,11 @@ class Placer(SchedulerPlugin):  # type: ignore[misc]
     def _plan_anew(self) -> None:
         """Plan what has not been sent to a worker yet on the workers that are there now."""
         self._is_replan_due = False
-        batches, self._batches = self._batches, []
         freed: list[Any] = []
-        for old in batches:
-            batch = old.remaining(self._owner)
+        for old in list(self._batches):
+            batch = old.split_unsent(self._owner)
+            if old.num_left == 0:
+                del self._batches[old]
             if not batch.states:
                 continue
             batch.restore()
@@ -223,3 +231,9 @@ class Placer(SchedulerPlugin):  # type: ignore[misc]
     def _leave_if_retired(self) -> None:
         if self.is_retired and not self._owner and self.scheduler.plugins.get(self.name) is self:
             self.scheduler.remove_plugin(name=self.name)
+
+
+def _num_queued(seen: Survey, decider: Plan | Dispatcher) -> int:
+    """Return how many tasks may wait behind the one that runs: with several threads, a second one would run at once."""
+    is_single = all(worker.num_threads == 1 for worker in seen.binding.workers)
+    return 1 if is_single or not isinstance(decider, Plan) else 0

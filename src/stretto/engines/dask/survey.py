@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,8 +19,8 @@ from stretto.engines.dask.workers import Binding
 class Survey:
     """A problem and the scheduler's own record of each of its tasks.
 
-    Tasks from ``len(states)`` on are inputs that exist already: they take no time and are pinned to where their data
-    is, so that a planner sees what it would cost to move them.
+    Tasks from ``len(states)`` on stand for what is there already, each pinned to its place: inputs, which take no time
+    but would cost some to move, and what the workers have still to do for earlier graphs.
     """
 
     problem: Problem
@@ -28,13 +28,17 @@ class Survey:
     binding: Binding
 
 
-def survey(states: Sequence[Any], binding: Binding, estimates: Estimates) -> Survey:
+def survey(
+    states: Sequence[Any], binding: Binding, estimates: Estimates, busy_s: Mapping[str, float] | None = None
+) -> Survey:
     """Describe tasks of Dask's scheduler that are yet to run.
 
     Parameters
     ----------
     states
         ``TaskState`` objects. Tasks that the user has restricted to certain workers keep their restriction.
+    busy_s
+        Seconds that the threads of a worker have still to do, by its address.
     """
     index = {id(state): task for task, state in enumerate(states)}
     read_task: list[int] = []
@@ -50,24 +54,31 @@ def survey(states: Sequence[Any], binding: Binding, estimates: Estimates) -> Sur
             read_task.append(task)
             read_object.append(source)
     external = [state for _, state in inputs.values()]
+    busy = [device for device in range(binding.cluster.num_devices) if (busy_s or {}).get(binding.address(device))]
     kinds = binding.cluster.kinds
     rows, sizes = _rows(states, kinds, estimates)
-    table = np.zeros((len(states) + len(external), len(kinds)))
+    first_busy = len(states) + len(external)
+    table = np.zeros((first_busy + len(busy), len(kinds)))
     table[: len(states)] = rows
+    for at, device in enumerate(busy):
+        # As long as said on this device, whatever its speed.
+        table[first_busy + at] = (busy_s or {})[binding.address(device)] * binding.cluster.devices[device].speed
     graph = TaskGraph(
         name="dask",
         work_s=np.ascontiguousarray(table[:, 0]),
         object_task=np.arange(len(table), dtype=np.int32),
-        object_size=np.array(sizes + [_size(state) for state in external], dtype=np.float64),
+        object_size=np.array([*sizes, *map(_size, external), *[0.0] * len(busy)], dtype=np.float64),
         read_task=np.array(read_task, dtype=np.int32),
         read_object=np.array(read_object, dtype=np.int32),
         kinds=kinds if len(kinds) > 1 else (),
         kind_duration_s=table if len(kinds) > 1 else None,
     )
     problem = Problem.of(graph, binding.cluster)
-    pins = [(task, where) for task, state in enumerate(states) if (where := _restriction(state))]
-    pins += [(len(states) + at, _whereabouts(state)) for at, state in enumerate(external)]
-    return Survey(_pinned(problem, binding, pins), list(states), binding)
+    devices_of = _devices_of(binding)
+    pins = [(task, devices_of(state.worker_restrictions)) for task, state in enumerate(states) if _is_restricted(state)]
+    pins += [(len(states) + at, devices_of(_whereabouts(state))) for at, state in enumerate(external)]
+    pins += [(first_busy + at, [device]) for at, device in enumerate(busy)]
+    return Survey(_pinned(problem, pins), list(states), binding)
 
 
 def _rows(
@@ -104,9 +115,8 @@ def _size(state: Any) -> float:
     return float(max(state.nbytes, 0))
 
 
-def _restriction(state: Any) -> set[str] | None:
-    """Return the workers that the user allows, or None; resources are asked of the scheduler."""
-    return state.worker_restrictions or None
+def _is_restricted(state: Any) -> bool:
+    return bool(state.worker_restrictions)
 
 
 def _whereabouts(state: Any) -> set[str]:
@@ -114,16 +124,24 @@ def _whereabouts(state: Any) -> set[str]:
     return {worker.address for worker in holders}
 
 
-def _pinned(problem: Problem, binding: Binding, pins: list[tuple[int, set[str]]]) -> Problem:
+def _devices_of(binding: Binding) -> Callable[[Iterable[str]], list[int]]:
+    """Return a function from addresses of workers to their devices."""
+    by_address: dict[str, list[int]] = {}
+    for device in range(binding.cluster.num_devices):
+        by_address.setdefault(binding.address(device), []).append(device)
+    return lambda addresses: [device for address in addresses for device in by_address.get(address, ())]
+
+
+def _pinned(problem: Problem, pins: list[tuple[int, list[int]]]) -> Problem:
     """Forbid tasks wherever they are not pinned to; a pin to no device of the cluster means nothing."""
     if not pins:
         return problem
     arrays = problem.arrays
     table: Floats = arrays.duration[:, arrays.device_class].copy()
-    addresses = np.array([binding.address(device) for device in range(problem.num_devices)])
     for task, where in pins:
-        allowed = np.isin(addresses, list(where))
-        if allowed.any():
-            table[task, ~allowed] = np.inf
+        if where:
+            kept = table[task, where]
+            table[task] = np.inf
+            table[task, where] = kept
     own = np.arange(problem.num_devices, dtype=np.int32)
     return replace(problem, arrays=arrays._replace(duration=table, device_class=own))

@@ -51,7 +51,8 @@ def from_states(states: Iterable[Any]) -> tuple[Worker, ...]:
 
 def from_client(client: Any) -> tuple[Worker, ...]:
     """Return the workers that a client sees, by name."""
-    info = client.scheduler_info(n_workers=-1)["workers"]
+    # Not client.scheduler_info(): its answer is shared with a periodic update that leaves the workers out.
+    info = client.sync(client.scheduler.identity, n_workers=-1)["workers"]
     return _sorted(
         Worker(address, str(facts["name"]), facts["nthreads"], _kind(facts.get("resources") or {}))
         for address, facts in info.items()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import sys
 from collections.abc import Iterable
 from multiprocessing.shared_memory import SharedMemory
 from typing import Any
@@ -15,6 +16,9 @@ _CHUNK_BYTES = 64 << 20  # pages that nobody touches cost nothing
 _SMALLEST = 4096
 #: Buffers up to this size travel inside the message itself.
 _INLINE_BYTES = 1024
+
+#: References to an object that one variable alone holds, while ``sys.getrefcount`` asks.
+_UNSHARED = 2
 
 #: A buffer elsewhere, as JSON: [name of its chunk, offset, length]. Short buffers are base64 text instead.
 Ref = Any
@@ -75,10 +79,11 @@ class Arena:
 
 
 class Attached:
-    """Reads buffers of others, as copies."""
+    """Reads buffers of others, as copies; memory that is given back is used again, since fresh pages are slow."""
 
     def __init__(self) -> None:
         self._chunks: dict[str, SharedMemory] = {}
+        self._spare: dict[int, list[bytearray]] = {}
 
     def copy(self, ref: Ref) -> bytes | bytearray:
         """Return a copy of the buffer behind a reference."""
@@ -87,7 +92,20 @@ class Attached:
         name, offset, size = ref
         if name not in self._chunks:
             self._chunks[name] = SharedMemory(name=name)
-        return bytearray(_buffer(self._chunks[name])[offset : offset + size])
+        source = _buffer(self._chunks[name])[offset : offset + size]
+        spare = self._spare.get(size)
+        if not spare:
+            return bytearray(source)
+        target = spare.pop()
+        memoryview(target)[:] = source
+        return target
+
+    def give_back(self, copies: list[bytearray]) -> None:
+        """Take copies for later use, unless somebody still looks at them."""
+        while copies:
+            copy = copies.pop()
+            if sys.getrefcount(copy) == _UNSHARED:
+                self._spare.setdefault(len(copy), []).append(copy)
 
     def close(self) -> None:
         for chunk in self._chunks.values():

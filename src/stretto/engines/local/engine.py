@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from stretto.domain.cluster import Cluster
@@ -11,7 +11,7 @@ from stretto.domain.plan import Plan
 from stretto.domain.problem import Problem
 from stretto.engines.engine import RunOptions, RunResult
 from stretto.engines.interrupts import hear_ctrl_c
-from stretto.engines.local.cores import cores_for
+from stretto.engines.local.cores import cores_for, usable_cores
 from stretto.engines.online import Dispatcher
 from stretto.engines.work import Work
 from stretto.errors import InvalidInput
@@ -72,9 +72,24 @@ class LocalEngine:
                 num_queued=self.num_queued,
                 makes_copies=self.makes_copies,
             )
-            return run.run()
+            return _with_notes(run.run(), problem.num_devices)
         from stretto.engines.local.processes import ProcessRun
 
-        return ProcessRun(
+        found = ProcessRun(
             work, decider, problem, options, cores=cores, num_queued=self.num_queued, max_restarts=self.max_restarts
         ).run()
+        return _with_notes(found, problem.num_devices)
+
+
+def _with_notes(found: RunResult, num_devices: int) -> RunResult:
+    """Say so when devices were not what they seem."""
+    num_cores = len(usable_cores())
+    if found.is_timed:
+        note = "timed: tasks only passed their planned time, so this says nothing about real machines"
+    elif num_devices > num_cores:
+        note = (
+            f"{num_devices} devices shared {num_cores} cores: tasks took longer than they would on devices of their own"
+        )
+    else:
+        return found
+    return replace(found, notes=(note,))

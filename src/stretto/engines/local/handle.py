@@ -64,13 +64,12 @@ class Handle:
         self.process.kill()
 
     def quit(self) -> None:
-        """Ask it to go, or make it go when it is still at work."""
+        """Ask it to go, and to end the command that it may be running; :meth:`bury` insists."""
         if self._orders.closed:
             return
         if self.sent:
-            self.kill()
-        else:
-            self.send(wire.pack(wire.QUIT))
+            self.process.terminate()
+        self.send(wire.pack(wire.QUIT))
 
     def bury(self) -> int:
         """Wait for the end of the process and return its exit code."""

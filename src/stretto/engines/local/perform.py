@@ -28,6 +28,11 @@ class TaskError(Exception):
         self.reason = reason
 
 
+def patience_s(action: Action) -> float | None:
+    """Return after how long the engine has to give a task up; commands are ended by :func:`run_command` itself."""
+    return None if isinstance(action, Command) else action.timeout_s
+
+
 def perform(action: Action, task: int, inputs: Sequence[Any], seconds: float, stop: threading.Event) -> Any:
     """Return the output of a task; raise TaskError when it fails or is stopped.
 

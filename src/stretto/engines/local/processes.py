@@ -18,7 +18,9 @@ from stretto.engines.engine import RunOptions, RunResult
 from stretto.engines.events import DeviceLost, Event, Instruction, Start, TaskFailed, TaskFinished, TaskStarted, Tick
 from stretto.engines.local import wire
 from stretto.engines.local.arena import Arena, Attached, unlink_chunks
+from stretto.engines.local.cores import one_blas_thread
 from stretto.engines.local.handle import Handle
+from stretto.engines.local.perform import patience_s
 from stretto.engines.local.worker import Setup
 from stretto.engines.online import Dispatcher
 from stretto.engines.outputs import outline, rebuild
@@ -68,11 +70,16 @@ class ProcessRun:
             Setup(work, core, f"{self.prefix}-{d}", device.memory_bytes, options.digests, options.on_event is not None)
             for d, (core, device) in enumerate(zip(cores, problem.cluster.devices, strict=True))
         ]
-        self.has_timeouts = any(action.timeout_s is not None for action in work.actions)
+        self.has_timeouts = any(patience_s(action) is not None for action in work.actions)
         self.begin_s = 0.0
 
     def run(self) -> RunResult:
         """Run to the end, to a failure, or to Ctrl-C; processes and shared memory never outlive it."""
+        # Said before the fork: OpenBLAS, asked in the child, first starts threads that then spin on the device's core.
+        with one_blas_thread():
+            return self._run()
+
+    def _run(self) -> RunResult:
         is_interrupted = False
         try:
             for task, value in self.options.done.items():
@@ -155,7 +162,7 @@ class ProcessRun:
         for handle in list(self.handles):
             if not handle.sent:
                 continue
-            limit_s = self.work.actions[handle.sent[0].task].timeout_s
+            limit_s = patience_s(self.work.actions[handle.sent[0].task])
             if limit_s is not None and now_s - handle.since_s > limit_s:
                 handle.verdict = ("timeout", f"took longer than {limit_s:g} s")
                 handle.kill()
@@ -170,7 +177,7 @@ class ProcessRun:
 
     def _keep(self, task: int, device: int, text: bytes) -> None:
         self.descriptors[task] = text
-        if text:
+        if not wire.is_small(text):
             self.holders[task] = {device}
         wants = self.recorder.wants_output(task)
         if wants or self.options.on_output is not None:
@@ -196,7 +203,7 @@ class ProcessRun:
 
     def _free(self, task: int) -> None:
         """Tell those who have an output to let go of it."""
-        if self.descriptors.pop(task, b""):
+        if not wire.is_small(self.descriptors.pop(task, b"")):
             frame = wire.pack(wire.FREE, task)
             for device in self.holders.pop(task, ()):
                 self.handles[device].send(frame)
@@ -217,7 +224,7 @@ class ProcessRun:
         if parents:
             payload = wire.pack_inputs([(parent, self.descriptors[parent]) for parent in parents])
             for parent in parents:
-                if self.descriptors[parent]:
+                if not wire.is_small(self.descriptors[parent]):
                     self.holders[parent].add(handle.device)
         if not handle.sent:
             handle.since_s = self._now()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from stretto.engines.local.perform import TaskError
-from stretto.engines.outputs import num_bytes
+from stretto.engines.outputs import frozen, num_bytes
 from stretto.engines.work import Work
 
 
@@ -55,7 +55,7 @@ class Store:
             if self.is_limited[device]:
                 self._need(device, num_bytes(value), "an input")
                 self.used_bytes[device] += num_bytes(value)
-            copies[device] = copied(value)
+            copies[device] = frozen(copied(value))
         return copies[device]
 
     def _need(self, device: int, size: float, what: str) -> None:
@@ -73,7 +73,7 @@ class Store:
 
     def keep(self, task: int, device: int, value: Any) -> None:
         """Keep an output, and let go of inputs that nobody else will read; called once per finished task."""
-        self.values[task], self.home[task] = value, device
+        self.values[task], self.home[task] = frozen(value), device
         if self.is_limited[device]:
             self.used_bytes[device] += num_bytes(value)
         for parent in set(self.work.inputs(task)):

@@ -28,12 +28,12 @@ from stretto.engines.events import (
 )
 from stretto.engines.local.cores import one_blas_thread, pin
 from stretto.engines.local.mover import Mover
-from stretto.engines.local.perform import TaskError, perform
+from stretto.engines.local.perform import TaskError, patience_s, perform
 from stretto.engines.local.store import Store
 from stretto.engines.online import Dispatcher
 from stretto.engines.outputs import digest
 from stretto.engines.recorder import Recorder
-from stretto.engines.work import Command, Timed, Work
+from stretto.engines.work import Timed, Work
 
 #: How long the end of a run waits for threads that were told to stop.
 _LEAVE_S = 2.0
@@ -78,7 +78,7 @@ class ThreadRun:
         self.inbox: list[SimpleQueue[Start | None]] = [SimpleQueue() for _ in cores]
         self.generation = [0] * len(cores)  # of the thread that is the device; older ones have hung
         self.running: list[tuple[Start, float] | None] = [None] * len(cores)
-        self.has_timeouts = any(a.timeout_s is not None for a in work.actions if not isinstance(a, Command))
+        self.has_timeouts = any(patience_s(action) is not None for action in work.actions)
         self.crash: BaseException | None = None
         self.begin_s = 0.0
 
@@ -127,7 +127,7 @@ class ThreadRun:
             if current is None:
                 continue
             order, since_s = current
-            limit_s = self.work.actions[order.task].timeout_s
+            limit_s = patience_s(self.work.actions[order.task])
             if limit_s is not None and self._now() - since_s > limit_s:
                 self._replace_thread(device)
                 reason = f"took longer than {limit_s:g} s"

@@ -47,6 +47,14 @@ def send(fd: int, data: bytes) -> None:
         data = data[os.write(fd, data) :]
 
 
+def is_small(descriptor: bytes) -> bool:
+    """Say whether an output travels inside its descriptor: then nobody keeps it, and nobody need be told to let go.
+
+    References to shared memory are lists, so a descriptor without any list has none.
+    """
+    return b"[" not in descriptor
+
+
 class Inbox:
     """Cuts what comes out of a pipe into frames."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -10,11 +11,9 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from stretto.engines.local import wire
 from stretto.engines.local.arena import Arena, Attached, refs_in
-from stretto.engines.local.cores import pin, use_one_blas_thread
+from stretto.engines.local.cores import pin
 from stretto.engines.local.perform import TaskError, perform
 from stretto.engines.outputs import digest, num_bytes, outline, rebuild
 from stretto.engines.work import Work
@@ -38,9 +37,10 @@ class Setup:
 def main(setup: Setup, orders: Any, reports: Any) -> None:
     """Serve until told to quit, or until the coordinator is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the coordinator's business
+    gc.freeze()  # collecting what was inherited would copy all its pages, milliseconds at a time
     pin(setup.core)
-    use_one_blas_thread()
     worker = Worker(setup, reports.fileno())
+    signal.signal(signal.SIGTERM, lambda *_: worker.stop.set())  # commands and sleeps end at once, calls at their end
     inbox = wire.Inbox(orders.fileno())
     while inbox.receive():
         for kind, task, attempt, seconds, _, _, payload in inbox.frames():
@@ -59,9 +59,10 @@ class Worker:
     def __init__(self, setup: Setup, reports: int) -> None:
         self.setup, self.reports = setup, reports
         self.arena, self.attached = Arena(setup.prefix), Attached()
-        self.values: dict[int, Any] = {}  # inputs and outputs that may be read (again) here
+        self.values: dict[int, Any] = {}  # inputs that may be read again
         self.refs: dict[int, list[Any]] = {}  # blocks of our own, by task
-        self.copied_bytes: dict[int, int] = {}
+        self.copies: dict[int, list[bytearray]] = {}  # of buffers of other devices, by task
+        self.copied_bytes = 0
         self.stop = threading.Event()
 
     def start(self, task: int, attempt: int, seconds: float, payload: bytes) -> None:
@@ -96,21 +97,33 @@ class Worker:
     def _value(self, task: int, text: bytes) -> Any:
         if not text:
             return None
+        if wire.is_small(text):
+            return rebuild(json.loads(text), self.attached.copy)
         if task not in self.values:
             found = json.loads(text)
             if "j" in found:
-                found = json.loads(bytes(self._buffer(found["j"])))
+                found = json.loads(bytes(self._buffer(found["j"], [])))
             size = sum(ref[2] for ref in refs_in(found) if not self.arena.owns(ref))
             self._need(size, "an input")
-            self.copied_bytes[task] = size
-            self.values[task] = rebuild(found, self._buffer)
+            copies = self.copies.setdefault(task, [])
+            self.values[task] = rebuild(found, lambda ref: self._buffer(ref, copies))
+            self.copied_bytes += sum(map(len, copies))
         return self.values[task]
 
-    def _buffer(self, ref: Any) -> Any:
-        return self.arena.view(ref) if self.arena.owns(ref) else self.attached.copy(ref)
+    def _buffer(self, ref: Any, copies: list[bytearray]) -> Any:
+        """Return a buffer of our own as it lies, or a copy of another device's, which is noted."""
+        if self.arena.owns(ref):
+            return self.arena.view(ref)
+        copy = self.attached.copy(ref)
+        if isinstance(copy, bytearray):
+            copies.append(copy)
+        return copy
 
     def _keep(self, task: int, value: Any) -> bytes:
-        """Put an output into shared memory and return its descriptor."""
+        """Put an output into shared memory and return its descriptor.
+
+        Later tasks of this device read it there: were the original kept, every output would take fresh pages twice.
+        """
         if value is None:
             return b""
         self._need(num_bytes(value), "the output")
@@ -121,7 +134,6 @@ class Worker:
         except OSError as error:
             raise TaskError("memory", f"no shared memory for the output: {error}") from error
         self.refs[task] = refs_in(found)
-        self.values[task] = _frozen(value)
         text = json.dumps(found, separators=(",", ":")).encode()
         if len(text) > _DESCRIPTOR_BYTES:
             ref = self.arena.put(text)
@@ -130,7 +142,7 @@ class Worker:
         return text
 
     def _need(self, size: float, what: str) -> None:
-        used = self.arena.used_bytes + sum(self.copied_bytes.values())
+        used = self.arena.used_bytes + self.copied_bytes
         if used + size > self.setup.memory_bytes:
             raise TaskError(
                 "memory",
@@ -140,13 +152,7 @@ class Worker:
     def free(self, task: int) -> None:
         """Let go of an output that nobody will read again."""
         self.values.pop(task, None)
-        self.copied_bytes.pop(task, None)
+        copies = self.copies.pop(task, [])
+        self.copied_bytes -= sum(map(len, copies))
+        self.attached.give_back(copies)
         self.arena.free(self.refs.pop(task, ()))
-
-
-def _frozen(value: Any) -> Any:
-    """Return a value whose arrays nobody can change: others have copies of what they were."""
-    if isinstance(value, np.ndarray):
-        value = value.view()
-        value.flags.writeable = False
-    return value

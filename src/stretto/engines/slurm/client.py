@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -95,6 +97,10 @@ class SlurmClient:
         """Let Slurm compute a job's priority again after somebody set it: that takes a hold and a release."""
         return self._change(["hold", str(job_id)]) and self._change(["release", str(job_id)])
 
+    def release(self, job_id: int) -> bool:
+        """Let a job that is held go on."""
+        return self._change(["release", str(job_id)])
+
     def requeue(self, job_id: int) -> bool:
         """Have a job start again from the queue; return False where it cannot."""
         return self._change(["requeue", str(job_id)])
@@ -127,6 +133,14 @@ class SlurmClient:
         text = self._run(["scontrol", "show", "config"])
         found = re.search(rf"^{re.escape(name)}\s*= *(.*)$", text, re.MULTILINE)
         return found.group(1).strip() if found else ""
+
+    def controller_started_s(self) -> float:
+        """Return when the controller was last started, in Unix seconds; NaN where it does not say."""
+        try:
+            # Slurm writes local time; its programs and this process have the same idea of it.
+            return time.mktime(time.strptime(self.setting("BOOT_TIME"), "%Y-%m-%dT%H:%M:%S"))
+        except (ValueError, OverflowError):
+            return math.nan
 
     def ping(self) -> bool:
         """Say whether the controller answers."""

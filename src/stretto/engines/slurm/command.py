@@ -6,6 +6,7 @@ Clients of a dead controller hang for minutes; here they are unreachable after s
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -15,16 +16,10 @@ from pathlib import Path
 from stretto.errors import EngineFailure
 
 #: What the programs say when it is not their caller's fault.
-_AWAY = (
-    "unable to contact slurm controller",
-    "connection refused",
-    "connection timed out",
-    "socket timed out",
-    "slurm backup controller in standby",
-    "zero bytes were transmitted",
-    "transport endpoint is not connected",
-    "resource temporarily unavailable",
-    "munge",
+_AWAY = re.compile(
+    r"unable to contact|connect(ion|ed)?\b|socket|timed out|in standby|zero bytes|slurm_\w*(msg|persist)"
+    r"|temporarily un(available|able)|munge|communication",
+    re.IGNORECASE,
 )
 
 
@@ -80,8 +75,7 @@ class Commands:
         if done.returncode == 0:
             return done.stdout
         complaint = " ".join((done.stderr or done.stdout).split())[:500] or f"exit code {done.returncode}"
-        is_away = any(sign in complaint.lower() for sign in _AWAY)
-        raise (SlurmUnreachable if is_away else SlurmRefused)(f"{words[0]}: {complaint}")
+        raise (SlurmUnreachable if _AWAY.search(complaint) else SlurmRefused)(f"{words[0]}: {complaint}")
 
     def environment(self) -> dict[str, str]:
         """Return the environment of the programs: ours, with their configuration."""

@@ -86,8 +86,11 @@ class SlurmEngine:
         path = Path(self.folder) if self.folder is not None else Path(tempfile.mkdtemp(prefix="stretto-run-", dir="."))
         with RunFolder(path) as folder:
             client = self._client(folder.lock_fd)
-            chart = Chart.of(work, plan, problem, slots_of(cluster, client.nodes()), discipline)
-            folder.write_scripts([self._script(folder, chart, work, task, options) for task in range(len(chart.order))])
+            # A run that is taken up again keeps its nodes, whatever has become of them in the meantime.
+            slots = folder.slots or slots_of(cluster, client.nodes())
+            chart = Chart.of(work, plan, problem, slots, discipline)
+            scripts = [self._script(folder, chart, work, task, options) for task in range(len(chart.order))]
+            folder.write_scripts(scripts, slots)
             board = Board(work, plan, folder, options)
             pace = self._pace()
             follower = Follower(board, chart, client, pace, lambda task: self._options(folder, chart, work, task))

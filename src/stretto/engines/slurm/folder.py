@@ -12,10 +12,12 @@ import json
 import os
 import secrets
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
 from stretto.engines.slurm import task_script
+from stretto.engines.slurm.slots import Slot
 from stretto.engines.slurm.task_script import Entry
 from stretto.errors import EngineFailure, InvalidInput
 
@@ -32,6 +34,8 @@ class RunFolder:
         Ties jobs to this run, in their names.
     began_s
         When the run was first started, in Unix seconds.
+    slots
+        Of the devices, as the run was started with; None before that.
     """
 
     def __init__(self, path: Path) -> None:
@@ -43,7 +47,7 @@ class RunFolder:
         except OSError:
             os.close(self._lock)
             raise EngineFailure(f"another process follows the run in {self.path}") from None
-        self.key, self.began_s, self._digest = self._identity()
+        self.key, self.began_s, self._digest, self.slots = self._identity()
         self._sizes: dict[int, int] = {}
 
     @property
@@ -59,8 +63,8 @@ class RunFolder:
     ) -> None:
         os.close(self._lock)
 
-    def write_scripts(self, scripts: list[str]) -> None:
-        """Write the scripts of all tasks; raise where the folder belongs to other work."""
+    def write_scripts(self, scripts: list[str], slots: Sequence[Slot]) -> None:
+        """Write the scripts of all tasks, and the slots; raise where the folder belongs to other work."""
         digest = hashlib.sha256("\0".join(scripts).encode()).hexdigest()
         if self._digest == digest:
             return
@@ -69,7 +73,7 @@ class RunFolder:
         (self.path / _COMMON).write_text(task_script.COMMON)
         for task, text in enumerate(scripts):
             self.script(task).write_text(text)
-        self._digest = digest
+        self._digest, self.slots = digest, list(slots)
         self._keep_identity()
 
     def script(self, task: int) -> Path:
@@ -142,17 +146,20 @@ class RunFolder:
         with open(self.path / f"{task}{task_script.LOG}", "a") as log:
             log.write("skipped over\n")
 
-    def _identity(self) -> tuple[str, float, str]:
+    def _identity(self) -> tuple[str, float, str, list[Slot] | None]:
         try:
             known = json.loads((self.path / _IDENTITY).read_text())
-            return str(known["key"]), float(known["began_s"]), str(known["digest"])
+            slots = [Slot(**slot) for slot in known["slots"]]
+            return str(known["key"]), float(known["began_s"]), str(known["digest"]), slots
         except FileNotFoundError:
-            return secrets.token_hex(4), time.time(), ""
+            return secrets.token_hex(4), time.time(), "", None
         except (ValueError, KeyError, TypeError):
             raise InvalidInput("is damaged", source=str(self.path / _IDENTITY)) from None
 
     def _keep_identity(self) -> None:
         """Write the identity at once or not at all."""
         draft = self.path / f"{_IDENTITY}.new"
-        draft.write_text(json.dumps({"key": self.key, "began_s": self.began_s, "digest": self._digest}))
+        slots = [vars(slot) for slot in self.slots or ()]
+        known = {"key": self.key, "began_s": self.began_s, "digest": self._digest, "slots": slots}
+        draft.write_text(json.dumps(known))
         os.replace(draft, self.path / _IDENTITY)

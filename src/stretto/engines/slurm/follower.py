@@ -9,6 +9,7 @@ task is done twice.
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -156,6 +157,11 @@ class Follower:
     def _look_at_pending(self, task: int, job: SlurmJob) -> None:
         if job.reason == "DependencyNeverSatisfied":
             self.client.cancel([job.job_id])  # where Slurm leaves it to us
+        elif "requeued held" in job.description and self.num_submissions[task] < self.pace.max_submissions:
+            # The node still knew the job from before a crash, and refused it.
+            _LOG.info("task %d: job %d is held (%s); it is released", task, job.job_id, job.description)
+            self.num_submissions[task] += 1
+            self.client.release(job.job_id)
         wanted = self.options_of(task).get("priority", job.priority)
         if job.priority > 0 and job.priority != wanted and self._keeps_order:  # 0 = held
             self._keeps_order = False
@@ -191,7 +197,10 @@ class Follower:
             board.state[task] = State.STOPPED
             return
         needs_are_done = all(board.state[need] == State.DONE for need in self.chart.needs[task])
-        verdict, blame, reason = judge(ended, needs_are_done=needs_are_done)
+        restarted_s = (
+            self.client.controller_started_s() if ended is not None and ended.state == "CANCELLED" else math.nan
+        )
+        verdict, blame, reason = judge(ended, needs_are_done=needs_are_done, restarted_s=restarted_s)
         if verdict is Verdict.AGAIN and self.num_submissions[task] < self.pace.max_submissions:
             _LOG.info("task %d: %s; it is submitted again", task, reason)
             board.state[task] = State.WAITING

@@ -77,6 +77,7 @@ class SlurmJob:
     exit_code: int
     signal: int
     array_tasks: str  # of an array that waits as one job, such as "3-10%2"
+    description: str = ""  # more about the reason, in Slurm's words
 
     @property
     def is_ended(self) -> bool:
@@ -161,6 +162,7 @@ def _job(entry: Mapping[str, Any]) -> SlurmJob:
         exit_code=code,
         signal=signal,
         array_tasks=_text(entry, "array_task_string"),
+        description=_text(entry, "state_description"),
     )
 
 

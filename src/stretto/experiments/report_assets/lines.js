@@ -196,7 +196,11 @@ Stretto.lines = function (holder, first) {
     });
     legend.replaceChildren(...entries);
     legend.hidden = entries.length < 2 && !spec.rules;
-    canvas.setAttribute("aria-label", spec.label);
+    const ranges = spec.series.map(one => {
+      const values = one.values.filter(value => value !== null && value !== undefined);
+      return values.length ? `${one.name} from ${words(Math.min(...values))} to ${words(Math.max(...values))}, ${words(values[values.length - 1])} at the end` : one.name;
+    });
+    canvas.setAttribute("aria-label", spec.label + ": " + ranges.join("; "));
   }
   Stretto.painters.add(name);
   function update(next) {

@@ -28,9 +28,10 @@ Stretto.placement = function (holder, first, label) {
     const heaviest = Math.max(1e-300, ...data.edges.map(edge => edge[2] || 0)), parts = [];
     for (const [a, b, amount, crosses] of data.edges) {
       const x0 = px(data.nodes[a]), y0 = py(data.nodes[a]), x1 = px(data.nodes[b]), y1 = py(data.nodes[b]), bend = (x1 - x0) / 2;
-      const width = data.kind === "groups" ? 0.5 + 3 * Math.sqrt((amount || 0) / heaviest) : 1;
+      const share = data.kind === "groups" ? Math.sqrt((amount || 0) / heaviest) : 0.5, width = 0.5 + 1.5 * share * (data.kind === "groups") + 0.4 * (data.kind !== "groups");
+      const density = data.kind === "groups" ? 0.05 + 0.4 * share * share : crosses ? 0.45 : 0.35;
       parts.push(make("path", { d: `M${x0} ${y0}C${x0 + bend} ${y0} ${x1 - bend} ${y1} ${x1} ${y1}`, fill: "none",
-        stroke: crosses ? "var(--c3)" : "var(--faint)", "stroke-width": width.toFixed(2), "stroke-opacity": crosses ? 0.45 : 0.35 }));
+        stroke: crosses ? "var(--c3)" : "var(--faint)", "stroke-width": width.toFixed(2), "stroke-opacity": density.toFixed(3) }));
     }
     if (data.kind === "groups") data.rows.forEach((name, row) => {
       const text = make("text", { x: 6, y: 12 + (row + 0.5) / data.rows.length * (high - 24) + 4, "font-size": 12, fill: "var(--faint)" });

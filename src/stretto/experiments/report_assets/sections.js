@@ -76,8 +76,10 @@ Stretto.sections = function (root, options) {
   }
   function choices(view) {
     if (!view.choices || !view.choices.length || (view.choices.length === 1 && !view.choices[0].cost)) return;
-    const part = section("choices", "Decisions and their reasons", view.choices.length.toLocaleString("en") + " in all; the latest first");
-    const rows = view.choices.slice(-30).reverse().map(choice => {
+    const changes = view.choices.filter((choice, k, all) => !k || choice.chosen !== all[k - 1].chosen || choice.reason !== all[k - 1].reason);
+    const note = view.choices.length.toLocaleString("en") + " in all" + (changes.length < view.choices.length ? ", " + changes.length.toLocaleString("en") + " that changed something" : "");
+    const part = section("choices", "Decisions and their reasons", note + "; the latest first");
+    const rows = changes.slice(-20).reverse().map(choice => {
       const costs = Object.entries(choice.cost || {}).filter(([, cost]) => cost !== null).sort((a, b) => a[1] - b[1]).slice(0, 4);
       return [Stretto.seconds(choice.at_s), choice.chosen, choice.reason || "", costs.map(([name, cost]) => name + " " + Stretto.number(cost, 3)).join(", ")];
     });
@@ -111,7 +113,9 @@ Stretto.sections = function (root, options) {
     if (!view.cost || !view.cost.length) return;
     const total = view.cost.reduce((sum, line) => sum + line.usd, 0), most = Math.max(1e-300, ...view.cost.map(line => total > 0 ? line.usd : line.held_s));
     const part = section("cost", total > 0 ? "Cost breakdown" : "Time held and used", total > 0 ? Stretto.usd(total) + " in all" : "nothing here has a price");
-    const rows = view.cost.map(line => {
+    const idle = view.cost.filter(line => !line.held_s && !line.usd).map(line => line.name);
+    if (idle.length) part.text.textContent += "; not used: " + idle.join(", ");
+    const rows = view.cost.filter(line => line.held_s || line.usd).map(line => {
       const meter = node("span", { class: "meter" }, node("i", {}));
       meter.firstChild.style.width = 100 * (total > 0 ? line.usd : line.held_s) / most + "%";
       return [line.name + (line.count > 1 ? " × " + line.count : ""), Stretto.seconds(line.held_s), Stretto.seconds(line.busy_s),
@@ -141,9 +145,10 @@ Stretto.table = function (heads, rows, chosen) {
 };
 
 Stretto.explanation = function (found) {
+  const isWhole = found.alternatives.some(one => typeof one.makespan_s === "number");
   const rows = found.alternatives.map(one => [one.device + (one.is_chosen ? "  (chosen)" : ""), Stretto.seconds(one.data_ready_s, 5), one.waits_for || "–",
-    Stretto.seconds(one.start_s, 5), Stretto.seconds(one.finish_s, 5), one.makespan_s === null || one.makespan_s === undefined ? "–" : Stretto.seconds(one.makespan_s, 6)]);
-  const heads = ["device", ["data there", "number"], "last data from", ["could start", "number"], ["could finish", "number"], ["whole plan then", "number"]];
+    Stretto.seconds(one.start_s, 5), Stretto.seconds(one.finish_s, 5), ...(isWhole ? [typeof one.makespan_s === "number" ? Stretto.seconds(one.makespan_s, 6) : "–"] : [])]);
+  const heads = ["device", ["data there", "number"], "last data from", ["could start", "number"], ["could finish", "number"], ...(isWhole ? [["whole plan then", "number"]] : [])];
   const shown = rows.slice(0, 12), rest = found.alternatives.length - shown.length;
   const chosen = found.alternatives.findIndex(one => one.is_chosen);
   if (chosen >= shown.length) shown.push(rows[chosen]);
@@ -158,13 +163,14 @@ Stretto.figures = function (view) {
   const add = (name, text, small) => found.push([name, text, small]);
   if (has("makespan_s")) add("makespan", Stretto.seconds(summary.makespan_s, 5));
   if (has("lower_bound_s")) add("lower bound", Stretto.seconds(summary.lower_bound_s, 5), summary.bound_method);
-  if (has("gap")) add("gap", summary.gap <= 1e-9 ? "optimal" : Stretto.percent(summary.gap), "at most above the optimum");
+  if (has("gap")) add("gap", summary.gap <= 1e-9 ? "optimal" : Stretto.percent(summary.gap), "above the optimum, at most");
   if (has("mean_bounded_slowdown")) add("mean bounded slowdown", Stretto.number(summary.mean_bounded_slowdown), "p99 " + Stretto.number(summary.p99_bounded_slowdown));
   if (has("mean_wait_s")) add("mean wait", Stretto.seconds(summary.mean_wait_s, 3), "longest " + Stretto.seconds(summary.max_wait_s, 3));
   const use = has("utilisation") ? summary.utilisation : summary.utilization;
-  if (use !== undefined) add("utilisation", Stretto.percent(use));
+  if (use > 1 + 1e-6) add("tasks at a time", Stretto.number(use, 3)); // of a project, whose one shop does many at once
+  else if (use !== undefined) add("utilisation", Stretto.percent(use));
   if (summary.cost_usd > 0) add("cost", Stretto.usd(summary.cost_usd));
-  if (has("num_tasks")) add("tasks", summary.num_tasks.toLocaleString("en"), summary.num_devices ? `on ${summary.num_devices.toLocaleString("en")} devices` : "");
+  if (has("num_tasks")) add("tasks", summary.num_tasks.toLocaleString("en"), summary.num_devices ? `on ${summary.num_devices.toLocaleString("en")} device${summary.num_devices > 1 ? "s" : ""}` : "");
   if (has("num_jobs")) add("jobs", summary.num_jobs.toLocaleString("en"));
   if (has("episodes")) add("episodes", summary.episodes.toLocaleString("en"));
   if (has("plan_seconds") && !has("train_seconds")) add("planned in", Stretto.seconds(summary.plan_seconds, 3));

@@ -113,18 +113,20 @@ class _Stage(NamedTuple):
     waiting: NDArray[np.int64]  # those that fit the machine
     too_wide: NDArray[np.int64]
     free: int
+    is_overfull: bool  # more runs than the machine has: nodes went down under their jobs
 
     @staticmethod
     def of(view: QueueView, num_guesses: int) -> _Stage:
         jobs = view.arrays()
+        # What does not fit does not wait here, but the past may be told once more.
+        jobs = jobs._replace(procs=np.minimum(jobs.procs, view.num_procs))
         kinds = kinds_of(jobs)
         start = np.where(np.isnan(view.start_s), -1.0, view.start_s)
         scene = new_scene(jobs, kinds, start, view.num_jobs + num_guesses)
         fits = view.procs[view.waiting] <= view.num_procs
         waiting = view.waiting[fits]
         held = int(set_scene(scene, kinds, view.ended, view.running, waiting, view.now_s))
-        # More may run than the machine has, when nodes went down under their jobs.
-        return _Stage(scene, waiting, view.waiting[~fits], max(0, view.num_procs - held))
+        return _Stage(scene, waiting, view.waiting[~fits], max(0, view.num_procs - held), held > view.num_procs)
 
     def order(self, view: QueueView, code: int) -> tuple[int, ...]:
         """Return the waiting jobs by one order, those that do not fit behind the others."""
@@ -138,8 +140,7 @@ class _Stage(NamedTuple):
     ) -> Floats:
         """Return what each order costs in each scenario, [S, C]; none where there is nothing to weigh."""
         size = len(self.waiting)
-        held = int(np.sum(view.procs[view.running]))
-        if size < 2 or held > view.num_procs:
+        if size < 2 or self.is_overfull:
             return np.zeros((0, len(codes)))
         room = view.num_jobs + look.num_guesses
         trial = Trial(

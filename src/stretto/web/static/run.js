@@ -29,6 +29,7 @@
     const command = view.settings.command, rest = Object.entries(view.settings).filter(([name, value]) => name !== "command" && value !== null);
     find("how").replaceChildren(command ? node("pre", { tabindex: "0" }, command) : node("p", { class: "faint" }, view.can_ask ? "The input came with a request; it is kept with the run." : "No command is kept with this run."),
       node("p", { class: "small" }, "Report: ", node("code", {}, `stretto report ${view.id} -o report.html`)),
+      view.gantt && view.kind !== "compare" ? node("p", { class: "small" }, node("a", { href: api + "/plan" }, "The plan as JSON")) : "",
       node("details", {}, node("summary", {}, "Settings"), Stretto.table(["setting", "value"], rest.map(([name, value]) => [name, typeof value === "string" ? value : JSON.stringify(value)]))));
   }
   function log() {
@@ -41,11 +42,12 @@
     find("ask").hidden = !view.can_ask;
     if (!view.can_ask || find("ask-form").children.length) return;
     const isPlan = Boolean(view.graph), fields = isPlan
-      ? [Stretto.field("Policy", "policy", view.settings.policy || "heft", { size: 16 }), Stretto.field("Cluster", "cluster", "", { size: 24, placeholder: "the same" })]
-      : [Stretto.field("Strategy", "strategy", view.settings.strategy || "fcfs", { size: 16 }), Stretto.field("Backfilling", "backfill", view.settings.backfill || "easy", { size: 12 })];
+      ? [Stretto.field("Policy", "policy", view.settings.policy || "heft", { size: 16, list: "names-policies" }), Stretto.field("Cluster", "cluster", "", { size: 24, placeholder: "the same" })]
+      : [Stretto.field("Strategy", "strategy", view.settings.strategy || "fcfs", { size: 16, list: "names-strategies" }), Stretto.field("Backfilling", "backfill", view.settings.backfill || "easy", { size: 12, list: "names-backfills" })];
     if (isPlan) fields.push(Stretto.field("Time limit, s", "limit", "", { type: "number", min: "0.1", step: "any", size: 6 }));
     const button = node("button", { class: "primary", type: "submit" }, "Ask"), form = find("ask-form");
     form.append(...fields, button);
+    form.addEventListener("focusin", Stretto.offer, { once: true });
     form.addEventListener("submit", async event => {
       event.preventDefault(); button.disabled = true;
       find("answer").replaceChildren(node("p", { class: "faint" }, "deciding …"));
@@ -81,17 +83,19 @@
     if (isStale) setTimeout(fetchView, Math.min(10000, 2 * lastTook));
   }
   function follow() {
-    const source = new EventSource(api + "/stream?after=" + Math.max(0, view.num_events - NUM_EVENTS));
     let isFirst = true;
-    source.addEventListener("events", message => {
-      events = events.concat(JSON.parse(message.data).events).slice(-10 * NUM_EVENTS);
-      log();
-      if (!isFirst || events[events.length - 1].seq > view.num_events) fetchView();
-      isFirst = false;
-    });
-    source.addEventListener("end", message => {
-      source.close();
-      if (JSON.parse(message.data).status !== view.status || isStale) fetchView();
+    const place = () => events.length ? events[events.length - 1].seq : Math.max(0, view.num_events - NUM_EVENTS);
+    Stretto.stream(() => api + "/stream?after=" + place(), {
+      events: found => {
+        events = events.concat(found.events).slice(-10 * NUM_EVENTS);
+        log();
+        if (!isFirst || events[events.length - 1].seq > view.num_events) fetchView();
+        isFirst = false;
+      },
+      end: found => {
+        if (found.status !== view.status || isStale) fetchView();
+        return true;
+      },
     });
   }
   fetchView().then(() => { if (view) follow(); });

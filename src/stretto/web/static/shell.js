@@ -25,6 +25,29 @@ Stretto.ask = async function (path, body) {
   return found;
 };
 
+// A stream of news, open while somebody looks: browsers allow few of them at a time.
+// path() says where to begin; handlers get the data, and one that returns true ends the stream.
+Stretto.stream = function (path, handlers) {
+  let source = null, isOver = false;
+  function close() { if (source) source.close(); source = null; }
+  function open() {
+    if (source || isOver || document.hidden) return;
+    source = new EventSource(path());
+    for (const [name, handle] of Object.entries(handlers))
+      source.addEventListener(name, message => { if (handle(JSON.parse(message.data))) { isOver = true; close(); } });
+  }
+  document.addEventListener("visibilitychange", () => document.hidden ? close() : open());
+  window.addEventListener("pagehide", close);
+  open();
+};
+
+// Names that may stand in fields, offered while one types.
+Stretto.offer = async function () {
+  const names = await Stretto.ask("/api/names");
+  for (const [kind, list] of Object.entries(names))
+    document.body.append(Stretto.node("datalist", { id: "names-" + kind }, ...list.map(value => Stretto.node("option", { value }))));
+};
+
 // A field with a name: text, a number, or one of a list.
 Stretto.field = function (label, name, value, attributes, choices) {
   const input = choices

@@ -1,0 +1,1 @@
+"""Ray: run work with one actor for each device."""

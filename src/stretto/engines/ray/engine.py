@@ -1,0 +1,88 @@
+"""Work on Ray: placement by one actor for each device, order by the driver, as Ray itself has no priorities."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from stretto.domain.cluster import Cluster
+from stretto.domain.plan import Plan
+from stretto.domain.problem import Problem
+from stretto.engines.driver import Driver
+from stretto.engines.engine import RunOptions, RunResult
+from stretto.engines.online import Dispatcher
+from stretto.engines.recorder import Recorder
+from stretto.engines.work import Work
+from stretto.errors import EngineFailure, MissingExtra
+
+
+@dataclass(frozen=True)
+class RayEngine:
+    """Runs each task in the actor of its device.
+
+    Attributes
+    ----------
+    address
+        A Ray cluster that runs already, such as ``auto``; a node that offers a custom resource with a device's name
+        gets that device's actor, other actors go where Ray finds room. None starts Ray on this machine for the run.
+    num_queued
+        Tasks sent to an actor while it still runs another, which hides the way there.
+    """
+
+    address: str | None = None
+    num_queued: int = 1
+
+    def available(self) -> str | None:
+        if importlib.util.find_spec("ray") is None:
+            return "Ray is not installed: pip install 'stretto[ray]'"
+        return None
+
+    def run(self, work: Work, plan: Plan, cluster: Cluster, options: RunOptions) -> RunResult:
+        return self.play(Problem.of(work.graph, cluster), plan, work, options)
+
+    def play(self, problem: Problem, decider: Plan | Dispatcher, work: Work, options: RunOptions) -> RunResult:
+        """Run by a plan, or by the late decisions of an online dispatcher."""
+        if self.available() is not None:
+            raise MissingExtra("ray", "ray", "the Ray engine")
+        from stretto.engines.ray.crew import Crew
+
+        driver = Driver(
+            problem,
+            decider,
+            discipline=options.discipline,
+            num_queued=self.num_queued,
+            keeps_data=True,  # outputs live in Ray's object store, not in the actors
+            max_attempts=options.max_attempts,
+            keep_going=options.keep_going,
+            time_scale=work.time_scale,
+            done=options.done,
+        )
+        recorder = Recorder(work, driver, options)
+        with self._ray(problem.cluster):
+            is_interrupted = Crew(problem, work, driver, recorder, options).conduct()
+        return recorder.result("ray", is_timed=work.is_timed, is_interrupted=is_interrupted)
+
+    @contextmanager
+    def _ray(self, cluster: Cluster) -> Iterator[None]:
+        """Connect to Ray, or start it; what was there before stays."""
+        import logging
+
+        import ray
+
+        if ray.is_initialized():
+            yield
+            return
+        quiet = {"logging_level": logging.ERROR, "log_to_driver": False}
+        try:
+            if self.address is not None:
+                ray.init(address=self.address, **quiet)
+            else:
+                ray.init(num_cpus=cluster.num_devices, include_dashboard=False, **quiet)
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            raise EngineFailure(f"Ray does not start: {error}") from error
+        try:
+            yield
+        finally:
+            ray.shutdown()

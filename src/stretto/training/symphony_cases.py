@@ -1,0 +1,82 @@
+"""The worlds that Symphony learns in: the small case of two NICs, and racks; training streams and held-out ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from stretto.domain.graph import TaskGraph
+from stretto.domain.machine_presets import preset
+from stretto.domain.machine_work import KernelSpec, rack_model
+from stretto.errors import UnknownName
+from stretto.sim.rack import BeliefParams
+from stretto.training.symphony import A2c, World
+from stretto.workloads.rack_graphs import PAPER_MIX, SHUFFLE_MIX
+from stretto.workloads.rack_kernels import PAPER_KERNELS, SHUFFLES
+from stretto.workloads.rack_streams import ForeignLoad, StreamSpec, streams_of
+
+#: Streams with this seed are never trained on.
+HELD_OUT_SEED = 7
+_FIRST_SEED = 1000
+
+
+@dataclass(frozen=True)
+class Case:
+    """A world by name, with the settings it is learned with."""
+
+    name: str
+    rack: str
+    kernels: tuple[KernelSpec, ...]
+    kinds: tuple[str, ...]
+    mix: tuple[TaskGraph, ...]
+    stream: StreamSpec
+    belief: BeliefParams
+    a2c: A2c
+
+    def world(self, *, seed: int | None, num_instances: int) -> World:
+        """Return the world with training streams of a seed, or with the held-out ones for None."""
+        model = rack_model(preset(self.rack), self.kernels, kinds=self.kinds)
+        drawn = HELD_OUT_SEED if seed is None else _FIRST_SEED + seed
+        streams = streams_of(model, self.mix, self.stream, num_instances=num_instances, seed=drawn)
+        return World.of(model, streams, self.belief)
+
+
+def _two_nics() -> Case:
+    levels = {"pcie-switch": (1.0, 2.5), "memory": (0.05, 0.3)}
+    return Case(
+        "two-nics",
+        "two-nics",
+        SHUFFLES,
+        ("nic",),
+        SHUFFLE_MIX,
+        StreamSpec(num_jobs=40, utilisation=0.2, foreign=ForeignLoad(0.5, levels, 20.0)),
+        BeliefParams(level={"pcie-switch": (0.8, 0.95), "memory": (0.08, 0.1)}, spread=1.4),
+        A2c(rate=5e-3, gamma=0.95, clip=0.5, anneal=200),
+    )
+
+
+def _rack(name: str, num_jobs: int) -> Case:
+    return Case(
+        name,
+        name,
+        PAPER_KERNELS,
+        ("cpu", "gpu", "fpga"),
+        PAPER_MIX,
+        StreamSpec(num_jobs=num_jobs, utilisation=0.6),
+        BeliefParams(),
+        A2c(rate=3e-3, gamma=0.99, clip=0.5, anneal=400),
+    )
+
+
+CASES: dict[str, Callable[[], Case]] = {
+    "two-nics": _two_nics,
+    "small-rack": lambda: _rack("small-rack", 10),
+    "paper-rack": lambda: _rack("paper-rack", 20),
+}
+
+
+def case(name: str) -> Case:
+    """Return a case by name."""
+    if name not in CASES:
+        raise UnknownName("case of Symphony", name, CASES)
+    return CASES[name]()

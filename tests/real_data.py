@@ -1,0 +1,18 @@
+"""Where the real traces and graphs are.
+
+This is not in ``conftest.py`` because there are several files of that name, and which of them an import finds depends
+on what was collected before.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def find_data() -> Path | None:
+    """Return the folder of real traces and graphs, or None where it is absent."""
+    candidate = Path(os.environ.get("STRETTO_DATA", ROOT.parent / "shared" / "data"))
+    return candidate if candidate.is_dir() else None
