@@ -56,6 +56,11 @@ QUEUE_TRAINERS: dict[str, str] = {
     "mars": "stretto.training.mars_log:train_on_log",
 }
 
+#: Algorithms that learn to schedule a rack, for ``stretto train NAME CASE``.
+RACK_TRAINERS: dict[str, str] = {
+    "symphony": "stretto.training.symphony:SymphonyTrainer",
+}
+
 #: Readers and writers of graphs.
 FORMATS: dict[str, str] = {
     "native": f"{_FORMATS}.native:FORMAT",
