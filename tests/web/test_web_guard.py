@@ -128,16 +128,30 @@ def test_too_many_requests_are_told_when_to_come_again(tmp_path: Path) -> None:
     assert isinstance(replies[-1], httpx.Response)
 
 
-def test_no_worker_outlives_a_server_that_is_killed(tmp_path: Path) -> None:
-    def workers(parent: int) -> list[int]:
-        found = []
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdecimal():
-                with contextlib.suppress(OSError):
-                    if int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1]) == parent:
-                        found.append(int(entry.name))
-        return found
+def workers(parent: int) -> list[int]:
+    """Return the processes that a process has started."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            with contextlib.suppress(OSError):
+                if int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1]) == parent:
+                    found.append(int(entry.name))
+    return found
 
+
+def test_a_worker_that_dies_is_replaced(tmp_path: Path) -> None:
+    body = {"graph": "digraph g { a -> b }", "cluster": "cpu:1"}
+    with serving(tmp_path / "runs.db", num_workers=1) as found, found.client() as client:
+        assert client.post("/api/plan", json=body).status_code == 200
+        for pid in workers(found.pid):
+            os.kill(pid, signal.SIGKILL)
+        replies = [client.post("/api/plan", json=body).status_code for _ in range(3)]
+        assert replies[1:] == [200, 200]
+        assert replies[0] in (200, 422)  # whether its death was noticed in time
+        assert client.get(f"/api/runs/{client.get('/api/runs').json()['runs'][0]['id']}/view").status_code in (200, 422)
+
+
+def test_no_worker_outlives_a_server_that_is_killed(tmp_path: Path) -> None:
     def is_there(pid: int) -> bool:
         """Say whether a process runs; one that is dead and waits to be buried does not."""
         try:

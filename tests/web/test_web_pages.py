@@ -13,7 +13,10 @@ from typing import Any
 import pytest
 from web_serving import serving
 
+from stretto import workloads
+from stretto.api import plan
 from stretto.cli.main import main
+from stretto.experiments.report_record import record_plan, recording
 from stretto.runlog import RunLog
 
 SCREENS = Path(__file__).parents[2] / "out" / "screens"
@@ -161,6 +164,24 @@ def test_news_of_a_live_run_arrive_while_the_page_is_open(server: Any, page: Any
     shot(page, "run-live")
 
 
+def test_a_plan_that_is_being_searched_is_followed_to_its_end(server: Any, page: Any) -> None:
+    with server.client() as client:
+        body = {
+            "workload": "cholesky",
+            "cluster": "cpu:4,gpu:2",
+            "policy": "annealing",
+            "time_limit_s": 4,
+            "wait": False,
+        }
+        run_id = client.post("/api/plan", json=body).json()["run_id"]
+        page.goto(f"{server.url}/runs/{run_id}")
+        page.wait_for_selector("#progress canvas")
+        page.wait_for_selector("#state:text-is('done')")
+        page.wait_for_selector("#cost")
+    found = page.eval_on_selector_all("#sections > section", "parts => parts.map(part => part.id)")
+    assert found == ["gantt", "use", "progress", "graph", "cost"]
+
+
 def test_the_list_follows_runs_that_begin(server: Any, page: Any) -> None:
     page.goto(server.url)
     page.wait_for_selector("table.runs tbody tr")
@@ -241,3 +262,20 @@ def test_a_report_draws_offline_and_explains(recorded: tuple[Path, dict[str, str
     page.wait_for_selector("#run0-gantt tr.chosen")
     shot(page, "report")
     assert requests == [target.as_uri()]
+
+
+@pytest.mark.long
+def test_a_hundred_thousand_tasks_are_drawn_and_zoomed(server: Any, page: Any) -> None:
+    with RunLog.open(server.runs) as log, recording(log, "plan", "huge", {"policy": "heft"}) as run:
+        record_plan(run, plan(workloads.random_dag(num_tasks=100_000, seed=1), "cpu:24x1.0,gpu:8x5.0"))
+    page.goto(f"{server.url}/runs/{run.id}")
+    ready(page)
+    canvas = page.query_selector("#gantt canvas")
+    assert canvas.evaluate(COLOURS) > 4
+    before = canvas.evaluate(DIGEST)
+    page.focus("#gantt canvas")
+    for _ in range(40):
+        page.keyboard.press("+")
+    page.wait_for_timeout(500)
+    assert canvas.evaluate(DIGEST) != before
+    shot(page, "run-huge")

@@ -22,6 +22,7 @@ STATIC = {
     "lines.js": "stretto.experiments.report_assets",
     "gantt.js": "stretto.experiments.report_assets",
     "placement.js": "stretto.experiments.report_assets",
+    "tables.js": "stretto.experiments.report_assets",
     "sections.js": "stretto.experiments.report_assets",
     "dashboard.css": "stretto.web.static",
     "shell.js": "stretto.web.static",

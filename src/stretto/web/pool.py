@@ -24,6 +24,7 @@ class Worker:
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
         self.uses = 0
+        self._is_broken = False
 
     @staticmethod
     async def start(runs_path: str, max_memory_bytes: int) -> Worker:
@@ -53,6 +54,7 @@ class Worker:
                     break
                 on_news(json.loads(content))
         except (asyncio.IncompleteReadError, ConnectionError):
+            self._is_broken = True  # its end may not have been noticed yet
             raise Refusal(422, "the process that worked on this has died; it may have needed too much memory") from None
         if kind == ERROR:
             failure = json.loads(content)
@@ -62,7 +64,7 @@ class Worker:
     @property
     def is_fit(self) -> bool:
         """Whether it can take more work."""
-        return self.process.returncode is None and self.uses < _MAX_USES
+        return self.process.returncode is None and not self._is_broken and self.uses < _MAX_USES
 
     async def end(self) -> None:
         """End the process now, whatever it does, and leave nothing of it behind."""

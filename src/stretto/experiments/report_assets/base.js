@@ -2,7 +2,15 @@
 // What all charts share: words for numbers, the theme, canvases that stay sharp, one tooltip.
 const Stretto = {};
 
-Stretto.UNITS = [["ns", 1e-9], ["µs", 1e-6], ["ms", 1e-3], ["s", 1], ["min", 60], ["h", 3600], ["d", 86400]];
+Stretto.UNITS = [
+  ["ns", 1e-9],
+  ["µs", 1e-6],
+  ["ms", 1e-3],
+  ["s", 1],
+  ["min", 60],
+  ["h", 3600],
+  ["d", 86400],
+];
 
 Stretto.unitOf = function (span) {
   let best = Stretto.UNITS[0];
@@ -21,8 +29,9 @@ Stretto.seconds = function (value, digits) {
   const [name, size] = Stretto.unitOf(Math.abs(value));
   return Stretto.number(value / size, digits) + " " + name;
 };
-Stretto.percent = value => value === null || value === undefined ? "–" : Stretto.number(100 * value, 3) + " %";
-Stretto.usd = value => "$" + (value >= 100 ? Stretto.number(Math.round(100 * value) / 100, 6) : Stretto.number(value, 3));
+Stretto.percent = value => (value === null || value === undefined ? "–" : Stretto.number(100 * value, 3) + " %");
+Stretto.usd = value =>
+  "$" + (value >= 100 ? Stretto.number(Math.round(100 * value) / 100, 6) : Stretto.number(value, 3));
 Stretto.clock = seconds => new Date(seconds * 1000).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
 Stretto.ago = function (seconds) {
   const past = Math.max(0, Date.now() / 1000 - seconds);
@@ -33,12 +42,14 @@ Stretto.ago = function (seconds) {
 };
 
 Stretto.css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-Stretto.series = index => Stretto.css("--c" + index % 9);
+Stretto.series = index => Stretto.css("--c" + (index % 9));
 Stretto.FONT = 'system-ui, "Segoe UI", "Helvetica Neue", Arial, sans-serif';
 
 // Whoever draws with colours is told when they change.
 Stretto.painters = new Set();
-Stretto.repaint = () => { for (const paint of Stretto.painters) paint(); };
+Stretto.repaint = () => {
+  for (const paint of Stretto.painters) paint();
+};
 window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", Stretto.repaint);
 
 Stretto.node = function (tag, attributes, ...children) {
@@ -62,17 +73,24 @@ Stretto.canvas = function (holder, label, height, paint) {
   sheet.draw = () => {
     if (waiting) return;
     waiting = true;
-    requestAnimationFrame(() => { waiting = false; if (sheet.width) paint(sheet); });
+    requestAnimationFrame(() => {
+      waiting = false;
+      if (sheet.width) paint(sheet);
+    });
   };
   sheet.size = () => {
     const ratio = window.devicePixelRatio || 1;
-    sheet.width = holder.clientWidth; sheet.height = height();
+    sheet.width = holder.clientWidth;
+    sheet.height = height();
     canvas.style.height = sheet.height + "px";
-    canvas.width = Math.round(sheet.width * ratio); canvas.height = Math.round(sheet.height * ratio);
+    canvas.width = Math.round(sheet.width * ratio);
+    canvas.height = Math.round(sheet.height * ratio);
     sheet.pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     if (sheet.width) paint(sheet);
   };
-  new ResizeObserver(() => { if (holder.clientWidth !== sheet.width) sheet.size(); }).observe(holder);
+  new ResizeObserver(() => {
+    if (holder.clientWidth !== sheet.width) sheet.size();
+  }).observe(holder);
   Stretto.painters.add(sheet.draw);
   return sheet;
 };
@@ -85,22 +103,27 @@ Stretto.tip = function (lines, x, y) {
   const tip = Stretto.tipNode;
   tip.style.visibility = lines ? "visible" : "hidden";
   if (!lines) return;
-  tip.replaceChildren(...lines.map((line, k) => {
-    const [text, colour] = Array.isArray(line) ? line : [line, null];
-    return Stretto.node(k ? "div" : "b", {}, colour ? Stretto.node("i", { colour }) : null, text);
-  }));
-  const wide = tip.offsetWidth, high = tip.offsetHeight;
+  tip.replaceChildren(
+    ...lines.map((line, k) => {
+      const [text, colour] = Array.isArray(line) ? line : [line, null];
+      return Stretto.node(k ? "div" : "b", {}, colour ? Stretto.node("i", { colour }) : null, text);
+    }),
+  );
+  const wide = tip.offsetWidth,
+    high = tip.offsetHeight;
   tip.style.left = Math.max(4, Math.min(x + 14, window.innerWidth - wide - 8)) + "px";
   tip.style.top = (y + 18 + high > window.innerHeight ? y - high - 10 : y + 18) + "px";
 };
 
 // Round places on an axis: [value, text] from low to high, about so many.
 Stretto.ticks = function (low, high, count, unit) {
-  const size = unit || 1, raw = (high - low) / Math.max(1, count) / size;
+  const size = unit || 1,
+    raw = (high - low) / Math.max(1, count) / size;
   if (!(raw > 0) || !isFinite(raw)) return [];
   const power = 10 ** Math.floor(Math.log10(raw));
   const gap = [1, 2, 5, 10].find(k => k * power >= raw * 0.999) * power;
-  const decimals = Math.max(0, Math.min(9, -Math.floor(Math.log10(gap) + 1e-9))), found = [];
+  const decimals = Math.max(0, Math.min(9, -Math.floor(Math.log10(gap) + 1e-9))),
+    found = [];
   for (let k = Math.ceil(low / size / gap - 1e-9); k * gap * size <= high * (1 + 1e-12); k++) {
     const value = k * gap;
     const text = Math.abs(value) >= 1e4 && decimals === 0 ? Stretto.number(value) : value.toFixed(decimals);
@@ -112,10 +135,12 @@ Stretto.ticks = function (low, high, count, unit) {
 // Text cut to a width, as the pen writes it.
 Stretto.fitted = function (pen, text, room) {
   if (pen.measureText(text).width <= room) return text;
-  let low = 0, high = text.length;
+  let low = 0,
+    high = text.length;
   while (low < high) {
     const mid = (low + high + 1) >> 1;
-    if (pen.measureText(text.slice(0, mid) + "…").width <= room) low = mid; else high = mid - 1;
+    if (pen.measureText(text.slice(0, mid) + "…").width <= room) low = mid;
+    else high = mid - 1;
   }
   return low > 3 ? text.slice(0, low) + "…" : "";
 };

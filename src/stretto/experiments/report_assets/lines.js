@@ -3,11 +3,18 @@
 // spec: { label, x: [..], series: [{ name, values, colour, step, fill, dash }], xTime, xName, yFormat, yMin, yMax,
 //         rules: [{ name, value }], strip: [{ from, to, name, text, colour }], marks: [{ x, name }], height }
 Stretto.lines = function (holder, first) {
-  const LEFT = 64, RIGHT = 16, BOTTOM = 30;
-  let spec = first, from = 0, to = 1, cursor = -1, isWhole = true;
-  const legend = Stretto.node("ul", { class: "legend" }), frame = Stretto.node("div", { class: "chart" });
+  const LEFT = 64,
+    RIGHT = 16,
+    BOTTOM = 30;
+  let spec = first,
+    from = 0,
+    to = 1,
+    cursor = -1,
+    isWhole = true;
+  const legend = Stretto.node("ul", { class: "legend" }),
+    frame = Stretto.node("div", { class: "chart" });
   holder.append(legend, frame);
-  const top = () => (spec.strip && spec.strip.length) || (spec.marks && spec.marks.length) ? 34 : 14;
+  const top = () => ((spec.strip && spec.strip.length) || (spec.marks && spec.marks.length) ? 34 : 14);
   const sheet = Stretto.canvas(frame, first.label, () => spec.height || 220, paint);
   const canvas = sheet.canvas;
 
@@ -20,13 +27,19 @@ Stretto.lines = function (holder, first) {
     if (!(to > from)) to = from + 1;
     isWhole = true;
   }
-  const px = value => LEFT + (value - from) / (to - from) * (sheet.width - LEFT - RIGHT);
-  const at = pixel => from + (pixel - LEFT) / (sheet.width - LEFT - RIGHT) * (to - from);
+  const px = value => LEFT + ((value - from) / (to - from)) * (sheet.width - LEFT - RIGHT);
+  const at = pixel => from + ((pixel - LEFT) / (sheet.width - LEFT - RIGHT)) * (to - from);
   const colour = (one, k) => one.colour || Stretto.series(k);
 
   function range() {
-    let low = Infinity, high = -Infinity;
-    const see = value => { if (value !== null && isFinite(value)) { low = Math.min(low, value); high = Math.max(high, value); } };
+    let low = Infinity,
+      high = -Infinity;
+    const see = value => {
+      if (value !== null && isFinite(value)) {
+        low = Math.min(low, value);
+        high = Math.max(high, value);
+      }
+    };
     const [a, b] = visible();
     for (const one of spec.series) for (let i = a; i <= b; i++) see(one.values[i]);
     for (const rule of spec.rules || []) see(rule.value);
@@ -38,21 +51,35 @@ Stretto.lines = function (holder, first) {
   }
   function visible() {
     const x = spec.x;
-    let a = 0, b = x.length - 1;
+    let a = 0,
+      b = x.length - 1;
     while (a < b && x[a + 1] < from) a++;
     while (b > a && x[b - 1] > to) b--;
     return [a, b];
   }
   function paint() {
-    const pen = sheet.pen, wide = sheet.width, high = sheet.height, ink = Stretto.css("--faint");
-    const [low, most] = range(), floor = high - BOTTOM, ceiling = top();
-    const py = value => floor - (value - low) / (most - low) * (floor - ceiling);
-    pen.fillStyle = Stretto.css("--panel"); pen.fillRect(0, 0, wide, high);
+    const pen = sheet.pen,
+      wide = sheet.width,
+      high = sheet.height,
+      ink = Stretto.css("--faint");
+    const [low, most] = range(),
+      floor = high - BOTTOM,
+      ceiling = top();
+    const py = value => floor - ((value - low) / (most - low)) * (floor - ceiling);
+    pen.fillStyle = Stretto.css("--panel");
+    pen.fillRect(0, 0, wide, high);
     axes(pen, py, low, most, floor, ceiling, ink);
-    pen.save(); pen.beginPath(); pen.rect(LEFT, ceiling - 2, wide - LEFT - RIGHT, floor - ceiling + 4); pen.clip();
-    (spec.marks || []).filter(mark => mark.x > ends()[0]).forEach(mark => stroke(pen, px(mark.x), ceiling, px(mark.x), floor, ink, [2, 3]));
+    pen.save();
+    pen.beginPath();
+    pen.rect(LEFT, ceiling - 2, wide - LEFT - RIGHT, floor - ceiling + 4);
+    pen.clip();
+    (spec.marks || [])
+      .filter(mark => mark.x > ends()[0])
+      .forEach(mark => stroke(pen, px(mark.x), ceiling, px(mark.x), floor, ink, [2, 3]));
     spec.series.forEach((one, k) => curve(pen, one, colour(one, k), py, floor));
-    (spec.rules || []).forEach((rule, k) => stroke(pen, LEFT, py(rule.value), wide - RIGHT, py(rule.value), ruleColour(k), [6, 4]));
+    (spec.rules || []).forEach((rule, k) =>
+      stroke(pen, LEFT, py(rule.value), wide - RIGHT, py(rule.value), ruleColour(k), [6, 4]),
+    );
     pen.restore();
     if (spec.strip) strip(pen);
     names(pen, ceiling);
@@ -60,65 +87,122 @@ Stretto.lines = function (holder, first) {
   }
   const ruleColour = k => Stretto.series([3, 6, 8, 7][k % 4]);
   function stroke(pen, x0, y0, x1, y1, style, dash) {
-    pen.strokeStyle = style; pen.lineWidth = 1.2; pen.setLineDash(dash);
-    pen.beginPath(); pen.moveTo(x0, y0); pen.lineTo(x1, y1); pen.stroke(); pen.setLineDash([]);
+    pen.strokeStyle = style;
+    pen.lineWidth = 1.2;
+    pen.setLineDash(dash);
+    pen.beginPath();
+    pen.moveTo(x0, y0);
+    pen.lineTo(x1, y1);
+    pen.stroke();
+    pen.setLineDash([]);
   }
   function axes(pen, py, low, most, floor, ceiling, ink) {
     const unit = spec.xTime ? Stretto.unitOf(to - from) : ["", 1];
     const yUnit = spec.yTime ? Stretto.unitOf(Math.max(Math.abs(low), Math.abs(most))) : ["", 1];
-    pen.font = "12px " + Stretto.FONT; pen.textBaseline = "middle";
+    pen.font = "12px " + Stretto.FONT;
+    pen.textBaseline = "middle";
     for (const [value, text] of Stretto.ticks(low, most, (floor - ceiling) / 44, yUnit[1])) {
-      pen.fillStyle = Stretto.css("--grid"); pen.fillRect(LEFT, Math.round(py(value)), sheet.width - LEFT - RIGHT, 1);
-      pen.fillStyle = ink; pen.textAlign = "right";
-      pen.fillText(spec.yPercent ? Math.round(value * 1000) / 10 + " %" : text + (yUnit[0] ? " " + yUnit[0] : ""), LEFT - 8, py(value));
+      pen.fillStyle = Stretto.css("--grid");
+      pen.fillRect(LEFT, Math.round(py(value)), sheet.width - LEFT - RIGHT, 1);
+      pen.fillStyle = ink;
+      pen.textAlign = "right";
+      pen.fillText(
+        spec.yPercent ? Math.round(value * 1000) / 10 + " %" : text + (yUnit[0] ? " " + yUnit[0] : ""),
+        LEFT - 8,
+        py(value),
+      );
     }
-    pen.textAlign = "center"; pen.fillStyle = ink;
-    const name = spec.xTime ? "time (" + unit[0] + ")" : spec.xName || "", last = sheet.width - RIGHT - pen.measureText(name).width - 14;
+    pen.textAlign = "center";
+    pen.fillStyle = ink;
+    const name = spec.xTime ? "time (" + unit[0] + ")" : spec.xName || "",
+      last = sheet.width - RIGHT - pen.measureText(name).width - 14;
     for (const [value, text] of Stretto.ticks(from, to, (sheet.width - LEFT - RIGHT) / 90, unit[1])) {
       pen.fillRect(Math.round(px(value)), floor, 1, 4);
       if (px(value) + pen.measureText(text).width / 2 < last) pen.fillText(text, px(value), floor + 15);
     }
-    pen.textAlign = "right"; pen.fillText(name, sheet.width - RIGHT, floor + 15);
+    pen.textAlign = "right";
+    pen.fillText(name, sheet.width - RIGHT, floor + 15);
     pen.fillRect(LEFT, floor, sheet.width - LEFT - RIGHT, 1);
   }
   function curve(pen, one, style, py, floor) {
     const [a, b] = visible();
-    pen.strokeStyle = style; pen.lineWidth = one.thin ? 1 : 1.75; pen.lineJoin = "round"; pen.setLineDash(one.dash || []);
+    pen.strokeStyle = style;
+    pen.lineWidth = one.thin ? 1 : 1.75;
+    pen.lineJoin = "round";
+    pen.setLineDash(one.dash || []);
     pen.beginPath();
-    let before = null, begin = null, points = 0;
+    let before = null,
+      begin = null,
+      points = 0;
     for (let i = a; i <= b; i++) {
       const value = one.values[i];
-      if (value === null || value === undefined) { if (!one.bridge) before = null; continue; }
-      const X = px(spec.x[i]), Y = py(value);
-      if (before === null) { pen.moveTo(X, Y); begin = begin === null ? X : begin; }
-      else { if (one.step) pen.lineTo(X, before); pen.lineTo(X, Y); }
-      before = Y; points++;
+      if (value === null || value === undefined) {
+        if (!one.bridge) before = null;
+        continue;
+      }
+      const X = px(spec.x[i]),
+        Y = py(value);
+      if (before === null) {
+        pen.moveTo(X, Y);
+        begin = begin === null ? X : begin;
+      } else {
+        if (one.step) pen.lineTo(X, before);
+        pen.lineTo(X, Y);
+      }
+      before = Y;
+      points++;
     }
-    pen.stroke(); pen.setLineDash([]);
+    pen.stroke();
+    pen.setLineDash([]);
     if (one.fill && begin !== null) {
-      pen.lineTo(px(spec.x[b]), floor); pen.lineTo(begin, floor);
-      pen.globalAlpha = 0.14; pen.fillStyle = style; pen.fill(); pen.globalAlpha = 1;
+      pen.lineTo(px(spec.x[b]), floor);
+      pen.lineTo(begin, floor);
+      pen.globalAlpha = 0.14;
+      pen.fillStyle = style;
+      pen.fill();
+      pen.globalAlpha = 1;
     }
-    if (points === 1 && before !== null) { pen.fillStyle = style; pen.beginPath(); pen.arc(begin, before, 3, 0, 7); pen.fill(); }
+    if (points === 1 && before !== null) {
+      pen.fillStyle = style;
+      pen.beginPath();
+      pen.arc(begin, before, 3, 0, 7);
+      pen.fill();
+    }
   }
   function strip(pen) {
-    pen.save(); pen.beginPath(); pen.rect(LEFT, 0, sheet.width - LEFT - RIGHT, 30); pen.clip();
-    pen.font = "12px " + Stretto.FONT; pen.textBaseline = "middle"; pen.textAlign = "left";
+    pen.save();
+    pen.beginPath();
+    pen.rect(LEFT, 0, sheet.width - LEFT - RIGHT, 30);
+    pen.clip();
+    pen.font = "12px " + Stretto.FONT;
+    pen.textBaseline = "middle";
+    pen.textAlign = "left";
     for (const part of spec.strip) {
-      const a = Math.max(LEFT, px(part.from)), b = Math.min(sheet.width - RIGHT, px(part.to));
+      const a = Math.max(LEFT, px(part.from)),
+        b = Math.min(sheet.width - RIGHT, px(part.to));
       if (b <= LEFT || a >= sheet.width - RIGHT) continue;
-      pen.fillStyle = part.colour; pen.globalAlpha = 0.3; pen.fillRect(a, 8, Math.max(1, b - a - 1), 18); pen.globalAlpha = 1;
+      pen.fillStyle = part.colour;
+      pen.globalAlpha = 0.3;
+      pen.fillRect(a, 8, Math.max(1, b - a - 1), 18);
+      pen.globalAlpha = 1;
       pen.fillRect(a, 8, Math.max(1, b - a - 1), 2);
       const text = b - a > 30 ? Stretto.fitted(pen, part.name, b - a - 8) : "";
-      if (text) { pen.fillStyle = Stretto.css("--ink"); pen.fillText(text, a + 4, 18.5); }
+      if (text) {
+        pen.fillStyle = Stretto.css("--ink");
+        pen.fillText(text, a + 4, 18.5);
+      }
     }
     pen.restore();
   }
   function names(pen, ceiling) {
     const marks = spec.marks || [];
-    pen.font = "12px " + Stretto.FONT; pen.fillStyle = Stretto.css("--faint"); pen.textBaseline = "top"; pen.textAlign = "left";
+    pen.font = "12px " + Stretto.FONT;
+    pen.fillStyle = Stretto.css("--faint");
+    pen.textBaseline = "top";
+    pen.textAlign = "left";
     marks.forEach((mark, k) => {
-      const a = Math.max(LEFT, px(mark.x)), b = k + 1 < marks.length ? px(marks[k + 1].x) : sheet.width - RIGHT;
+      const a = Math.max(LEFT, px(mark.x)),
+        b = k + 1 < marks.length ? px(marks[k + 1].x) : sheet.width - RIGHT;
       const text = mark.name && b - a > 24 && a < sheet.width - RIGHT ? Stretto.fitted(pen, mark.name, b - a - 8) : "";
       if (text) pen.fillText(text, a + 5, ceiling - 20);
     });
@@ -129,66 +213,136 @@ Stretto.lines = function (holder, first) {
     spec.series.forEach((one, k) => {
       const value = one.values[cursor];
       if (value === null || value === undefined) return;
-      pen.fillStyle = colour(one, k); pen.beginPath(); pen.arc(X, py(value), 3.5, 0, 7); pen.fill();
+      pen.fillStyle = colour(one, k);
+      pen.beginPath();
+      pen.arc(X, py(value), 3.5, 0, 7);
+      pen.fill();
     });
   }
-  const words = value => spec.yPercent ? Stretto.percent(value) : spec.yTime ? Stretto.seconds(value, 5) : Stretto.number(value, 5);
+  const words = value =>
+    spec.yPercent ? Stretto.percent(value) : spec.yTime ? Stretto.seconds(value, 5) : Stretto.number(value, 5);
   function tell(box) {
-    if (cursor < 0 || !spec.x.length) { Stretto.tip(null); return; }
+    if (cursor < 0 || !spec.x.length) {
+      Stretto.tip(null);
+      return;
+    }
     const value = spec.x[cursor];
     const lines = [spec.xTime ? Stretto.seconds(value, 5) : (spec.xName || "") + " " + Stretto.number(value, 6)];
     const part = (spec.strip || []).find(one => value >= one.from && value < one.to);
-    if (part) { lines.push([part.name, part.colour]); if (part.text) lines.push(part.text); }
+    if (part) {
+      lines.push([part.name, part.colour]);
+      if (part.text) lines.push(part.text);
+    }
     spec.series.forEach((one, k) => lines.push([one.name + "  " + words(one.values[cursor]), colour(one, k)]));
     (spec.note ? spec.note(cursor) : []).forEach(line => lines.push(line));
     Stretto.tip(lines, box.left + px(value), box.top + 20);
   }
   function nearest(value) {
-    let a = 0, b = spec.x.length - 1;
-    while (a < b) { const mid = (a + b) >> 1; if (spec.x[mid] < value) a = mid + 1; else b = mid; }
+    let a = 0,
+      b = spec.x.length - 1;
+    while (a < b) {
+      const mid = (a + b) >> 1;
+      if (spec.x[mid] < value) a = mid + 1;
+      else b = mid;
+    }
     return a > 0 && value - spec.x[a - 1] < spec.x[a] - value ? a - 1 : a;
   }
   function zoom(factor, pixel) {
-    const [low, high] = ends(), anchor = at(pixel), share = (anchor - from) / (to - from);
+    const [low, high] = ends(),
+      anchor = at(pixel),
+      share = (anchor - from) / (to - from);
     const span = Math.max((high - low) * 1e-6, Math.min(high - low || 1, (to - from) * factor));
-    from = Math.max(low, anchor - share * span); to = from + span;
-    if (to > high) { to = high; from = to - span; }
-    isWhole = span >= (high - low) * 0.999; sheet.draw();
+    from = Math.max(low, anchor - share * span);
+    to = from + span;
+    if (to > high) {
+      to = high;
+      from = to - span;
+    }
+    isWhole = span >= (high - low) * 0.999;
+    sheet.draw();
   }
   function pan(share) {
-    const [low, high] = ends(), span = to - from;
-    from = Math.max(low, Math.min(high - span, from + share * span)); to = from + span; sheet.draw();
+    const [low, high] = ends(),
+      span = to - from;
+    from = Math.max(low, Math.min(high - span, from + share * span));
+    to = from + span;
+    sheet.draw();
   }
   function read(step) {
     cursor = Math.max(0, Math.min(spec.x.length - 1, (cursor < 0 ? nearest((from + to) / 2) : cursor) + step));
-    if (spec.x[cursor] < from) pan(-0.3); else if (spec.x[cursor] > to) pan(0.3);
-    sheet.draw(); tell(canvas.getBoundingClientRect());
+    if (spec.x[cursor] < from) pan(-0.3);
+    else if (spec.x[cursor] > to) pan(0.3);
+    sheet.draw();
+    tell(canvas.getBoundingClientRect());
   }
-  const middle = () => cursor >= 0 ? px(spec.x[cursor]) : (LEFT + sheet.width - RIGHT) / 2;
-  const KEYS = { ArrowLeft: () => read(-1), ArrowRight: () => read(1), PageUp: () => pan(-0.5), PageDown: () => pan(0.5),
-    "+": () => zoom(0.7, middle()), "=": () => zoom(0.7, middle()), "-": () => zoom(1.4, middle()),
-    "0": () => { whole(); sheet.draw(); }, Escape: () => { cursor = -1; sheet.draw(); Stretto.tip(null); } };
+  const middle = () => (cursor >= 0 ? px(spec.x[cursor]) : (LEFT + sheet.width - RIGHT) / 2);
+  const KEYS = {
+    ArrowLeft: () => read(-1),
+    ArrowRight: () => read(1),
+    PageUp: () => pan(-0.5),
+    PageDown: () => pan(0.5),
+    "+": () => zoom(0.7, middle()),
+    "=": () => zoom(0.7, middle()),
+    "-": () => zoom(1.4, middle()),
+    0: () => {
+      whole();
+      sheet.draw();
+    },
+    Escape: () => {
+      cursor = -1;
+      sheet.draw();
+      Stretto.tip(null);
+    },
+  };
   canvas.addEventListener("keydown", event => {
     const action = KEYS[event.key];
-    if (action && !event.ctrlKey && !event.metaKey && !event.altKey) { event.preventDefault(); action(); }
+    if (action && !event.ctrlKey && !event.metaKey && !event.altKey) {
+      event.preventDefault();
+      action();
+    }
   });
-  canvas.addEventListener("wheel", event => {
-    if (!event.ctrlKey && document.activeElement !== canvas) return;
-    event.preventDefault(); zoom(Math.exp(event.deltaY / 300), event.offsetX);
-  }, { passive: false });
+  canvas.addEventListener(
+    "wheel",
+    event => {
+      if (!event.ctrlKey && document.activeElement !== canvas) return;
+      event.preventDefault();
+      zoom(Math.exp(event.deltaY / 300), event.offsetX);
+    },
+    { passive: false },
+  );
   let drag = null;
-  canvas.addEventListener("pointerdown", event => { drag = event.clientX; canvas.setPointerCapture(event.pointerId); });
-  for (const name of ["pointerup", "pointercancel"]) canvas.addEventListener(name, () => { drag = null; });
-  canvas.addEventListener("pointermove", event => {
-    if (drag !== null && event.buttons) { pan((drag - event.clientX) / (sheet.width - LEFT - RIGHT)); drag = event.clientX; }
-    cursor = spec.x.length ? nearest(at(event.offsetX)) : -1;
-    sheet.draw(); tell(canvas.getBoundingClientRect());
+  canvas.addEventListener("pointerdown", event => {
+    drag = event.clientX;
+    canvas.setPointerCapture(event.pointerId);
   });
-  canvas.addEventListener("dblclick", () => { whole(); sheet.draw(); });
-  for (const name of ["pointerleave", "blur"]) canvas.addEventListener(name, () => { cursor = -1; Stretto.tip(null); sheet.draw(); });
+  for (const name of ["pointerup", "pointercancel"])
+    canvas.addEventListener(name, () => {
+      drag = null;
+    });
+  canvas.addEventListener("pointermove", event => {
+    if (drag !== null && event.buttons) {
+      pan((drag - event.clientX) / (sheet.width - LEFT - RIGHT));
+      drag = event.clientX;
+    }
+    cursor = spec.x.length ? nearest(at(event.offsetX)) : -1;
+    sheet.draw();
+    tell(canvas.getBoundingClientRect());
+  });
+  canvas.addEventListener("dblclick", () => {
+    whole();
+    sheet.draw();
+  });
+  for (const name of ["pointerleave", "blur"])
+    canvas.addEventListener(name, () => {
+      cursor = -1;
+      Stretto.tip(null);
+      sheet.draw();
+    });
 
   function name() {
-    const entries = spec.series.map((one, k) => Stretto.node("li", {}, Stretto.node("i", { colour: colour(one, k) }), one.name));
+    const entries = spec.series.map((one, k) =>
+      Stretto.node("li", {}, Stretto.node("i", { colour: colour(one, k) }), one.name),
+    );
     (spec.rules || []).forEach((rule, k) => {
       const mark = Stretto.node("i", { class: "rule" });
       mark.style.borderColor = ruleColour(k);
@@ -198,7 +352,9 @@ Stretto.lines = function (holder, first) {
     legend.hidden = entries.length < 2 && !spec.rules;
     const ranges = spec.series.map(one => {
       const values = one.values.filter(value => value !== null && value !== undefined);
-      return values.length ? `${one.name} from ${words(Math.min(...values))} to ${words(Math.max(...values))}, ${words(values[values.length - 1])} at the end` : one.name;
+      return values.length
+        ? `${one.name} from ${words(Math.min(...values))} to ${words(Math.max(...values))}, ${words(values[values.length - 1])} at the end`
+        : one.name;
     });
     canvas.setAttribute("aria-label", spec.label + ": " + ranges.join("; "));
   }
@@ -207,7 +363,8 @@ Stretto.lines = function (holder, first) {
     spec = next;
     if (isWhole) whole();
     cursor = Math.min(cursor, spec.x.length - 1);
-    name(); sheet.size();
+    name();
+    sheet.size();
   }
   update(first);
   return { update };

@@ -2,180 +2,302 @@
 // The sections of a run: each appears when there is something to show, and is updated in place when there is more.
 // explain(task) gives a promise of an explanation, or null where there is none to be had.
 Stretto.sections = function (root, options) {
-  const parts = new Map(), node = Stretto.node;
+  const parts = new Map(),
+    node = Stretto.node;
+  let rank = 0;
   function section(key, title, note) {
     if (!parts.has(key)) {
-      const text = node("p", {}), body = node("div", {});
+      const text = node("p", {}),
+        body = node("div", {});
       const id = (options.prefix || "") + key;
-      root.append(node("section", { id, "aria-labelledby": id + "-title" }, node("header", {}, node("h2", { id: id + "-title" }, title), text), body));
-      parts.set(key, { body, text, heading: root.lastElementChild.querySelector("h2"), chart: null });
+      const made = node(
+        "section",
+        { id, "aria-labelledby": id + "-title" },
+        node("header", {}, node("h2", { id: id + "-title" }, title), text),
+        body,
+      );
+      // What comes to be known late still stands in its usual place.
+      const next = [...parts.values()].filter(part => part.rank > rank).sort((a, b) => a.rank - b.rank)[0];
+      root.insertBefore(made, next ? next.made : null);
+      parts.set(key, { made, rank, body, text, heading: made.querySelector("h2"), chart: null });
     }
     const part = parts.get(key);
-    part.heading.textContent = title; part.text.textContent = note || "";
+    part.heading.textContent = title;
+    part.text.textContent = note || "";
     return part;
   }
   function chart(key, title, note, make, data) {
     const part = section(key, title, note);
-    if (part.chart) part.chart.update(data); else part.chart = make(part.body, data);
+    if (part.chart) part.chart.update(data);
+    else part.chart = make(part.body, data);
     return part;
   }
 
   function gantt(view) {
     if (!view.gantt || !view.gantt.task.length) return;
-    const title = view.is_planned || view.kind === "plan" || view.kind === "train" ? "Planned schedule" : view.status === "running" ? "Executed so far" : "Executed schedule";
-    const count = view.gantt.task.length, rows = view.gantt.rows.length;
+    const title =
+      view.is_planned || view.kind === "plan" || view.kind === "train"
+        ? "Planned schedule"
+        : view.status === "running"
+          ? "Executed so far"
+          : "Executed schedule";
+    const count = view.gantt.task.length,
+      rows = view.gantt.rows.length;
     const label = `Gantt chart: ${count} tasks in ${rows} rows, ${Stretto.seconds(view.gantt.makespan)} long`;
-    const part = chart("gantt", title, `${count.toLocaleString("en")} tasks`, (body, data) => {
-      const panel = node("div", { "aria-live": "polite" });
-      const made = Stretto.gantt(body, data, { label, onPick: options.explain && view.is_planned ? task => explain(panel, task) : null });
-      body.append(panel);
-      return made;
-    }, view.gantt);
+    const part = chart(
+      "gantt",
+      title,
+      `${count.toLocaleString("en")} tasks`,
+      (body, data) => {
+        const panel = node("div", { "aria-live": "polite" });
+        const made = Stretto.gantt(body, data, {
+          label,
+          onPick: options.explain && view.is_planned ? task => explain(panel, task) : null,
+        });
+        body.append(panel);
+        return made;
+      },
+      view.gantt,
+    );
     part.body.querySelector("canvas").setAttribute("aria-label", label);
   }
   async function explain(panel, task) {
-    try { panel.replaceChildren(Stretto.explanation(await options.explain(task))); }
-    catch (error) { panel.replaceChildren(node("p", { class: "note error" }, String(error.message || error))); }
+    try {
+      panel.replaceChildren(Stretto.explanation(await options.explain(task)));
+    } catch (error) {
+      panel.replaceChildren(node("p", { class: "note error" }, String(error.message || error)));
+    }
   }
   function use(view) {
     const data = view.use || (view.queue && { end_s: view.queue.end_s, series: view.queue.use });
     if (!data) return;
-    const bins = data.series[0].mean.length, step = data.end_s / bins;
-    chart("use", "Utilisation over time", view.queue ? "share of processors in use" : "share of devices that run a task", Stretto.lines, {
-      label: "Utilisation over time", x: Array.from({ length: bins }, (_, k) => (k + 0.5) * step), xMin: 0, xTime: true,
-      yPercent: true, yMin: 0, yMax: 1, height: 200,
-      series: data.series.map((one, k) => ({ name: one.name, values: one.mean, fill: k === 0, thin: k > 0 })),
-    });
+    const bins = data.series[0].mean.length,
+      step = data.end_s / bins;
+    chart(
+      "use",
+      "Utilisation over time",
+      view.queue ? "share of processors in use" : "share of devices that run a task",
+      Stretto.lines,
+      {
+        label: "Utilisation over time",
+        x: Array.from({ length: bins }, (_, k) => (k + 0.5) * step),
+        xMin: 0,
+        xTime: true,
+        yPercent: true,
+        yMin: 0,
+        yMax: 1,
+        height: 200,
+        series: data.series.map((one, k) => ({ name: one.name, values: one.mean, fill: k === 0, thin: k > 0 })),
+      },
+    );
   }
   function strip(view, end) {
-    const choices = view.choices || [], names = [...new Set(choices.map(choice => choice.chosen))], found = [];
+    const choices = view.choices || [],
+      names = [...new Set(choices.map(choice => choice.chosen))],
+      found = [];
     for (const choice of choices) {
       const last = found[found.length - 1];
       if (last && last.name === choice.chosen) continue;
       if (last) last.to = choice.at_s;
-      found.push({ from: choice.at_s, to: end, name: choice.chosen, text: choice.reason, colour: Stretto.series(names.indexOf(choice.chosen)) });
+      found.push({
+        from: choice.at_s,
+        to: end,
+        name: choice.chosen,
+        text: choice.reason,
+        colour: Stretto.series(names.indexOf(choice.chosen)),
+      });
     }
     return found;
   }
   function queue(view) {
     const data = view.queue;
     if (!data) return;
-    const bins = data.waiting_mean.length, step = data.end_s / bins;
-    chart("queue", "Queue length and strategy", "jobs that could have started; the strip above says which strategy was followed", Stretto.lines, {
-      label: "Queue length over time", x: Array.from({ length: bins }, (_, k) => (k + 0.5) * step), xMin: 0, xTime: true, yMin: 0,
-      height: 240, strip: strip(view, data.end_s),
-      series: [{ name: "waiting, mean", values: data.waiting_mean, fill: true }, { name: "waiting, most", values: data.waiting_most, thin: true }],
-    });
+    const bins = data.waiting_mean.length,
+      step = data.end_s / bins;
+    chart(
+      "queue",
+      "Queue length and strategy",
+      "jobs that could have started; the strip above says which strategy was followed",
+      Stretto.lines,
+      {
+        label: "Queue length over time",
+        x: Array.from({ length: bins }, (_, k) => (k + 0.5) * step),
+        xMin: 0,
+        xTime: true,
+        yMin: 0,
+        height: 240,
+        strip: strip(view, data.end_s),
+        series: [
+          { name: "waiting, mean", values: data.waiting_mean, fill: true },
+          { name: "waiting, most", values: data.waiting_most, thin: true },
+        ],
+      },
+    );
   }
   function samples(view) {
     if (!view.samples) return;
-    const x = view.samples.map(one => one[0]), series = [{ name: "waiting", values: view.samples.map(one => one[1]), step: true, fill: true }];
-    if (view.samples.some(one => one[2] !== null)) series.push({ name: "running", values: view.samples.map(one => one[2]), step: true });
-    chart("samples", "Live queue", "jobs, as they were seen at each decision", Stretto.lines,
-      { label: "Waiting and running jobs over time", x, xTime: true, yMin: 0, series, strip: strip(view, x[x.length - 1]) });
+    const x = view.samples.map(one => one[0]),
+      series = [{ name: "waiting", values: view.samples.map(one => one[1]), step: true, fill: true }];
+    if (view.samples.some(one => one[2] !== null))
+      series.push({ name: "running", values: view.samples.map(one => one[2]), step: true });
+    chart("samples", "Live queue", "jobs, as they were seen at each decision", Stretto.lines, {
+      label: "Waiting and running jobs over time",
+      x,
+      xTime: true,
+      yMin: 0,
+      series,
+      strip: strip(view, x[x.length - 1]),
+    });
   }
   function choices(view) {
     if (!view.choices || !view.choices.length || (view.choices.length === 1 && !view.choices[0].cost)) return;
-    const changes = view.choices.filter((choice, k, all) => !k || choice.chosen !== all[k - 1].chosen || choice.reason !== all[k - 1].reason);
-    const note = view.choices.length.toLocaleString("en") + " in all" + (changes.length < view.choices.length ? ", " + changes.length.toLocaleString("en") + " that changed something" : "");
+    const changes = view.choices.filter(
+      (choice, k, all) => !k || choice.chosen !== all[k - 1].chosen || choice.reason !== all[k - 1].reason,
+    );
+    const note =
+      view.choices.length.toLocaleString("en") +
+      " in all" +
+      (changes.length < view.choices.length
+        ? ", " + changes.length.toLocaleString("en") + " that changed something"
+        : "");
     const part = section("choices", "Decisions and their reasons", note + "; the latest first");
-    const rows = changes.slice(-20).reverse().map(choice => {
-      const costs = Object.entries(choice.cost || {}).filter(([, cost]) => cost !== null).sort((a, b) => a[1] - b[1]).slice(0, 4);
-      return [Stretto.seconds(choice.at_s), choice.chosen, choice.reason || "", costs.map(([name, cost]) => name + " " + Stretto.number(cost, 3)).join(", ")];
-    });
+    const rows = changes
+      .slice(-20)
+      .reverse()
+      .map(choice => {
+        const costs = Object.entries(choice.cost || {})
+          .filter(([, cost]) => cost !== null)
+          .sort((a, b) => a[1] - b[1])
+          .slice(0, 4);
+        return [
+          Stretto.seconds(choice.at_s),
+          choice.chosen,
+          choice.reason || "",
+          costs.map(([name, cost]) => name + " " + Stretto.number(cost, 3)).join(", "),
+        ];
+      });
     part.body.replaceChildren(Stretto.table([["at", "number"], "followed", "because", "cheapest candidates"], rows));
   }
   function training(view) {
     const data = view.training;
     if (!data) return;
-    const seconds = data.series.filter(one => one.name.endsWith("_s")), others = data.series.filter(one => !one.name.endsWith("_s"));
-    const note = k => [data.seconds[k] !== null ? Stretto.seconds(data.seconds[k]) + " of training" : null, data.stage[k]].filter(Boolean);
-    const marks = data.stage.map((stage, k) => ({ x: data.x[k], name: stage })).filter((mark, k) => !k || data.stage[k] !== data.stage[k - 1]);
+    const seconds = data.series.filter(one => one.name.endsWith("_s")),
+      others = data.series.filter(one => !one.name.endsWith("_s"));
+    const note = k =>
+      [data.seconds[k] !== null ? Stretto.seconds(data.seconds[k]) + " of training" : null, data.stage[k]].filter(
+        Boolean,
+      );
+    const marks = data.stage
+      .map((stage, k) => ({ x: data.x[k], name: stage }))
+      .filter((mark, k) => !k || data.stage[k] !== data.stage[k - 1]);
     const common = { x: data.x, xName: data.x_name, marks, note, height: 240 };
-    const named = one => ({ name: one.name.replace(/_s$/, "").replaceAll("_", " "), values: one.values, step: one.name === "best_s", thin: one.name !== "best_s", bridge: true });
-    if (seconds.length) chart("training", "Training", "makespans by " + data.x_name, Stretto.lines, { ...common, label: "Training curves", yTime: true,
-      series: seconds.map(named), rules: Object.entries(data.baselines).map(([name, value]) => ({ name, value })) });
-    others.filter(one => one.values.some(value => value !== null)).forEach(one => chart("training-" + one.name, "Training: " + named(one).name, "", Stretto.lines,
-      { ...common, label: "Training: " + one.name, series: [named(one)], height: 160 }));
+    const named = one => ({
+      name: one.name.replace(/_s$/, "").replaceAll("_", " "),
+      values: one.values,
+      step: one.name === "best_s",
+      thin: one.name !== "best_s",
+      bridge: true,
+    });
+    if (seconds.length)
+      chart("training", "Training", "makespans by " + data.x_name, Stretto.lines, {
+        ...common,
+        label: "Training curves",
+        yTime: true,
+        series: seconds.map(named),
+        rules: Object.entries(data.baselines).map(([name, value]) => ({ name, value })),
+      });
+    others
+      .filter(one => one.values.some(value => value !== null))
+      .forEach(one =>
+        chart("training-" + one.name, "Training: " + named(one).name, "", Stretto.lines, {
+          ...common,
+          label: "Training: " + one.name,
+          series: [named(one)],
+          height: 160,
+        }),
+      );
   }
   function progress(view) {
     if (!view.progress) return;
-    chart("progress", "Search", "best makespan found so far", Stretto.lines, { label: "Best makespan by time of search", xTime: true, yTime: true, height: 180,
-      x: view.progress.map(one => one[0]), series: [{ name: "best", values: view.progress.map(one => one[1]), step: true }],
-      rules: view.summary.lower_bound_s ? [{ name: "lower bound", value: view.summary.lower_bound_s }] : [] });
+    chart("progress", "Search", "best makespan found so far", Stretto.lines, {
+      label: "Best makespan by time of search",
+      xTime: true,
+      yTime: true,
+      height: 180,
+      x: view.progress.map(one => one[0]),
+      series: [{ name: "best", values: view.progress.map(one => one[1]), step: true }],
+      rules: view.summary.lower_bound_s ? [{ name: "lower bound", value: view.summary.lower_bound_s }] : [],
+    });
   }
   function graph(view) {
     if (!view.graph) return;
-    const note = view.graph.kind === "groups" ? "tasks gathered by depth and device; area is their number" : "one dot per task, by depth";
-    chart("graph", "Placement on the graph", note, (body, data) => Stretto.placement(body, data, "Placement"), view.graph);
+    const note =
+      view.graph.kind === "groups"
+        ? "tasks gathered by depth and device; area is their number"
+        : "one dot per task, by depth";
+    chart(
+      "graph",
+      "Placement on the graph",
+      note,
+      (body, data) => Stretto.placement(body, data, "Placement"),
+      view.graph,
+    );
   }
   function cost(view) {
     if (!view.cost || !view.cost.length) return;
-    const total = view.cost.reduce((sum, line) => sum + line.usd, 0), most = Math.max(1e-300, ...view.cost.map(line => total > 0 ? line.usd : line.held_s));
-    const part = section("cost", total > 0 ? "Cost breakdown" : "Time held and used", total > 0 ? Stretto.usd(total) + " in all" : "nothing here has a price");
+    const total = view.cost.reduce((sum, line) => sum + line.usd, 0),
+      most = Math.max(1e-300, ...view.cost.map(line => (total > 0 ? line.usd : line.held_s)));
+    const part = section(
+      "cost",
+      total > 0 ? "Cost breakdown" : "Time held and used",
+      total > 0 ? Stretto.usd(total) + " in all" : "nothing here has a price",
+    );
     const idle = view.cost.filter(line => !line.held_s && !line.usd).map(line => line.name);
     if (idle.length) part.text.textContent += "; not used: " + idle.join(", ");
-    const rows = view.cost.filter(line => line.held_s || line.usd).map(line => {
-      const meter = node("span", { class: "meter" }, node("i", {}));
-      meter.firstChild.style.width = 100 * (total > 0 ? line.usd : line.held_s) / most + "%";
-      return [line.name + (line.count > 1 ? " × " + line.count : ""), Stretto.seconds(line.held_s), Stretto.seconds(line.busy_s),
-        line.held_s > 0 ? Stretto.percent(line.busy_s / line.held_s) : "–", total > 0 ? Stretto.usd(line.usd) : "", meter];
-    });
-    part.body.replaceChildren(Stretto.table(["", ["held", "number"], ["busy", "number"], ["used", "number"], [total > 0 ? "cost" : "", "number"], ""], rows));
+    const rows = view.cost
+      .filter(line => line.held_s || line.usd)
+      .map(line => {
+        const meter = node("span", { class: "meter" }, node("i", {}));
+        meter.firstChild.style.width = (100 * (total > 0 ? line.usd : line.held_s)) / most + "%";
+        return [
+          line.name + (line.count > 1 ? " × " + line.count : ""),
+          Stretto.seconds(line.held_s),
+          Stretto.seconds(line.busy_s),
+          line.held_s > 0 ? Stretto.percent(line.busy_s / line.held_s) : "–",
+          total > 0 ? Stretto.usd(line.usd) : "",
+          meter,
+        ];
+      });
+    part.body.replaceChildren(
+      Stretto.table(
+        ["", ["held", "number"], ["busy", "number"], ["used", "number"], [total > 0 ? "cost" : "", "number"], ""],
+        rows,
+      ),
+    );
   }
   function tables(view) {
     (view.tables || []).forEach((found, k) => {
-      const part = section("table-" + k, found.title, found.note), best = new Set(found.best.map(String));
+      const part = section("table-" + k, found.title, found.note),
+        best = new Set(found.best.map(String));
       const cell = (text, r, c) => {
-        const [value, interval] = text.split("\n"), main = best.has(r + "," + c) ? node("b", {}, value) : value;
+        const [value, interval] = text.split("\n"),
+          main = best.has(r + "," + c) ? node("b", {}, value) : value;
         return interval ? node("span", {}, main, node("br"), node("span", { class: "faint small" }, interval)) : main;
       };
-      part.body.replaceChildren(Stretto.table(found.heads.map((head, c) => c ? [head, "number"] : head), found.rows.map((row, r) => row.map((text, c) => cell(text, r, c)))));
+      part.body.replaceChildren(
+        Stretto.table(
+          found.heads.map((head, c) => (c ? [head, "number"] : head)),
+          found.rows.map((row, r) => row.map((text, c) => cell(text, r, c))),
+        ),
+      );
     });
   }
-  return { update: view => { for (const draw of [tables, gantt, use, queue, samples, choices, training, progress, graph, cost]) draw(view); }, section };
+  return {
+    update: view => {
+      [tables, gantt, use, queue, samples, choices, training, progress, graph, cost].forEach((draw, place) => {
+        rank = place;
+        draw(view);
+      });
+    },
+  };
 };
-
-// heads: names, or [name, class]; a row is a list of cells, text or nodes.
-Stretto.table = function (heads, rows, chosen) {
-  const node = Stretto.node, kind = heads.map(head => Array.isArray(head) ? head[1] : null);
-  return node("div", { class: "table", tabindex: "0" }, node("table", {},
-    node("thead", {}, node("tr", {}, ...heads.map((head, k) => node("th", { scope: "col", class: kind[k] }, Array.isArray(head) ? head[0] : head)))),
-    node("tbody", {}, ...rows.map((row, r) => node("tr", { class: chosen === r ? "chosen" : null }, ...row.map((cell, k) => node("td", { class: kind[k] }, cell)))))));
-};
-
-Stretto.explanation = function (found) {
-  const isWhole = found.alternatives.some(one => typeof one.makespan_s === "number");
-  const rows = found.alternatives.map(one => [one.device + (one.is_chosen ? "  (chosen)" : ""), Stretto.seconds(one.data_ready_s, 5), one.waits_for || "–",
-    Stretto.seconds(one.start_s, 5), Stretto.seconds(one.finish_s, 5), ...(isWhole ? [typeof one.makespan_s === "number" ? Stretto.seconds(one.makespan_s, 6) : "–"] : [])]);
-  const heads = ["device", ["data there", "number"], "last data from", ["could start", "number"], ["could finish", "number"], ...(isWhole ? [["whole plan then", "number"]] : [])];
-  const shown = rows.slice(0, 12), rest = found.alternatives.length - shown.length;
-  const chosen = found.alternatives.findIndex(one => one.is_chosen);
-  if (chosen >= shown.length) shown.push(rows[chosen]);
-  return Stretto.node("div", {}, Stretto.node("h3", {}, `Why ${found.task} runs on ${found.device}`), Stretto.node("p", {}, found.reason),
-    Stretto.table(heads, shown, chosen < 12 ? chosen : shown.length - 1),
-    rest > 0 ? Stretto.node("p", { class: "faint small" }, `and ${rest} devices that would finish later`) : null);
-};
-
-// What matters about a run in a few figures: [name, text, small text].
-Stretto.figures = function (view) {
-  const summary = view.summary, found = [], has = name => summary[name] !== undefined && summary[name] !== null;
-  const add = (name, text, small) => found.push([name, text, small]);
-  if (has("makespan_s")) add("makespan", Stretto.seconds(summary.makespan_s, 5));
-  if (has("lower_bound_s")) add("lower bound", Stretto.seconds(summary.lower_bound_s, 5), summary.bound_method);
-  if (has("gap")) add("gap", summary.gap <= 1e-9 ? "optimal" : Stretto.percent(summary.gap), "above the optimum, at most");
-  if (has("mean_bounded_slowdown")) add("mean bounded slowdown", Stretto.number(summary.mean_bounded_slowdown), "p99 " + Stretto.number(summary.p99_bounded_slowdown));
-  if (has("mean_wait_s")) add("mean wait", Stretto.seconds(summary.mean_wait_s, 3), "longest " + Stretto.seconds(summary.max_wait_s, 3));
-  const use = has("utilisation") ? summary.utilisation : summary.utilization;
-  if (use > 1 + 1e-6) add("tasks at a time", Stretto.number(use, 3)); // of a project, whose one shop does many at once
-  else if (use !== undefined) add("utilisation", Stretto.percent(use));
-  if (summary.cost_usd > 0) add("cost", Stretto.usd(summary.cost_usd));
-  if (has("num_tasks")) add("tasks", summary.num_tasks.toLocaleString("en"), summary.num_devices ? `on ${summary.num_devices.toLocaleString("en")} device${summary.num_devices > 1 ? "s" : ""}` : "");
-  if (has("num_jobs")) add("jobs", summary.num_jobs.toLocaleString("en"));
-  if (has("episodes")) add("episodes", summary.episodes.toLocaleString("en"));
-  if (has("plan_seconds") && !has("train_seconds")) add("planned in", Stretto.seconds(summary.plan_seconds, 3));
-  if (has("train_seconds")) add("trained for", Stretto.seconds(summary.train_seconds, 3));
-  return found;
-};
-Stretto.factList = view => Stretto.node("dl", { class: "facts" }, ...Stretto.figures(view).map(([name, text, small]) =>
-  Stretto.node("div", {}, Stretto.node("dt", {}, name), Stretto.node("dd", {}, text, small ? Stretto.node("small", {}, " " + small) : null))));

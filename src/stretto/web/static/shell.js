@@ -1,25 +1,34 @@
 "use strict";
 // The frame of every page: the theme, and requests that end in words when they fail.
 (function () {
-  const root = document.documentElement, dark = window.matchMedia("(prefers-color-scheme: dark)");
+  const root = document.documentElement,
+    dark = window.matchMedia("(prefers-color-scheme: dark)");
   const kept = localStorage.getItem("stretto-theme");
   if (kept === "light" || kept === "dark") root.dataset.theme = kept;
   const now = () => root.dataset.theme || (dark.matches ? "dark" : "light");
   const button = document.getElementById("theme");
-  const name = () => { button.textContent = now() === "dark" ? "Light" : "Dark"; };
+  const name = () => {
+    button.textContent = now() === "dark" ? "Light" : "Dark";
+  };
   button.addEventListener("click", () => {
     root.dataset.theme = now() === "dark" ? "light" : "dark";
     localStorage.setItem("stretto-theme", root.dataset.theme);
-    name(); Stretto.repaint();
+    name();
+    Stretto.repaint();
   });
   dark.addEventListener("change", name);
   name();
 })();
 
 Stretto.ask = async function (path, body) {
-  const options = body === undefined ? {} : { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
+  const options =
+    body === undefined
+      ? {}
+      : { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
   const reply = await fetch(path, options);
-  if (reply.status === 401) { window.location = "/login?next=" + encodeURIComponent(window.location.pathname); }
+  if (reply.status === 401) {
+    window.location = "/login?next=" + encodeURIComponent(window.location.pathname);
+  }
   const found = await reply.json();
   if (!reply.ok) throw new Error(found.error + (found.field ? " (" + found.field + ")" : ""));
   return found;
@@ -28,15 +37,24 @@ Stretto.ask = async function (path, body) {
 // A stream of news, open while somebody looks: browsers allow few of them at a time.
 // path() says where to begin; handlers get the data, and one that returns true ends the stream.
 Stretto.stream = function (path, handlers) {
-  let source = null, isOver = false;
-  function close() { if (source) source.close(); source = null; }
+  let source = null,
+    isOver = false;
+  function close() {
+    if (source) source.close();
+    source = null;
+  }
   function open() {
     if (source || isOver || document.hidden) return;
     source = new EventSource(path());
     for (const [name, handle] of Object.entries(handlers))
-      source.addEventListener(name, message => { if (handle(JSON.parse(message.data))) { isOver = true; close(); } });
+      source.addEventListener(name, message => {
+        if (handle(JSON.parse(message.data))) {
+          isOver = true;
+          close();
+        }
+      });
   }
-  document.addEventListener("visibilitychange", () => document.hidden ? close() : open());
+  document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
   window.addEventListener("pagehide", close);
   open();
 };
@@ -45,13 +63,19 @@ Stretto.stream = function (path, handlers) {
 Stretto.offer = async function () {
   const names = await Stretto.ask("/api/names");
   for (const [kind, list] of Object.entries(names))
-    document.body.append(Stretto.node("datalist", { id: "names-" + kind }, ...list.map(value => Stretto.node("option", { value }))));
+    document.body.append(
+      Stretto.node("datalist", { id: "names-" + kind }, ...list.map(value => Stretto.node("option", { value }))),
+    );
 };
 
 // A field with a name: text, a number, or one of a list.
 Stretto.field = function (label, name, value, attributes, choices) {
   const input = choices
-    ? Stretto.node("select", { name, ...attributes }, ...choices.map(one => Stretto.node("option", { selected: one === value }, one)))
+    ? Stretto.node(
+        "select",
+        { name, ...attributes },
+        ...choices.map(one => Stretto.node("option", { selected: one === value }, one)),
+      )
     : Stretto.node("input", { name, value, ...attributes });
   return Stretto.node("label", {}, label, input);
 };
@@ -61,7 +85,12 @@ Stretto.headline = function (run) {
   if (summary.error) return summary.error;
   if (summary.best) return "best: " + summary.best;
   if (summary.mean_bounded_slowdown !== undefined) return "slowdown " + Stretto.number(summary.mean_bounded_slowdown);
-  if (summary.makespan_s !== undefined) return Stretto.seconds(summary.makespan_s) + (summary.gap !== undefined && summary.gap !== null ? ", gap " + Stretto.percent(summary.gap) : "");
+  if (summary.makespan_s !== undefined)
+    return (
+      Stretto.seconds(summary.makespan_s) +
+      (summary.gap !== undefined && summary.gap !== null ? ", gap " + Stretto.percent(summary.gap) : "")
+    );
   return run.num_events ? run.num_events.toLocaleString("en") + " events" : "";
 };
-Stretto.decider = run => run.settings.policy || run.settings.strategy || run.settings.algorithm || run.settings.engine || "";
+Stretto.decider = run =>
+  run.settings.policy || run.settings.strategy || run.settings.algorithm || run.settings.engine || "";

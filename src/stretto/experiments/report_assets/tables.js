@@ -1,0 +1,119 @@
+"use strict";
+// Tables, the figures of a run in a few words, and why a task is where it is.
+
+// heads: names, or [name, class]; a row is a list of cells, text or nodes.
+Stretto.table = function (heads, rows, chosen) {
+  const node = Stretto.node,
+    kind = heads.map(head => (Array.isArray(head) ? head[1] : null));
+  return node(
+    "div",
+    { class: "table", tabindex: "0" },
+    node(
+      "table",
+      {},
+      node(
+        "thead",
+        {},
+        node(
+          "tr",
+          {},
+          ...heads.map((head, k) => node("th", { scope: "col", class: kind[k] }, Array.isArray(head) ? head[0] : head)),
+        ),
+      ),
+      node(
+        "tbody",
+        {},
+        ...rows.map((row, r) =>
+          node(
+            "tr",
+            { class: chosen === r ? "chosen" : null },
+            ...row.map((cell, k) => node("td", { class: kind[k] }, cell)),
+          ),
+        ),
+      ),
+    ),
+  );
+};
+
+Stretto.explanation = function (found) {
+  const isWhole = found.alternatives.some(one => typeof one.makespan_s === "number");
+  const rows = found.alternatives.map(one => [
+    one.device + (one.is_chosen ? "  (chosen)" : ""),
+    Stretto.seconds(one.data_ready_s, 5),
+    one.waits_for || "–",
+    Stretto.seconds(one.start_s, 5),
+    Stretto.seconds(one.finish_s, 5),
+    ...(isWhole ? [typeof one.makespan_s === "number" ? Stretto.seconds(one.makespan_s, 6) : "–"] : []),
+  ]);
+  const heads = [
+    "device",
+    ["data there", "number"],
+    "last data from",
+    ["could start", "number"],
+    ["could finish", "number"],
+    ...(isWhole ? [["whole plan then", "number"]] : []),
+  ];
+  const shown = rows.slice(0, 12),
+    rest = found.alternatives.length - shown.length;
+  const chosen = found.alternatives.findIndex(one => one.is_chosen);
+  if (chosen >= shown.length) shown.push(rows[chosen]);
+  return Stretto.node(
+    "div",
+    {},
+    Stretto.node("h3", {}, `Why ${found.task} runs on ${found.device}`),
+    Stretto.node("p", {}, found.reason),
+    Stretto.table(heads, shown, chosen < 12 ? chosen : shown.length - 1),
+    rest > 0 ? Stretto.node("p", { class: "faint small" }, `and ${rest} devices that would finish later`) : null,
+  );
+};
+
+// What matters about a run in a few figures: [name, text, small text].
+Stretto.figures = function (view) {
+  const summary = view.summary,
+    found = [],
+    has = name => summary[name] !== undefined && summary[name] !== null;
+  const add = (name, text, small) => found.push([name, text, small]);
+  if (has("makespan_s")) add("makespan", Stretto.seconds(summary.makespan_s, 5));
+  if (has("lower_bound_s")) add("lower bound", Stretto.seconds(summary.lower_bound_s, 5), summary.bound_method);
+  if (has("gap"))
+    add("gap", summary.gap <= 1e-9 ? "optimal" : Stretto.percent(summary.gap), "above the optimum, at most");
+  if (has("mean_bounded_slowdown"))
+    add(
+      "mean bounded slowdown",
+      Stretto.number(summary.mean_bounded_slowdown),
+      "p99 " + Stretto.number(summary.p99_bounded_slowdown),
+    );
+  if (has("mean_wait_s"))
+    add("mean wait", Stretto.seconds(summary.mean_wait_s, 3), "longest " + Stretto.seconds(summary.max_wait_s, 3));
+  const use = has("utilisation") ? summary.utilisation : summary.utilization;
+  if (use > 1 + 1e-6)
+    add("tasks at a time", Stretto.number(use, 3)); // of a project, whose one shop does many at once
+  else if (use !== undefined) add("utilisation", Stretto.percent(use));
+  if (summary.cost_usd > 0) add("cost", Stretto.usd(summary.cost_usd));
+  if (has("num_tasks"))
+    add(
+      "tasks",
+      summary.num_tasks.toLocaleString("en"),
+      summary.num_devices
+        ? `on ${summary.num_devices.toLocaleString("en")} device${summary.num_devices > 1 ? "s" : ""}`
+        : "",
+    );
+  if (has("num_jobs")) add("jobs", summary.num_jobs.toLocaleString("en"));
+  if (has("episodes")) add("episodes", summary.episodes.toLocaleString("en"));
+  if (has("plan_seconds") && !has("train_seconds")) add("planned in", Stretto.seconds(summary.plan_seconds, 3));
+  if (has("train_seconds")) add("trained for", Stretto.seconds(summary.train_seconds, 3));
+  return found;
+};
+Stretto.factList = view =>
+  Stretto.node(
+    "dl",
+    { class: "facts" },
+    ...Stretto.figures(view).map(([name, text, small]) =>
+      Stretto.node(
+        "div",
+        {},
+        Stretto.node("dt", {}, name),
+        Stretto.node("dd", {}, text, small ? Stretto.node("small", {}, " " + small) : null),
+      ),
+    ),
+  );
