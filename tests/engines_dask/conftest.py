@@ -2,29 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
-
-pytest.importorskip("distributed")
-
-
-@contextmanager
-def named_cluster(names: list[str], *, processes: bool) -> Iterator[Any]:
-    """Start a scheduler and one worker of one thread for each name."""
-    from distributed import Nanny, Scheduler, SpecCluster, Worker
-
-    host = {"host": "127.0.0.1"} if processes else {"protocol": "inproc"}
-    options: dict[str, Any] = {"nthreads": 1, "memory_limit": 0, "dashboard": False, **host}
-    if processes:
-        options["silence_logs"] = logging.CRITICAL
-    workers = {name: {"cls": Nanny if processes else Worker, "options": options} for name in names}
-    scheduler = {"cls": Scheduler, "options": {"dashboard": False, "dashboard_address": ":0", "port": 0, **host}}
-    with SpecCluster(scheduler=scheduler, workers=workers, silence_logs=logging.CRITICAL) as cluster:
-        yield cluster
+from dask_graphs import named_cluster
 
 
 @pytest.fixture

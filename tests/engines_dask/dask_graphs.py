@@ -1,8 +1,11 @@
-"""Dask graphs whose tasks say where and when they ran."""
+"""Dask graphs whose tasks say where and when they ran, and clusters to run them on."""
 
 from __future__ import annotations
 
+import logging
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -46,3 +49,18 @@ def random_graph(num_tasks: int, seed: int) -> TaskGraph:
     source, target = [int(u) for u, _ in pairs], [v for _, v in pairs]
     work = rng.integers(1, 20, size=num_tasks) / 1e4
     return TaskGraph.from_edges(work, source, target, 0.0, task_names=tuple(f"mark-{t}" for t in range(num_tasks)))
+
+
+@contextmanager
+def named_cluster(names: list[str], *, processes: bool) -> Iterator[Any]:
+    """Start a scheduler and one worker of one thread for each name."""
+    from distributed import Nanny, Scheduler, SpecCluster, Worker
+
+    host = {"host": "127.0.0.1"} if processes else {"protocol": "inproc"}
+    options: dict[str, Any] = {"nthreads": 1, "memory_limit": 0, "dashboard": False, **host}
+    if processes:
+        options["silence_logs"] = logging.CRITICAL
+    workers = {name: {"cls": Nanny if processes else Worker, "options": options} for name in names}
+    scheduler = {"cls": Scheduler, "options": {"dashboard": False, "dashboard_address": ":0", "port": 0, **host}}
+    with SpecCluster(scheduler=scheduler, workers=workers, silence_logs=logging.CRITICAL) as cluster:
+        yield cluster

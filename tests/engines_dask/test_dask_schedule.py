@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dask_graphs import dask_graph, mark, random_graph, run_all
+from dask_graphs import dask_graph, mark, named_cluster, random_graph, run_all
 
 import stretto
 from stretto.domain.cluster import Cluster, Device
@@ -150,6 +150,27 @@ def test_restrictions_of_the_user_hold(inproc: tuple[Any, Any]) -> None:
     assert report.errors == []
 
 
+def test_tasks_that_need_a_resource_go_where_it_is() -> None:
+    from distributed import Client, Scheduler, SpecCluster, Worker
+
+    options = {"nthreads": 1, "protocol": "inproc", "dashboard": False, "memory_limit": 0}
+    workers = {
+        "plain": {"cls": Worker, "options": options},
+        "with-gpu": {"cls": Worker, "options": {**options, "resources": {"GPU": 1}}},
+    }
+    scheduler = {"cls": Scheduler, "options": {"protocol": "inproc", "dashboard": False, "dashboard_address": ":0"}}
+    with SpecCluster(scheduler=scheduler, workers=workers) as cluster, Client(cluster, set_as_default=False) as client:
+        for discipline in ("work-conserving", "sequence"):
+            with stretto.dask.schedule(client, discipline=discipline) as report:  # type: ignore[arg-type]
+                on_gpu = [client.submit(mark, n, 0.0, resources={"GPU": 1}, pure=False) for n in range(6)]
+                assert {future.result()[1] for future in on_gpu} == {"with-gpu"}
+                late = client.submit(mark, 7, 0.0, workers=["not-there-yet"], pure=False)
+                assert client.submit(mark, 8, 0.0, pure=False).result()[0] == 8
+                assert late.status == "pending"
+                late.cancel()
+            assert report.errors == []
+
+
 def test_after_the_context_dask_decides_again(inproc: tuple[Any, Any]) -> None:
     cluster, client = inproc
     with stretto.dask.schedule(client):
@@ -237,11 +258,9 @@ def test_a_lost_worker_s_tasks_are_planned_anew(inproc: tuple[Any, Any]) -> None
         client.cancel(futures, force=True)
 
 
-@pytest.mark.parametrize("discipline", ["work-conserving", "sequence"])
+@pytest.mark.parametrize("discipline", ["work-conserving", pytest.param("sequence", marks=pytest.mark.long)])
 def test_all_workers_may_die_and_come_back(discipline: Any) -> None:
     from distributed import Client
-
-    from conftest import named_cluster
 
     graph = random_graph(60, seed=10)
     with named_cluster(["a", "b"], processes=True) as cluster, Client(cluster, set_as_default=False) as client:

@@ -18,6 +18,7 @@ from stretto.engines.events import Event, TaskFailed, TaskFinished, TaskStarted
 from stretto.engines.simulated import SimulatedEngine
 from stretto.engines.slurm.client import SlurmClient
 from stretto.engines.slurm.engine import SlurmEngine
+from stretto.engines.slurm.run_place import place_of
 from stretto.engines.slurm.testbed import Testbed
 from stretto.engines.work import Command, Timed, Work
 from stretto.errors import EngineFailure, InvalidInput
@@ -175,6 +176,28 @@ def test_keeps_the_contract_of_engines(bed: Testbed, tmp_path: Path, monkeypatch
     passed = check_engine(SlurmEngine(conf=str(bed.conf), queue_s=1.0), trial)
     assert len(passed) >= 3
     assert len(list(tmp_path.glob("stretto-run-*"))) >= 3
+
+
+def test_an_unfinished_run_of_the_same_work_is_taken_up(tmp_path: Path) -> None:
+    work = Work.timed(CHAIN, 0.02)
+    first = place_of(work, ON_ONE, "sequence", tmp_path)
+    assert first == place_of(work, ON_ONE, "sequence", tmp_path)
+    first.mkdir()
+    (first / "0.log").write_text("start 1 5.0 3 n1\nend 1 6.0 0 ok\n")
+    assert place_of(work, ON_ONE, "sequence", tmp_path) == first
+    others = [
+        place_of(Work.timed(CHAIN, 0.03), ON_ONE, "sequence", tmp_path),
+        place_of(work, Plan(ON_ONE.assignment + 1, ON_ONE.order), "sequence", tmp_path),
+        place_of(work, ON_ONE, "work-conserving", tmp_path),
+    ]
+    assert len({first, *others}) == 4
+    for task in (1, 2):
+        (first / f"{task}.log").write_text("done ok\n")
+    second = place_of(work, ON_ONE, "sequence", tmp_path)
+    assert second != first  # all has ended well: whoever runs it again wants it run again
+    second.mkdir()
+    (second / "0.log").write_text("start 1 5.0 3 n1\nend 1 6.0 9 over\n")
+    assert place_of(work, ON_ONE, "sequence", tmp_path) not in (first, second)
 
 
 def test_says_why_it_is_not_available(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

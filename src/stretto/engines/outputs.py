@@ -27,7 +27,7 @@ def outline(value: Any, put: Put) -> Any:
     """Return what JSON can say about a value, its buffers put elsewhere; raise TypeError when it is not data."""
     if value is None or isinstance(value, (bool, int, str)):
         return {"v": value}
-    if isinstance(value, float):
+    if isinstance(value, float) and not isinstance(value, np.generic):
         return {"f": value.hex()}
     if isinstance(value, (bytes, bytearray)):
         return {"b": put(bytes(value))}
@@ -41,7 +41,7 @@ def outline(value: Any, put: Put) -> Any:
 
 
 def _array_outline(array: np.ndarray, is_scalar: bool, put: Put) -> dict[str, Any]:
-    if array.dtype.hasobject or np.dtype(array.dtype.str) != array.dtype:
+    if array.dtype.hasobject or array.dtype.itemsize == 0 or np.dtype(array.dtype.str) != array.dtype:
         raise TypeError(f"an array of {array.dtype} is not plain data")
     flat = np.ascontiguousarray(array)
     return {"a": put(flat), "dtype": array.dtype.str, "shape": list(array.shape), "scalar": is_scalar}

@@ -16,6 +16,7 @@ from stretto.engines.engine import Engine, RunOptions, RunResult
 from stretto.engines.events import Event
 from stretto.engines.interrupts import hear_ctrl_c
 from stretto.engines.journal import Journal, finished_before
+from stretto.engines.kept_problem import keep_problem
 from stretto.engines.work import Work
 from stretto.errors import InvalidInput
 from stretto.formats.document import Document
@@ -83,8 +84,10 @@ def run_recorded(
     """
     hear_ctrl_c()
     problem = Problem.of(work.graph, cluster)
-    run = log.resume(resume) if resume is not None else log.start("run", work.graph.name, dict(settings))
-    run.attach(PLAN, json.dumps(plan_to_json(plan, problem)).encode())
+    with log.transaction():  # a run without its plan could not be resumed
+        run = log.resume(resume) if resume is not None else log.start("run", work.graph.name, dict(settings))
+        keep_problem(run, problem)
+        run.attach(PLAN, json.dumps(plan_to_json(plan, problem)).encode())
     done = finished_before(log, run.id, work) if resume is not None else {}
     if on_begin is not None:
         on_begin(run.id, len(done))

@@ -67,7 +67,10 @@ class Command:
 
 @dataclass(frozen=True)
 class Timed:
-    """Take ``scale`` times the planned seconds of the task on its device, asleep or busy."""
+    """Take ``scale`` times the planned seconds of the task on its device, asleep or busy.
+
+    Busy tasks (``spin``) want processes: threads would take turns, since they hold the interpreter.
+    """
 
     scale: float = 1.0
     mode: Literal["sleep", "spin"] = "sleep"

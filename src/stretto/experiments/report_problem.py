@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import gzip
 
 import numpy as np
 
@@ -11,22 +10,21 @@ from stretto.domain.graph import TaskGraph
 from stretto.domain.plan import Plan
 from stretto.domain.problem import Problem
 from stretto.domain.schedule import Schedule
+from stretto.engines.kept_problem import CLUSTER, GRAPH, keep_problem
 from stretto.errors import InvalidInput
 from stretto.experiments.report_json import packed, unpacked
 from stretto.formats.cluster_toml import read_cluster
-from stretto.formats.cluster_writer import write_cluster
 from stretto.formats.document import Document, unpack
 from stretto.formats.native import FORMAT
 from stretto.formats.plan_json import read_plan
 from stretto.runlog import Run, RunLog
 
-GRAPH, CLUSTER, ARRIVALS, PLAN = "graph.json.gz", "cluster.toml", "arrivals.json.gz", "plan.json.gz"
+ARRIVALS, PLAN = "arrivals.json.gz", "plan.json.gz"
 
 
 def attach_problem(run: Run, problem: Problem) -> None:
     """Keep graph, cluster and arrivals with a run."""
-    run.attach(GRAPH, gzip.compress(FORMAT.write(problem.graph), 5, mtime=0))
-    run.attach(CLUSTER, write_cluster(problem.cluster))
+    keep_problem(run, problem)
     if len(problem.job_ptr) > 2 or bool(np.any(problem.arrays.release)):
         run.attach(ARRIVALS, packed({"job_ptr": problem.job_ptr, "release_s": problem.arrays.release}))
 

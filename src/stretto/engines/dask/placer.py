@@ -14,7 +14,7 @@ from stretto.engines.dask.batch import Batch, pin
 from stretto.engines.dask.decide import decide, is_slow, warm_up
 from stretto.engines.dask.gate import Gate
 from stretto.engines.dask.settings import Report, Settings
-from stretto.engines.dask.survey import Survey, survey
+from stretto.engines.dask.survey import Surroundings, Survey, survey
 from stretto.engines.dask.workers import Binding, bind, from_states
 from stretto.engines.online import Dispatcher
 from stretto.errors import InvalidInput
@@ -58,10 +58,7 @@ class Placer(SchedulerPlugin):  # type: ignore[misc]
         if client != self.settings.client_id or self.is_retired:
             return
         begin_s = time.perf_counter()
-        known = scheduler.tasks
-        states = [state for state in map(known.__getitem__, tasks) if state.state == "released" and not state.actor]
-        if self.settings.fixed is not None:
-            states = [state for state in states if str(state.key) in self.settings.fixed]
+        states = [state for state in map(scheduler.tasks.__getitem__, tasks) if self._is_ours(state)]
         if states:
             self._take(Batch(states))
             self.report.num_graphs += 1
@@ -97,7 +94,7 @@ class Placer(SchedulerPlugin):  # type: ignore[misc]
     def _take(self, batch: Batch) -> None:
         """Plan a batch, at once or, where that takes its time, beside the scheduler while the tasks are held back."""
         try:
-            seen = survey(batch.states, self._binding(), self.settings.estimates, self._busy_s())
+            seen = survey(batch.states, self._binding(), self.settings.estimates, self._around())
             if is_slow(self.settings):
                 batch.hold()
                 self._own(batch)
@@ -158,10 +155,26 @@ class Placer(SchedulerPlugin):  # type: ignore[misc]
             if gate is not None:
                 gate.is_closed = True  # its other tasks are with their workers already
 
-    def _busy_s(self) -> dict[str, float]:
-        """Return what each worker has still to do, as Dask reckons, spread over its threads."""
+    def _around(self) -> Surroundings:
+        """Return the user's restrictions, and what each worker has still to do, as Dask reckons."""
         workers = self.scheduler.workers.values()
-        return {worker.address: worker.occupancy / worker.nthreads for worker in workers if worker.processing}
+        busy_s = {worker.address: worker.occupancy / worker.nthreads for worker in workers if worker.processing}
+        return Surroundings(self._allowed, busy_s)
+
+    def _allowed(self, state: Any) -> set[str] | None:
+        """Return the workers that the user's restrictions leave for a task; None means all."""
+        if not (state.worker_restrictions or state.host_restrictions or state.resource_restrictions):
+            return None
+        found = {worker.address for worker in self.scheduler.valid_workers(state) or ()}
+        return found or (None if state.loose_restrictions else found)
+
+    def _is_ours(self, state: Any) -> bool:
+        """Say whether a task is ours to place: neither an actor, nor under way, nor restricted to who is not there."""
+        if state.state != "released" or state.actor:
+            return False
+        if self.settings.fixed is not None and str(state.key) not in self.settings.fixed:
+            return False
+        return self._allowed(state) != set()
 
     def _binding(self) -> Binding:
         states = self.scheduler.workers

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -28,57 +28,68 @@ class Survey:
     binding: Binding
 
 
-def survey(
-    states: Sequence[Any], binding: Binding, estimates: Estimates, busy_s: Mapping[str, float] | None = None
-) -> Survey:
-    """Describe tasks of Dask's scheduler that are yet to run.
+@dataclass(frozen=True)
+class Surroundings:
+    """What a graph meets in the cluster.
 
-    Parameters
+    Attributes
     ----------
-    states
-        ``TaskState`` objects. Tasks that the user has restricted to certain workers keep their restriction.
+    allowed
+        The addresses that a task is restricted to by the user, or None.
     busy_s
-        Seconds that the threads of a worker have still to do, by its address.
+        Seconds that each thread of a worker has still to do, by its address.
     """
+
+    allowed: Callable[[Any], Collection[str] | None] = lambda state: None
+    busy_s: Mapping[str, float] = field(default_factory=dict)
+
+
+def survey(states: Sequence[Any], binding: Binding, estimates: Estimates, around: Surroundings | None = None) -> Survey:
+    """Describe tasks (``TaskState`` objects) of Dask's scheduler that are yet to run."""
+    around = around or Surroundings()
+    cluster = binding.cluster
+    read_task, read_object, inputs = _reads(states)
+    busy = [device for device in range(cluster.num_devices) if around.busy_s.get(binding.address(device))]
+    rows, sizes = _rows(states, cluster.kinds, estimates)
+    first_input, first_busy = len(states), len(states) + len(inputs)
+    table = np.zeros((first_busy + len(busy), len(cluster.kinds)))
+    table[:first_input] = rows
+    for at, device in enumerate(busy, start=first_busy):
+        table[at] = around.busy_s[binding.address(device)] * cluster.devices[device].speed  # as long as said
+    graph = TaskGraph(
+        name="dask",
+        work_s=np.ascontiguousarray(table[:, 0]),
+        object_task=np.arange(len(table), dtype=np.int32),
+        object_size=np.array([*sizes, *map(_size, inputs), *[0.0] * len(busy)], dtype=np.float64),
+        read_task=np.array(read_task, dtype=np.int32),
+        read_object=np.array(read_object, dtype=np.int32),
+        kinds=cluster.kinds if len(cluster.kinds) > 1 else (),
+        kind_duration_s=table if len(cluster.kinds) > 1 else None,
+    )
+    devices_of = _devices_of(binding)
+    pins = [(task, devices_of(where)) for task, state in enumerate(states) if (where := around.allowed(state))]
+    pins += [(at, devices_of(_whereabouts(state))) for at, state in enumerate(inputs, start=first_input)]
+    pins += [(at, [device]) for at, device in enumerate(busy, start=first_busy)]
+    return Survey(_pinned(Problem.of(graph, cluster), pins), list(states), binding)
+
+
+def _reads(states: Sequence[Any]) -> tuple[list[int], list[int], list[Any]]:
+    """Return readers, what they read, and the inputs that exist already, numbered after the tasks."""
     index = {id(state): task for task, state in enumerate(states)}
     read_task: list[int] = []
     read_object: list[int] = []
-    inputs: dict[int, tuple[int, Any]] = {}
+    inputs: list[Any] = []
     for task, state in enumerate(states):
         for needed in state.dependencies:
             source = index.get(id(needed))
             if source is None:
                 if not (needed.who_has or needed.processing_on):
                     continue
-                source, _ = inputs.setdefault(id(needed), (len(states) + len(inputs), needed))
+                source = index[id(needed)] = len(states) + len(inputs)
+                inputs.append(needed)
             read_task.append(task)
             read_object.append(source)
-    external = [state for _, state in inputs.values()]
-    busy = [device for device in range(binding.cluster.num_devices) if (busy_s or {}).get(binding.address(device))]
-    kinds = binding.cluster.kinds
-    rows, sizes = _rows(states, kinds, estimates)
-    first_busy = len(states) + len(external)
-    table = np.zeros((first_busy + len(busy), len(kinds)))
-    table[: len(states)] = rows
-    for at, device in enumerate(busy):
-        # As long as said on this device, whatever its speed.
-        table[first_busy + at] = (busy_s or {})[binding.address(device)] * binding.cluster.devices[device].speed
-    graph = TaskGraph(
-        name="dask",
-        work_s=np.ascontiguousarray(table[:, 0]),
-        object_task=np.arange(len(table), dtype=np.int32),
-        object_size=np.array([*sizes, *map(_size, external), *[0.0] * len(busy)], dtype=np.float64),
-        read_task=np.array(read_task, dtype=np.int32),
-        read_object=np.array(read_object, dtype=np.int32),
-        kinds=kinds if len(kinds) > 1 else (),
-        kind_duration_s=table if len(kinds) > 1 else None,
-    )
-    problem = Problem.of(graph, binding.cluster)
-    devices_of = _devices_of(binding)
-    pins = [(task, devices_of(state.worker_restrictions)) for task, state in enumerate(states) if _is_restricted(state)]
-    pins += [(len(states) + at, devices_of(_whereabouts(state))) for at, state in enumerate(external)]
-    pins += [(first_busy + at, [device]) for at, device in enumerate(busy)]
-    return Survey(_pinned(problem, pins), list(states), binding)
+    return read_task, read_object, inputs
 
 
 def _rows(
@@ -113,10 +124,6 @@ def _prefix_row(prefix: Any, kinds: tuple[str, ...], estimates: Estimates) -> tu
 
 def _size(state: Any) -> float:
     return float(max(state.nbytes, 0))
-
-
-def _is_restricted(state: Any) -> bool:
-    return bool(state.worker_restrictions)
 
 
 def _whereabouts(state: Any) -> set[str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from stretto.engines.events import Blame
+from stretto.engines.local.leash import Leash
 from stretto.engines.work import Action, Call, Command, timed_output
 
 #: Longer sleeps listen to whoever wants to stop the run; shorter ones are more exact without.
@@ -89,7 +90,8 @@ def run_command(command: Command, stop: threading.Event) -> bytes:
         )
     except OSError as error:
         raise TaskError("task", f"{command.argv[0]!r} cannot be started: {error}") from error
-    out, err = _communicate(child, command, stop)
+    with Leash(child.pid):
+        out, err = _communicate(child, command, stop)
     if child.returncode != 0:
         tail = err.decode(errors="replace").strip()[-_STDERR_TAIL:]
         how = f"ended by signal {-child.returncode}" if child.returncode < 0 else f"exit code {child.returncode}"

@@ -15,11 +15,22 @@ from stretto.domain.plan import Plan
 from stretto.domain.problem import Problem
 from stretto.engines.driver import Driver
 from stretto.engines.engine import RunOptions, RunResult
-from stretto.engines.events import DeviceLost, Event, Instruction, Start, TaskFailed, TaskFinished, TaskStarted, Tick
+from stretto.engines.events import (
+    DeviceLost,
+    Event,
+    Instruction,
+    Start,
+    TaskFailed,
+    TaskFinished,
+    TaskStarted,
+    Tick,
+    Transfer,
+)
 from stretto.engines.local import wire
 from stretto.engines.local.arena import Arena, Attached, unlink_chunks
 from stretto.engines.local.cores import one_blas_thread
 from stretto.engines.local.handle import Handle
+from stretto.engines.local.journeys import Journeys, is_all_timed, transfer_s
 from stretto.engines.local.perform import patience_s
 from stretto.engines.local.worker import Setup
 from stretto.engines.online import Dispatcher
@@ -27,7 +38,8 @@ from stretto.engines.outputs import outline, rebuild
 from stretto.engines.recorder import Recorder
 from stretto.engines.work import Timed, Work
 
-_MIN_POLL_MS = 1
+#: How often tasks that have a time limit are looked at.
+_LOOK_MS = 20
 
 
 class ProcessRun:
@@ -50,6 +62,7 @@ class ProcessRun:
             decider,
             discipline=options.discipline,
             num_queued=num_queued,
+            moves_data=is_all_timed(work),
             max_attempts=options.max_attempts,
             keep_going=options.keep_going,
             time_scale=work.time_scale,
@@ -64,6 +77,7 @@ class ProcessRun:
         self.num_unread = list(work.num_children)
         self.context = multiprocessing.get_context("fork")
         self.poll = select.poll()
+        self.journeys = Journeys()
         self.handles: list[Handle] = []
         self.by_fd: dict[int, Handle] = {}
         self.setups = [
@@ -102,9 +116,10 @@ class ProcessRun:
 
     def _step(self) -> None:
         events: list[Event] = []
-        for fd, _ in self.poll.poll(self._poll_ms()):
+        for fd in self._ready():
             self._read(self.by_fd[fd], events)
         now_s = self._now()
+        events += self.journeys.arrivals(now_s)
         if now_s >= self.driver.next_release_s:
             events.append(Tick(now_s))
         if self.has_timeouts:
@@ -114,13 +129,14 @@ class ProcessRun:
                 self._note(event)
             self._obey(self.driver.handle(events))
 
-    def _poll_ms(self) -> int | None:
-        release_s = self.driver.next_release_s
-        if self.has_timeouts:
-            return 20
-        if release_s == float("inf"):
-            return None
-        return max(_MIN_POLL_MS, int(1000 * (release_s - self._now())))
+    def _ready(self) -> list[int]:
+        """Wait for reports, or until something else is due; return the pipes that have some."""
+        due_s = min(self.driver.next_release_s, self.journeys.next_s)
+        if due_s == float("inf"):
+            return [fd for fd, _ in self.poll.poll(_LOOK_MS if self.has_timeouts else None)]
+        wait_s = max(0.0, due_s - self._now())
+        wait_s = min(wait_s, _LOOK_MS / 1000) if self.has_timeouts else wait_s
+        return select.select(list(self.by_fd), [], [], wait_s)[0]  # finer than the milliseconds of poll
 
     def _read(self, handle: Handle, events: list[Event]) -> None:
         if not handle.inbox.receive():
@@ -214,6 +230,9 @@ class ProcessRun:
         for order in instructions:
             if isinstance(order, Start):
                 self._send(self.handles[order.device], order)
+            elif isinstance(order, Transfer):
+                seconds = transfer_s(self.driver.problem, order) * self.work.time_scale
+                self.journeys.send(order, self._now() + seconds)
 
     def _send(self, handle: Handle, order: Start) -> None:
         task = order.task

@@ -27,6 +27,7 @@ from stretto.engines.events import (
     TransferFinished,
 )
 from stretto.engines.local.cores import one_blas_thread, pin
+from stretto.engines.local.journeys import is_all_timed, transfer_s
 from stretto.engines.local.mover import Mover
 from stretto.engines.local.perform import TaskError, patience_s, perform
 from stretto.engines.local.store import Store
@@ -54,7 +55,7 @@ class ThreadRun:
         makes_copies: bool,
     ) -> None:
         self.work, self.problem, self.options = work, problem, options
-        moves_data = all(isinstance(action, Timed) for action in work.actions)
+        moves_data = is_all_timed(work)
         self.driver = Driver(
             problem,
             decider,
@@ -222,10 +223,7 @@ class ThreadRun:
             if isinstance(order, Start):
                 self.inbox[order.device].put(order)
             elif isinstance(order, Transfer) and self.mover is not None:
-                arrays = self.problem.arrays
-                seconds = float(arrays.latency[order.source, order.target])
-                seconds += float(arrays.object_size[order.item] * arrays.inv_bandwidth[order.source, order.target])
-                self.mover.send(order, seconds * self.work.time_scale)
+                self.mover.send(order, transfer_s(self.problem, order) * self.work.time_scale)
 
     def _now(self) -> float:
         return time.perf_counter() - self.begin_s

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import multiprocessing
 import os
 import signal
 import threading
@@ -14,6 +15,7 @@ from typing import Any
 from stretto.engines.local import wire
 from stretto.engines.local.arena import Arena, Attached, refs_in
 from stretto.engines.local.cores import pin
+from stretto.engines.local.leash import die_with_parent
 from stretto.engines.local.perform import TaskError, perform
 from stretto.engines.outputs import digest, num_bytes, outline, rebuild
 from stretto.engines.work import Work
@@ -37,6 +39,9 @@ class Setup:
 def main(setup: Setup, orders: Any, reports: Any) -> None:
     """Serve until told to quit, or until the coordinator is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the coordinator's business
+    coordinator = multiprocessing.parent_process()
+    if coordinator is not None and coordinator.pid is not None:
+        die_with_parent(coordinator.pid)
     gc.freeze()  # collecting what was inherited would copy all its pages, milliseconds at a time
     pin(setup.core)
     worker = Worker(setup, reports.fileno())

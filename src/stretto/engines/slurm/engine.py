@@ -6,7 +6,6 @@ takes the run up where it is.
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from stretto.engines.slurm.client import SlurmClient
 from stretto.engines.slurm.command import Commands, SlurmMissing, program
 from stretto.engines.slurm.folder import RunFolder
 from stretto.engines.slurm.follower import Follower, Pace
+from stretto.engines.slurm.run_place import place_of
 from stretto.engines.slurm.slots import slots_of
 from stretto.engines.slurm.task_script import script
 from stretto.engines.work import Work
@@ -33,7 +33,8 @@ class SlurmEngine:
     conf
         The ``slurm.conf`` of the cluster; None leaves it to the environment.
     folder
-        Of the run, on a file system that all nodes share; None makes a new one in the present directory.
+        Of the run, on a file system that all nodes share; None makes one in the present directory, or takes up the
+        unfinished run of the same work and plan that is there.
     partition, account, qos
         As ``sbatch`` has them.
     base_priority
@@ -83,7 +84,7 @@ class SlurmEngine:
         """Run all tasks, or go on with the run of the folder."""
         problem = problem_of(work, cluster)
         discipline = options.discipline or plan.discipline
-        path = Path(self.folder) if self.folder is not None else Path(tempfile.mkdtemp(prefix="stretto-run-", dir="."))
+        path = Path(self.folder) if self.folder is not None else place_of(work, plan, discipline, Path.cwd())
         with RunFolder(path) as folder:
             client = self._client(folder.lock_fd)
             # A run that is taken up again keeps its nodes, whatever has become of them in the meantime.
