@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -85,7 +86,8 @@ def run_recorded(
     hear_ctrl_c()
     problem = Problem.of(work.graph, cluster)
     with log.transaction():  # a run without its plan could not be resumed
-        run = log.resume(resume) if resume is not None else log.start("run", work.graph.name, dict(settings))
+        asked = {**settings, "is_timed": work.is_timed}
+        run = log.resume(resume) if resume is not None else log.start("run", work.graph.name, asked)
         keep_problem(run, problem)
         run.attach(PLAN, json.dumps(plan_to_json(plan, problem)).encode())
     done = finished_before(log, run.id, work) if resume is not None else {}
@@ -95,7 +97,8 @@ def run_recorded(
         with Journal(run, work, cluster) as journal:
             result = engine.run(work, plan, cluster, _watched(options, journal, done))
     except BaseException as error:
-        run.finish("failed", {"status": "failed", "reason": f"{type(error).__name__}: {error}"})
+        with contextlib.suppress(InvalidInput):  # where the log cannot be written, the first error is the one to tell
+            run.finish("failed", {"status": "failed", "reason": f"{type(error).__name__}: {error}"})
         raise
     session = Session(run.id, result, len(done), _predicted_s(problem, plan, work, options))
     _finish(run, session)

@@ -73,7 +73,11 @@ Stretto.figures = function (view) {
     found = [],
     has = name => summary[name] !== undefined && summary[name] !== null;
   const add = (name, text, small) => found.push([name, text, small]);
-  if (has("makespan_s")) add("makespan", Stretto.seconds(summary.makespan_s, 5));
+  const isTimed = summary.is_timed || view.settings?.is_timed;
+  if (has("makespan_s"))
+    add("makespan", Stretto.seconds(summary.makespan_s, 5), isTimed ? "timed: tasks only passed their time" : "");
+  else if (isTimed) add("engine", "timed", "tasks only pass their time");
+  if (has("predicted_s")) add("predicted", Stretto.seconds(summary.predicted_s, 5), "by the simulator");
   if (has("lower_bound_s")) add("lower bound", Stretto.seconds(summary.lower_bound_s, 5), summary.bound_method);
   if (has("gap"))
     add("gap", summary.gap <= 1e-9 ? "optimal" : Stretto.percent(summary.gap), "above the optimum, at most");

@@ -88,7 +88,8 @@ Stretto.headline = function (run) {
   if (summary.makespan_s !== undefined)
     return (
       Stretto.seconds(summary.makespan_s) +
-      (summary.gap !== undefined && summary.gap !== null ? ", gap " + Stretto.percent(summary.gap) : "")
+      (summary.gap !== undefined && summary.gap !== null ? ", gap " + Stretto.percent(summary.gap) : "") +
+      (summary.is_timed ? ", timed" : "")
     );
   return run.num_events ? run.num_events.toLocaleString("en") + " events" : "";
 };
