@@ -14,6 +14,7 @@ test: lint chromium slurm
 
 test-long: $(VENV)/.dev chromium slurm
 	$(BIN)/pip install -q -c constraints.txt atheris || echo "atheris does not install here: its fuzz runs are skipped"
+	$(BIN)/pip install -q -c constraints.txt ray || echo "ray does not install here: its engine's tests are skipped"
 	$(BIN)/python -m pytest -n 2 -m "long"
 
 bench: $(VENV)/.dev

@@ -158,6 +158,20 @@ class Board:
 
     # After losses and failures --------------------------------------------------------------------
 
+    def open_tasks(self) -> tuple[list[int], list[list[int]]]:
+        """Return the ready tasks without a device, and what each device has before it: issued first, then placed."""
+        ready: list[int] = []
+        placed: list[tuple[int, int]] = []
+        for task, state in enumerate(self.state):
+            if state == READY and self.device[task] == UNPLACED:
+                ready.append(task)
+            elif state in (WAITING, READY) and self.device[task] != UNPLACED:
+                placed.append((self.rank[task], task))
+        given = [list(tasks) for tasks in self.issued]
+        for _, task in sorted(placed):
+            given[self.device[task]].append(task)
+        return ready, given
+
     def rebuild(self) -> None:
         """Work out anew who waits for what, and what has to move."""
         self._heaps = [[] for _ in self._heaps]

@@ -261,19 +261,21 @@ class Driver:
     def _ask(self, dispatcher: Dispatcher) -> None:
         """Let the dispatcher place ready tasks, until it has nothing more to say."""
         board = self.board
-        while any(board.is_alive):
-            ready = tuple(t for t, s in enumerate(board.state) if s == READY and board.device[t] == UNPLACED)
-            if not ready:
-                return
-            issued = tuple(tuple(tasks) for tasks in board.issued)
+        ready, given = board.open_tasks()
+        num_before = self._num_decisions
+        while ready and any(board.is_alive):
+            shown = tuple(tuple(tasks) for tasks in given)
             prices = tuple(self.price_usd_per_hour)
-            view = View(self.problem, self.now_s, ready, issued, tuple(board.is_alive), prices)
+            view = View(self.problem, self.now_s, tuple(ready), shown, tuple(board.is_alive), prices)
             chosen = checked_choice(view, self.tables, dispatcher.choose(view))
             if not chosen:
-                return
+                break
             for task, device in chosen:
                 board.device[task], board.rank[task] = device, self._num_decisions
                 self._num_decisions += 1
+                ready.remove(task)
+                given[device].append(task)
+        if self._num_decisions > num_before:
             board.rebuild()
 
 

@@ -20,7 +20,7 @@ class View:
     ready
         Tasks whose parents have ended and that have no device yet.
     issued
-        By device: the task that runs there and those queued behind it, in order.
+        By device: the task that runs there and those placed behind it, in order.
     """
 
     problem: Problem

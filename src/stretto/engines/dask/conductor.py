@@ -57,7 +57,8 @@ class Conductor:
         self.has_one_thread = [workers[place].num_threads == 1 for place in binding.worker_of]
         self.topic = f"stretto-run-{uuid.uuid4().hex[:12]}"
         self.inbox: queue.SimpleQueue[Message] = queue.SimpleQueue()
-        self.begin = time.time()
+        self.begin = time.time()  # of the workers' reports; what we decide by goes by a clock that cannot jump
+        self.began_s = time.monotonic()
         self.num_sent = 0
         self.is_restarting: set[int] = set()  # devices whose workers we ended ourselves
 
@@ -150,7 +151,7 @@ class Conductor:
             yield from self._told(message)
 
     def _now(self) -> float:
-        return time.time() - self.begin
+        return time.monotonic() - self.began_s
 
     def _told(self, message: Message) -> Iterator[Event]:
         """Yield what a report about an attempt means; reports about attempts that are over mean nothing."""
@@ -158,8 +159,8 @@ class Conductor:
         if what == "started":
             order = self.ledger.find(task, attempt)
             if order is not None:
-                start_s = self.ledger.begun[task, attempt] = message["start"] - self.begin
-                yield TaskStarted(task, order.device, attempt, start_s)
+                self.ledger.begun[task, attempt] = self._now()
+                yield TaskStarted(task, order.device, attempt, message["start"] - self.begin)
             return
         order, future = self.ledger.end(task, attempt)
         if order is None:

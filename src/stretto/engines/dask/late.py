@@ -27,12 +27,11 @@ class LateDispatcher:
 
     num_queued: int = 1
     _levels: tuple[Problem, list[float]] | None = field(default=None, repr=False)
-    _recent: tuple[float, list[tuple[int, int]]] = field(default=(-1.0, []), repr=False)
 
     def choose(self, view: View) -> Sequence[tuple[int, int]]:
         seconds = view.problem.device_duration
         levels = self._levels_of(view.problem)
-        held = self._held(view)
+        held = view.issued
         alive = [device for device, is_alive in enumerate(view.is_alive) if is_alive]
         load = {
             device: sum(seconds[task, device] * (1.0 if place else _LEFT) for place, task in enumerate(held[device]))
@@ -48,23 +47,11 @@ class LateDispatcher:
             if seconds[task, best] < float("inf") and room[best] > 0:
                 room[best] -= 1
                 chosen.append((task, best))
-        self._recent[1].extend(chosen)
         return chosen
-
-    def _held(self, view: View) -> list[list[int]]:
-        """Return what each device has, with what it was given at this very instant and does not show yet."""
-        if self._recent[0] != view.now_s:
-            self._recent = (view.now_s, [])
-        held = [list(tasks) for tasks in view.issued]
-        for task, device in self._recent[1]:
-            if task not in held[device]:
-                held[device].append(task)
-        return held
 
     def _levels_of(self, problem: Problem) -> list[float]:
         if self._levels is None or self._levels[0] is not problem:
             from stretto.policies.placement.averages import MeanLink, b_levels
 
             self._levels = (problem, b_levels(problem.arrays, MeanLink.of(problem, "all")).tolist())
-            self._recent = (-1.0, [])
         return self._levels[1]
