@@ -94,12 +94,10 @@ def test_late_decisions_fill_what_has_room_and_wait_for_what_is_faster() -> None
     assert LateDispatcher().choose(_view(((), (4, 4)), ready=(0,))) == []
 
 
-def test_what_was_given_at_this_instant_counts_though_it_does_not_show() -> None:
-    dispatcher, view = LateDispatcher(num_queued=0), _view(((), ()))
-    first = dispatcher.choose(view)
-    assert dispatcher.choose(View(view.problem, 0.0, (1, 2), ((), ()), (True, True), (0.0, 0.0))) == []
-    assert [device for _, device in first] == [1, 0]
-    assert dispatcher.choose(View(view.problem, 1.0, (1, 2), ((), ()), (True, True), (0.0, 0.0))) == [(1, 1)]
+def test_a_dispatcher_without_room_waits() -> None:
+    dispatcher = LateDispatcher(num_queued=0)
+    assert dispatcher.choose(_view(((3,), (0,)), ready=(1, 2))) == []
+    assert dispatcher.choose(_view(((3,), ()), ready=(1, 2))) == [(1, 1)]
 
 
 def test_importing_stretto_loads_neither_dask_nor_ray() -> None:
