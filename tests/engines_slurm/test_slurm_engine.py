@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from stretto.engines.events import Event, TaskFailed, TaskFinished, TaskStarted
 from stretto.engines.simulated import SimulatedEngine
 from stretto.engines.slurm.client import SlurmClient
 from stretto.engines.slurm.engine import SlurmEngine
+from stretto.engines.slurm.folder import RunFolder
 from stretto.engines.slurm.run_place import place_of
 from stretto.engines.slurm.testbed import Testbed
 from stretto.engines.work import Command, Timed, Work
@@ -161,11 +163,18 @@ def test_a_job_that_somebody_cancels_fails(bed: Testbed, client: SlurmClient, tm
     assert [failure.blame for failure in result.failures if isinstance(failure, TaskFailed)] == ["cancelled"]
 
 
-def test_one_process_follows_a_run_at_a_time(bed: Testbed, tmp_path: Path) -> None:
-    from stretto.engines.slurm.folder import RunFolder
-
+def test_one_process_follows_a_run_at_a_time(tmp_path: Path) -> None:
     with RunFolder(tmp_path / "run"), pytest.raises(EngineFailure, match="another process"):
-        engine(bed, tmp_path / "run").run(Work.timed(CHAIN), ON_ONE, NODES, RunOptions())
+        RunFolder(tmp_path / "run", patience_s=0.1)
+    # One that was killed may leave a program behind that holds the folder for a moment.
+    first = RunFolder(tmp_path / "run")
+    words = ["/bin/sh", "-c", 'sleep 0.5; touch "$1"', "heir", str(tmp_path / "ended")]
+    heir = subprocess.Popen(words, pass_fds=[first.lock_fd])
+    with first:
+        pass
+    with RunFolder(tmp_path / "run"):
+        assert (tmp_path / "ended").exists()
+    heir.wait()
 
 
 @pytest.mark.usefixtures("client")

@@ -21,7 +21,7 @@ from stretto.engines.events import (
 from stretto.engines.local.perform import missing_files
 from stretto.engines.outputs import decode, encode, num_bytes
 from stretto.engines.work import Command, Work
-from stretto.errors import InvalidInput
+from stretto.errors import EngineFailure, InvalidInput
 from stretto.runlog import Run, RunLog
 
 #: Outputs up to this size stand in the event itself, larger ones are attached; very large ones are not kept, and
@@ -57,7 +57,7 @@ class Journal:
         self._is_closing.set()
         self._thread.join()
         if self._error is not None and error is None:
-            raise self._error
+            raise EngineFailure(f"the tasks ran, but their record is not complete: {self._error}") from self._error
 
     def on_event(self, event: Event) -> None:
         """Take an event; for ``RunOptions.on_event``."""

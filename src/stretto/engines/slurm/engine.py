@@ -17,7 +17,8 @@ from stretto.engines.slurm.chart import Chart, minutes
 from stretto.engines.slurm.client import SlurmClient
 from stretto.engines.slurm.command import Commands, SlurmMissing, program
 from stretto.engines.slurm.folder import RunFolder
-from stretto.engines.slurm.follower import Follower, Pace
+from stretto.engines.slurm.follower import Follower
+from stretto.engines.slurm.pace import Pace
 from stretto.engines.slurm.run_place import place_of
 from stretto.engines.slurm.slots import slots_of
 from stretto.engines.slurm.task_script import script
@@ -106,6 +107,7 @@ class SlurmEngine:
             self.queue_s,
             self.patience_s,
             self.window,
+            self.base_priority,
             launch_s=self.launch_s,
             is_resuming_nodes=self.is_resuming_nodes,
         )

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 
 from stretto.engines.slurm import task_script
+from stretto.engines.slurm.daemons import wait_until
 from stretto.engines.slurm.slots import Slot
 from stretto.engines.slurm.task_script import Entry
 from stretto.errors import EngineFailure, InvalidInput
@@ -38,15 +39,14 @@ class RunFolder:
         Of the devices, as the run was started with; None before that.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, patience_s: float = 10.0) -> None:
         self.path = path.resolve()
         self.path.mkdir(parents=True, exist_ok=True)
         self._lock = os.open(self.path / "run.lock", os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        # When a process was killed, an sbatch of its may be about to end, and holds the folder until it has.
+        if not wait_until(lambda: _is_taken(self._lock), timeout_s=patience_s):
             os.close(self._lock)
-            raise EngineFailure(f"another process follows the run in {self.path}") from None
+            raise EngineFailure(f"another process follows the run in {self.path}")
         self.key, self.began_s, self._digest, self.slots = self._identity()
         self._sizes: dict[int, int] = {}
 
@@ -134,12 +134,9 @@ class RunFolder:
         except FileNotFoundError:
             return False
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return True
+            return not _is_taken(lock)
         finally:
             os.close(lock)  # gives it back, too
-        return False
 
     def skip(self, task: int) -> None:
         """Write down that a task will not run; those that only wait for its turn to pass may go on."""
@@ -163,3 +160,12 @@ class RunFolder:
         known = {"key": self.key, "began_s": self.began_s, "digest": self._digest, "slots": slots}
         draft.write_text(json.dumps(known))
         os.replace(draft, self.path / _IDENTITY)
+
+
+def _is_taken(lock: int) -> bool:
+    """Take a lock if it is free; say whether we have it."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

@@ -12,14 +12,15 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from stretto.engines.slurm.board import OVER, Board, State
 from stretto.engines.slurm.chart import Chart
 from stretto.engines.slurm.client import SlurmClient, Submission
 from stretto.engines.slurm.command import SlurmFailure, SlurmRefused, SlurmUnreachable
+from stretto.engines.slurm.healing import Healer
 from stretto.engines.slurm.jobs import SlurmJob
 from stretto.engines.slurm.node_watch import NodeWatch
+from stretto.engines.slurm.pace import Pace
 from stretto.engines.slurm.task_script import EXIT_TOO_EARLY
 from stretto.engines.slurm.verdict import Verdict, judge
 
@@ -28,20 +29,6 @@ _LOG = logging.getLogger(__name__)
 _NUM_MISSING = 2
 #: Longest pause between two attempts to reach a controller.
 _MOST_PAUSE_S = 5.0
-
-
-@dataclass(frozen=True)
-class Pace:
-    """How often to look, and how long to wait for a controller that is away."""
-
-    logs_s: float = 0.1
-    queue_s: float = 2.0
-    patience_s: float = 900.0
-    window: int = 1000  # jobs in the queue at once
-    max_submissions: int = 10  # of one task
-    linger_s: float = 5.0  # a job may outlive its task
-    launch_s: float = 60.0  # a job may be called running before its script is at work
-    is_resuming_nodes: bool = False  # those that Slurm drained because of a job that it started twice
 
 
 class Follower:
@@ -68,14 +55,13 @@ class Follower:
         self.num_submissions = [0] * n
         self._num_missing = [0] * n
         self._done_at: dict[int, float] = {}  # when a task that is done was first seen with a job left
-        self._locks_reach = False  # whether a running script's lock was ever seen from here
+        self._healer = Healer(client, board.folder, launch_s=pace.launch_s)
         self._nodes = NodeWatch(client, {slot.node for slot in chart.slots}, is_resuming=pace.is_resuming_nodes)
         self._is_view_fresh = False  # nothing is submitted before Slurm was asked what is there
         self._next_look = 0.0
         self._last_contact = time.monotonic()
         self._pause_s = 0.5
         self._is_stopping = False
-        self._keeps_order = True  # as far as we know
         self._is_settled = True  # nothing has failed since failures were last dealt with
 
     def run(self) -> bool:
@@ -141,9 +127,11 @@ class Follower:
             self.job_id[task], self.board.state[task] = live[0].job_id, State.LIVE
             self._num_missing[task] = 0
             if live[0].is_pending:
-                self._look_at_pending(task, live[0])
+                priority = self.chart.priority
+                wanted = None if priority is None else self.pace.base_priority + priority[task]
+                self._healer.look_at_pending(live[0], wanted)
             elif live[0].state == "RUNNING":
-                self._look_at_running(task, live[0])
+                self._healer.look_at_running(task, live[0])
             return
         if self.board.state[task] == State.WAITING and not jobs:
             return
@@ -153,31 +141,6 @@ class Follower:
             return  # its log may be on its way through the file system
         self._num_missing[task] = 0
         self._decide(task, ended)
-
-    def _look_at_pending(self, task: int, job: SlurmJob) -> None:
-        if job.reason == "DependencyNeverSatisfied":
-            self.client.cancel([job.job_id])  # where Slurm leaves it to us
-        elif "requeued held" in job.description and self.num_submissions[task] < self.pace.max_submissions:
-            # The node still knew the job from before a crash, and refused it.
-            _LOG.info("task %d: job %d is held (%s); it is released", task, job.job_id, job.description)
-            self.num_submissions[task] += 1
-            self.client.release(job.job_id)
-        wanted = self.options_of(task).get("priority", job.priority)
-        if job.priority > 0 and job.priority != wanted and self._keeps_order:  # 0 = held
-            self._keeps_order = False
-            _LOG.warning(
-                "Slurm gave job %d priority %.0f in place of %s: setting priorities takes an operator's rights. "
-                "The order within devices is Slurm's; the discipline sequence would keep the plan's",
-                *(job.job_id, job.priority, wanted),
-            )
-
-    def _look_at_running(self, task: int, job: SlurmJob) -> None:
-        """Notice a job that only Slurm believes in: after a crash, the controller may wait for one that has gone."""
-        if self.board.folder.is_locked(task):
-            self._locks_reach = True
-        elif self._locks_reach and time.time() - job.start_s > self.pace.launch_s:
-            _LOG.info("task %d: nobody runs job %d, which Slurm calls running; it is requeued", task, job.job_id)
-            self.client.requeue(job.job_id)
 
     def _tidy(self, task: int, left: list[int]) -> None:
         """End jobs that outlive their task, and let nobody wait for them."""

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as Late
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from stretto.domain.queue_view import QueueDecision, QueueOrder, QueueView
+from stretto.engines.background import in_background
 from stretto.engines.slurm.book import Book
 from stretto.engines.slurm.client import SlurmClient
 from stretto.engines.slurm.command import SlurmUnreachable
@@ -106,7 +107,6 @@ class Steerer:
     clock: Callable[[], float] = time.time
 
     def __post_init__(self) -> None:
-        self._executor = ThreadPoolExecutor(1, "decide")
         self._pending: Future[QueueDecision] | None = None
         self._number = 0
         self._nodes_due = 0.0
@@ -136,7 +136,6 @@ class Steerer:
 
     def close(self) -> None:
         """Give Slurm its own order back."""
-        self._executor.shutdown(wait=False, cancel_futures=True)
         if self.book.labels:
             self._note("reset", num_jobs=self.book.reset(self.client))
 
@@ -185,7 +184,7 @@ class Steerer:
         nobody = QueueDecision((), SLURM)
         if self._pending is not None and not self._pending.done():
             return nobody, "the last decision is still under way"
-        self._pending = self._executor.submit(self.order.decide, view)
+        self._pending = in_background(self.order.decide, view)
         try:
             decision = self._pending.result(self.settings.budget_s)
         except Late:
