@@ -43,7 +43,7 @@ from stretto.training.symphony_calibration import measure_belief
 from stretto.training.symphony_cases import case
 
 NUM_TRAIN, NUM_HELD_OUT = 256, 32
-LOOKS = 30
+LOOKS = 20
 LOSS = 0.3
 
 Row = dict[str, Any]

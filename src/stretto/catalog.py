@@ -49,6 +49,10 @@ PLANNERS: dict[str, str] = {
 #: Algorithms that learn to plan one problem: ``trainer(problem, spec)``, see ``training/trainer.py``.
 TRAINERS: dict[str, str] = {
     "doppler": "stretto.training.doppler_run:DopplerRun",
+    "doppler-joint": "stretto.training.doppler_ablations:joint",
+    "doppler-per-step": "stretto.training.doppler_ablations:per_step",
+    "doppler-improver": "stretto.training.doppler_ablations:improver",
+    "doppler-one-shot": "stretto.training.doppler_ablations:one_shot",
 }
 
 #: Algorithms that learn to order a queue, for ``stretto train NAME TRACE``.
@@ -112,6 +116,7 @@ TRACES: dict[str, str] = {
     "parquet": f"{_TRACES}.parquet:FORMAT",
     "sacct": f"{_TRACES}.sacct:FORMAT",
     "sacct-json": f"{_TRACES}.sacct_json:FORMAT",
+    "jobcomp": f"{_TRACES}.jobcomp:FORMAT",
     "openb": f"{_TRACES}.openb:FORMAT",
     "gpu-csv": f"{_TRACES}.philly:FORMAT",
     "swf": f"{_TRACES}.swf:FORMAT",
@@ -199,4 +204,5 @@ ENGINES: dict[str, str] = {
     "dask": "stretto.engines.dask.engine:DaskEngine",
     "ray": "stretto.engines.ray.engine:RayEngine",
     "slurm": "stretto.engines.slurm.engine:SlurmEngine",
+    "slurm-dask": "stretto.engines.slurm.pilot:SlurmDaskEngine",
 }

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stretto.kernels.rack_belief import fill_belief, forget_all, update_belief
-from stretto.kernels.rack_state import refresh
+from stretto.kernels.rack_time import refresh
 from stretto.sim.rack import BeliefParams, CounterSpec, RackBatch, counters_of, new_belief, new_readings, new_state
 from symphony.rack_cases import random_action, small_rack, two_nics
 
@@ -116,8 +116,10 @@ def test_evidence_below_moves_what_is_above_it():
 
 def test_theta_is_learned_from_a_wrong_start():
     pytest.importorskip("optax")
+    from stretto.learned.symphony.utilisation import two_socket_tree
     from stretto.training.symphony_belief import TRUE_THETA, GradientSettings, learn_theta
 
     for method in ("sampling", "propagation"):
-        found = learn_theta(GradientSettings(method, batch_size=32, rate=0.03), seed=0, num_updates=120)
-        assert abs(found.theta - TRUE_THETA) < 0.8
+        settings = GradientSettings(method, batch_size=32, num_samples=32, num_bins=24, rate=0.05)
+        found = learn_theta(settings, seed=0, num_updates=60, start=2.5, tree=two_socket_tree())
+        assert abs(found.theta - TRUE_THETA) < 0.75

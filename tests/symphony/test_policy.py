@@ -130,6 +130,36 @@ def test_a_policy_survives_its_file_and_refuses_another_rack(tmp_path):
         load_policy(path, other)
 
 
+def test_a_rule_can_be_learned_from():
+    """What the teacher would do becomes what the policy does, more often than before the lesson."""
+    from stretto.training.symphony_teacher import imitate
+
+    model, streams = two_nics()
+    trainer = SymphonyTrainer(World.of(model, streams), NetSettings("belief", width=8, core=8), A2c(num_envs=8), seed=0)
+    first = imitate(trainer, 1)
+    assert imitate(trainer, 25) > max(first, 0.6)
+
+
+def test_the_policy_that_comes_with_stretto_schedules_the_small_rack():
+    from stretto.learned.symphony.scheduler import pretrained
+    from stretto.sim.rack_rules import play
+
+    world = case("small-rack").world(seed=None, num_instances=2)
+    batch = RackBatch(world.model, world.streams, 1, seed=0, counters=world.counters, params=world.belief)
+    scheduler = SymphonyScheduler(pretrained(batch)[0], batch)
+    flow = []
+    for instance in range(2):
+        batch.start(np.array([instance]))
+        scheduler.restart()
+        while True:
+            batch.step(np.array([scheduler.decide()]))
+            if batch.is_over[0]:
+                break
+        flow.append(batch.ends_s[0] - world.streams.arrival_s[instance])
+    random = play("sparrow", world.model, world.streams, seed=0)
+    assert np.mean(flow) < 0.6 * random.mean()
+
+
 def test_wrong_settings_are_refused():
     with pytest.raises(UnknownName, match="belief"):
         NetSettings("beleif")

@@ -38,7 +38,10 @@ def train(
     algorithm: Annotated[
         str,
         typer.Argument(
-            metavar="ALGORITHM", help="What learns: doppler, mars, symphony.", show_default=False, autocompletion=trainer_names
+            metavar="ALGORITHM",
+            help="What learns: doppler, mars, symphony.",
+            show_default=False,
+            autocompletion=trainer_names,
         ),
     ],
     graph: GraphArgument,

@@ -7,7 +7,9 @@ import numpy as np
 from stretto.kernels.compile import njit
 from stretto.kernels.rack_belief import fill_belief, forget_all, update_belief
 from stretto.kernels.rack_counters import close_window, read_counters
-from stretto.kernels.rack_state import OVER, TICK, act, begin, fill_mask, happen, pass_time
+from stretto.kernels.rack_moves import act, fill_mask
+from stretto.kernels.rack_state import OVER, TICK, begin
+from stretto.kernels.rack_time import happen, pass_time
 
 
 @njit(cache=True, nogil=True)

@@ -13,14 +13,14 @@ from stretto.kernels.compile import njit
 from stretto.kernels.rack_rules import expected_speed, free_at
 from stretto.kernels.rack_state import CONFIGURING, IDLE
 
-NUM_PROC, NUM_KERNEL, NUM_PAIR = 3, 4, 4
+NUM_PROC, NUM_KERNEL, NUM_PAIR = 3, 5, 4
 #: Stands for the time of what cannot run.
 _NEVER = 4.0
 
 
 @njit(cache=True, nogil=True)
 def fill_features(a, w, s, b, pressure, proc, kernel, pair):
-    """Fill labels of processors [P, 3], kernels [K, 4] and pairs [K, P, 4]."""
+    """Fill labels of processors [P, 3], kernels [K, 5] and pairs [K, P, 4]."""
     num_kernels, num_procs = a.duration_s.shape
     i = s.instance[b]
     free = np.empty(num_procs)
@@ -35,6 +35,7 @@ def fill_features(a, w, s, b, pressure, proc, kernel, pair):
         kernel[k, 1] = math.log1p(s.num_ready[b, k])
         kernel[k, 2] = math.log1p(s.num_left[b, k])
         kernel[k, 3] = math.log1p(w.rank_s[i, head]) if head >= 0 else 0.0
+        kernel[k, 4] = math.log1p(s.job_left[b, w.job[i, head]]) if head >= 0 else 0.0
         best_s = np.inf
         for p in range(num_procs):
             if a.duration_s[k, p] == np.inf:

@@ -7,8 +7,10 @@ import numpy as np
 from stretto.kernels.compile import njit
 from stretto.kernels.rack_belief import fill_belief, fill_pressure
 from stretto.kernels.rack_episode import restart, to_decision
+from stretto.kernels.rack_moves import act, fill_mask
 from stretto.kernels.rack_rules import choose, expected_speed, free_at
-from stretto.kernels.rack_state import IDLE, OVER, TICK, act, begin, copy_row, fill_mask, happen, pass_time
+from stretto.kernels.rack_state import IDLE, OVER, TICK, begin, copy_row
+from stretto.kernels.rack_time import happen, pass_time
 
 # What a rule knows of contention.
 BLIND, RAW, BELIEVED, TRUE = range(4)

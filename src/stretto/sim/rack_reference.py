@@ -48,7 +48,7 @@ class _Running:
 
 @dataclass
 class ReferenceRack:
-    """One rack at a decision; the actions are those of ``kernels/rack_state.py``."""
+    """One rack at a decision; the actions are those of ``kernels/rack_moves.py``."""
 
     model: RackModel
     streams: Streams

@@ -18,7 +18,7 @@ import numpy as np
 import optax
 
 from stretto.errors import UnknownName
-from stretto.learned.symphony.utilisation import SumTree, propagated_means, sampled_means, two_socket_tree
+from stretto.learned.symphony.utilisation import SumTree, propagated_means, sampled_means, server_tree
 
 METHODS = ("sampling", "propagation")
 TRUE_THETA = 4.0
@@ -37,7 +37,7 @@ class GradientSettings:
 
     method: str = "sampling"
     batch_size: int = 64
-    num_samples: int = 64
+    num_samples: int = 32
     num_bins: int = 32
     rate: float = 0.01
     noise: float = 0.15
@@ -56,21 +56,24 @@ class GradientResult:
     seconds_per_update: float
 
 
-def learn_theta(settings: GradientSettings, *, seed: int, num_updates: int, start: float = 2.5) -> GradientResult:
+def learn_theta(
+    settings: GradientSettings, *, seed: int, num_updates: int, start: float = 2.5, tree: SumTree | None = None
+) -> GradientResult:
     """Train policy and theta together, then judge on machines that were not seen."""
-    tree = two_socket_tree()
+    tree = tree or server_tree()
     rng = np.random.default_rng(seed)
     params = {
-        "theta": jnp.asarray(start),
-        "w0": jnp.asarray(rng.normal(size=(tree.num_nodes, 16)) * 0.3),
-        "w1": jnp.asarray(rng.normal(size=(16, 2)) * 0.3),
+        "theta": jnp.asarray(start, jnp.float32),
+        "w0": jnp.asarray(rng.normal(size=(tree.num_nodes, 16)) * 0.3, jnp.float32),
+        "w1": jnp.asarray(rng.normal(size=(16, 2)) * 0.3, jnp.float32),
     }
     optimiser = optax.adam(settings.rate)
     state = optimiser.init(params)
     update = jax.jit(partial(_update, tree, settings, optimiser))
     key = jax.random.PRNGKey(seed)
     batches = [_machines(tree, settings, rng) for _ in range(num_updates + 1)]
-    params, state = update(params, state, batches[-1], key)  # compiles
+    for _ in range(2):  # compiles, the second time for the types that come back from the first
+        params, state = update(params, state, batches[-1], key)
     jax.block_until_ready(params)
     begun = time.process_time()
     for batch in batches[:-1]:
@@ -95,25 +98,24 @@ def _machines(tree: SumTree, settings: GradientSettings, rng: np.random.Generato
     nodes = [true[:, leaf] for leaf in range(tree.num_leaves)]
     for parts in tree.sums:
         nodes.append(np.sum([weight * nodes[node] for node, weight in parts], axis=0))
-    first = tree.num_leaves
-    # The way of a NIC is as slow as its fuller part: switch or memory, which is felt in full.
-    cost = np.stack([np.maximum(nodes[first + 3 * s], 2.0 * nodes[first + 3 * s + 2]) for s in (0, 1)], -1)
+    # The way of a NIC is as slow as its fuller part.
+    cost = np.stack([np.maximum(nodes[switch], nodes[memory]) for switch, memory in tree.ways], -1)
     return {
         "mean": jnp.asarray(np.clip(measured, 0.0, 1.2)),
         "scale": jnp.asarray(scale),
         "cost": jnp.asarray(cost),
-        "reading": jnp.asarray(np.stack(nodes, -1)[:, [4 * 0 + 3, 4 * 1 + 3]]),
+        "felt": jnp.asarray(true[:, list(tree.occupancy)]),
     }
 
 
 def _beliefs(tree: SumTree, settings: GradientSettings, theta: Any, batch: dict[str, Any], key: Any) -> Any:
     """Return the mean of every node for each machine; [B, V]."""
     if settings.method == "sampling":
-        shape = (len(batch["mean"]), settings.num_samples, tree.num_leaves)
-        # Three degrees of freedom from four normal numbers: the library's own sampler rejects, and is slow.
-        normal = jax.random.normal(key, (4, *shape))
+        # Three degrees of freedom from four normal numbers: the library's own sampler rejects, and is slow. All
+        # machines of a batch share the draws, which leaves each machine's mean unbiased.
+        normal = jax.random.normal(key, (4, settings.num_samples, tree.num_leaves))
         noise = jnp.clip(normal[0] / jnp.sqrt(jnp.mean(normal[1:] ** 2, 0)), -8.0, 8.0)
-        return jax.vmap(lambda m, s, z: sampled_means(tree, m, s, theta, z))(batch["mean"], batch["scale"], noise)
+        return jax.vmap(lambda m, s: sampled_means(tree, m, s, theta, noise))(batch["mean"], batch["scale"])
     return jax.vmap(lambda m, s: propagated_means(tree, m, s, theta, _NU, settings.num_bins))(
         batch["mean"], batch["scale"]
     )
@@ -143,8 +145,8 @@ def _update(
         advantage = reward - reward.mean()
         actor = -jnp.mean(jnp.take_along_axis(log_prob, choice[:, None], 1)[:, 0] * advantage)
         # The critic: what a transfer costs later tells the load of its memory, so theta must explain it.
-        felt = beliefs[:, jnp.asarray(tree.occupancy)] - batch["reading"]
-        return actor + jnp.mean(felt**2)
+        gap = beliefs[:, jnp.asarray(tree.occupancy)] - batch["felt"]
+        return actor + jnp.mean(gap**2)
 
     gradient = jax.grad(loss)(params)
     change, state = optimiser.update(gradient, state)

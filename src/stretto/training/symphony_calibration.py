@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from stretto.kernels.rack_state import refresh
+from stretto.kernels.rack_time import refresh
 from stretto.sim.rack import RackBatch
 from stretto.training.symphony import World
 

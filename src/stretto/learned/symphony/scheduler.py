@@ -135,3 +135,8 @@ def load_policy(path: str | Path, batch: RackBatch) -> tuple[NumpyPolicy, dict[s
         )
     follows = arrays.pop("follows")
     return NumpyPolicy(arrays, replace(shape, follows=follows), settings), meta
+
+
+def pretrained(batch: RackBatch) -> tuple[NumpyPolicy, dict[str, Any]]:
+    """Return the policy that comes with Stretto, which knows the small rack and its kernels only."""
+    return load_policy(Path(__file__).with_name("pretrained.npz"), batch)

@@ -26,6 +26,7 @@ class SumTree:
     num_leaves: int
     sums: tuple[tuple[tuple[int, float], ...], ...]
     occupancy: tuple[int, ...] = ()  # leaves that are read through theta
+    ways: tuple[tuple[int, int], ...] = ()  # switch and memory that a transfer takes, by NIC
 
     def __post_init__(self) -> None:
         for place, parts in enumerate(self.sums):
@@ -47,7 +48,27 @@ def two_socket_tree() -> SumTree:
         sums.append(((gpu, 0.5), (nic, 0.5)))
         sums.append(((switch, 0.4),))
         sums.append(((switch + 1, 0.5), (cores, 0.3), (4 * socket + 3, 0.2)))
-    return SumTree(leaves, tuple(sums), (3, 7))
+    return SumTree(leaves, tuple(sums), (3, 7), ((leaves, leaves + 2), (leaves + 3, leaves + 5)))
+
+
+def server_tree(num_cores: int = 8) -> SumTree:
+    """Return a dual-socket server about as large as the paper's example: 32 measured leaves with eight cores a socket.
+
+    Per socket two switches with three devices each, a direct device, the cores, and the occupancy of memory.
+    """
+    per_socket = 8 + num_cores
+    leaves = 2 * per_socket
+    sums: list[tuple[tuple[int, float], ...]] = []
+    ways = []
+    for socket in (0, 1):
+        base, first = socket * per_socket, leaves + len(sums)
+        for switch in (0, 1):
+            sums.append(tuple((base + 3 * switch + device, 1 / 3) for device in range(3)))
+        sums.append(((first, 0.4), (first + 1, 0.4), (base + 6, 0.2)))
+        sums.append(tuple((base + 7 + core, 1 / num_cores) for core in range(num_cores)))
+        sums.append(((first + 2, 0.4), (first + 3, 0.3), (base + 7 + num_cores, 0.3)))
+        ways.append((first, first + 4))
+    return SumTree(leaves, tuple(sums), tuple(s * per_socket + 7 + num_cores for s in (0, 1)), tuple(ways))
 
 
 def link(tree: SumTree, readings: Any, theta: Any) -> Any:

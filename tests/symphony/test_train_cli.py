@@ -1,0 +1,40 @@
+"""``stretto train symphony``: a report, a file, and what has no meaning for a rack."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("optax")
+
+
+def _stretto(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "stretto.cli.main", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_training_reports_and_writes_a_policy(tmp_path):
+    path = tmp_path / "policy.npz"
+    ran = _stretto("train", "symphony", "two-nics", "--episodes", "2", "--save", str(path), "--output", "json")
+    assert ran.returncode == 0, ran.stderr
+    document = json.loads(ran.stdout)
+    assert document["iterations"] == 2
+    assert {"symphony", "mct", "paragon", "mct-belief"} <= set(document["mean_completion_s"])
+    assert path.is_file()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("two-nix",), "did you mean two-nics"),
+        (("two-nics", "--cluster", "gpu:2"), "no meaning for a rack"),
+        (("two-nics", "--budget", "0s"), "no time"),
+    ],
+)
+def test_mistakes_are_named(words, message):
+    ran = _stretto("train", "symphony", *words)
+    assert ran.returncode == 2
+    assert message in ran.stderr
