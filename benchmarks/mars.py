@@ -4,6 +4,7 @@
     python benchmarks/mars.py logs --budget 60                      # 16 logs: trained on 60 %, judged on 40 %
     python benchmarks/mars.py unseen                                # the shipped networks on the four held-out logs
     python benchmarks/mars.py change                                # log A, then log B
+    python benchmarks/mars.py cost --seeds 1,2,3                    # workflows over owned, rented and spot nodes
     python benchmarks/mars.py speed
 
 Mean bounded slowdown, EASY, user estimates. *Sequences*: 10 x 1,024 jobs, each on an empty machine; no job of any of
@@ -26,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from mars_cost import cost
 from measure import print_table
 from peer_venv import HERE
 from queue_logs import commit, find_logs, read_log
@@ -38,7 +40,7 @@ from stretto.formats.traces.reader import Faults
 from stretto.formats.traces.swf_rows import JOB, RUN, USER, read_rows
 from stretto.kernels.mars_run import advance, new_state
 from stretto.kernels.queue_run import run_queue
-from stretto.learned.mars.network import MarsNet, classic_net
+from stretto.learned.mars.network import MarsNet, bold_nets, classic_net
 from stretto.learned.mars.replay import candidates_of, mars_replay, pretrained
 from stretto.policies.queueing.portfolio import CLASSICS, kinds_of
 from stretto.registry import lookup
@@ -46,7 +48,6 @@ from stretto.sim import rlscheduler
 from stretto.training.mars import Evolution, MarsTrainer, Objective
 from stretto.training.mars_log import SHARE, train_on_log
 from stretto.training.mars_windows import draw_windows, figures, make_window
-from stretto.workloads.lublin import lublin
 
 #: RLScheduler's traces: file, best re-sorted classic under EASY, whose longest wait is the limit, and what to reach.
 SEQUENCES = {
@@ -67,9 +68,7 @@ def main() -> None:
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     rows: list[dict[str, Any]] = []
     lines: list[tuple[str, ...]] = []
-    for row, line in {"sequences": sequences, "logs": logs, "unseen": unseen, "change": change, "speed": speed}[
-        options.what
-    ](options):
+    for row, line in TABLES[options.what](options):
         if row:
             rows.append(row)
             print(*line, flush=True)
@@ -121,9 +120,7 @@ def sequences(options: argparse.Namespace) -> Lines:
             for first in rlscheduler.PUBLISHED_STARTS
         ]
         for seed in options.seeds:
-            net, seconds, num_jobs = train_outside(
-                trace, num_procs, usable, classic, seed, options.budget, name == "Lublin-1"
-            )
+            net, seconds, num_jobs = train_outside(trace, num_procs, usable, classic, seed, options.budget)
             found = [window.play(net.net) for window in tests]
             theirs = [window.classics[classic] for window in tests]
             ours = np.array([one.slowdown for one in found])
@@ -159,30 +156,22 @@ def train_outside(
     classic: str,
     seed: int,
     budget_s: float,
-    is_modelled: bool,
 ) -> tuple[MarsNet, float, int]:
-    """Train on windows of usable jobs; where those are few, most windows are pieced together.
-
-    Lublin-1 is a sample of a published model: most of its windows are other samples, at the load of the usable jobs.
-    """
+    """Train on windows of usable jobs; where those are few, most windows are pieced together."""
     rng = np.random.default_rng(seed)
     pieced = 0.8 if trace.num_jobs < 20_000 else 0.0
     begin, cpu = time.perf_counter(), time.process_time()
-    windows = []
-    if is_modelled:
-        kept = np.flatnonzero(usable[1:]) + 1
-        gap_s = float(np.diff(trace.submit_s)[kept - 1].mean())
-        load = float((trace.run_s * trace.num_procs)[kept].mean()) / gap_s / num_procs
-        for k in range(4):
-            drawn = lublin(10_000, seed=1000 * seed + k, num_procs=num_procs, load=load)
-            windows += draw_windows(drawn, num_procs, 64, rlscheduler.SEQUENCE_JOBS, rng, busy=True)
-    windows += draw_windows(
-        trace, num_procs, 352 - len(windows), rlscheduler.SEQUENCE_JOBS, rng, usable=usable, pieced=pieced, busy=True
+    windows = draw_windows(
+        trace, num_procs, 352, rlscheduler.SEQUENCE_JOBS, rng, usable=usable, pieced=pieced, busy=True
     )
     windows = [windows[k] for k in rng.permutation(len(windows))]
-    evolution = Evolution(population=16, windows_per_generation=8, validate_every=20)
+    evolution = Evolution(population=24, windows_per_generation=16, validate_every=10)
     trainer = MarsTrainer(
-        windows[96:], windows[:96], seed=seed, objective=Objective(wait_of=classic), evolution=evolution
+        windows[96:],
+        windows[:96],
+        seed=seed,
+        objective=Objective(wait_of=classic),
+        evolution=evolution,
     )
     num_jobs = 0
     while time.process_time() - cpu < 2.0 * budget_s:  # two cores; the machine may be shared
@@ -211,8 +200,8 @@ def _logs(options: argparse.Namespace, paths: Sequence[Path], budget_s: float) -
         best = min(cost, key=lambda name: cost[name])
         nets = None
         if budget_s:
-            start = pretrained()[0]
-            specialist = train_on_log(trace, num_procs, seed=options.seeds[0], time_limit_s=budget_s, start=start).net
+            starts = [*pretrained(), *bold_nets()]
+            specialist = train_on_log(trace, num_procs, seed=options.seeds[0], time_limit_s=budget_s, starts=starts).net
             nets = [*pretrained(), specialist]
         begin = time.process_time()
         found = mars_replay(trace, num_procs, candidates=candidates_of(nets=nets))
@@ -364,7 +353,7 @@ def _bootstrap(values: Floats) -> tuple[float, float]:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     default = os.environ.get("STRETTO_DATA", HERE.parent.parent / "shared" / "data")
-    parser.add_argument("what", choices=("sequences", "logs", "unseen", "change", "speed"))
+    parser.add_argument("what", choices=tuple(TABLES))
     parser.add_argument("--data", type=Path, default=Path(default), help="folder that holds swf/")
     parser.add_argument("--logs", default="", help="comma-separated beginnings of names; all by default")
     parser.add_argument("--budget", type=float, default=None, help="seconds of training per trace")
@@ -375,6 +364,8 @@ def _options() -> argparse.Namespace:
         options.budget = 600.0 if options.what == "sequences" else 0.0
     return options
 
+
+TABLES = {"sequences": sequences, "logs": logs, "unseen": unseen, "change": change, "cost": cost, "speed": speed}
 
 if __name__ == "__main__":
     main()

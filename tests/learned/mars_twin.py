@@ -102,11 +102,25 @@ def replay(jobs: QueueArrays, kinds: np.ndarray, num_procs: int, net: f.Net) -> 
     last_end: dict[int, int] = {}
     arrived, free, moment = 0, num_procs, 0
 
-    def begin(job: int, now: float) -> None:
+    def length(one: Waiting) -> float:
+        """Return what a job is taken to run where room is reserved."""
+        trust, estimate = float(net.trust[0]), max(1.0, float(jobs.estimate[one.job]))
+        if trust == 0.0:
+            return float(jobs.estimate[one.job])
+        return estimate * (min(one.believed, estimate) / estimate) ** trust
+
+    def begin(one: Waiting, now: float) -> None:
         nonlocal free
-        start[job] = now
-        free -= int(jobs.procs[job])
-        running.append((now + float(jobs.run[job]), now + float(jobs.estimate[job]), job))
+        start[one.job] = now
+        free -= int(jobs.procs[one.job])
+        running.append((now + float(jobs.run[one.job]), now + length(one), one.job))
+
+    def put_off(now: float) -> None:
+        """Expect jobs that have outlived a belief at the end of their estimates."""
+        for place, (end, expected, job) in enumerate(running):
+            late = float(start[job]) + float(jobs.estimate[job])
+            if net.trust[0] > 0 and expected <= now < late:
+                running[place] = (end, late, job)
 
     def look(job: int) -> Waiting:
         estimate = max(1.0, float(jobs.estimate[job]))
@@ -133,15 +147,17 @@ def replay(jobs: QueueArrays, kinds: np.ndarray, num_procs: int, net: f.Net) -> 
         seen = {one.job: job_features(jobs, one, now, free, num_procs) for one in queue}
         values = {job: score(net, x, around, now - float(jobs.submit[job])) for job, x in seen.items()}
         order = sorted(values, key=lambda job: (-values[job], job))
+        by_job = {one.job: one for one in queue}
         while order and jobs.procs[order[0]] <= free:
-            begin(order.pop(0), now)
+            begin(by_job[order.pop(0)], now)
         if order:
+            put_off(now)
             shadow, extra = reservation(running, now, free, int(jobs.procs[order[0]]), jobs)
             for job in order[1:]:
-                late = now + float(jobs.estimate[job]) > shadow
+                late = now + length(by_job[job]) > shadow
                 fits = jobs.procs[job] <= free and (not late or jobs.procs[job] <= extra)
                 if fits and may_pass(net, seen[job], around):
                     extra -= int(jobs.procs[job]) if late else 0
-                    begin(job, now)
+                    begin(by_job[job], now)
         queue = [one for one in queue if start[one.job] < 0]
     return start

@@ -17,7 +17,7 @@ from stretto.errors import InvalidInput, UnknownName
 from stretto.kernels import mars_policy as features
 from stretto.kernels.mars_run import advance, new_state, run_mars, take_over
 from stretto.kernels.queue_run import run_queue
-from stretto.learned.mars.network import CLASSICS, MarsNet, classic_net, load_nets, net_of, save_nets
+from stretto.learned.mars.network import CLASSICS, MarsNet, bold_nets, classic_net, load_nets, net_of, save_nets
 from stretto.policies.queueing.portfolio import kinds_of
 from stretto.registry import lookup
 
@@ -37,7 +37,7 @@ def queue_of(jobs: list[tuple[int, ...]]) -> QueueArrays:
     return Trace.of(1e5 + np.cumsum(gap), run, procs, estimate, user=user.astype(np.int32)).arrays()
 
 
-def random_net(seed: int, num_hidden: int = 4, patience_s: float = np.inf) -> MarsNet:
+def random_net(seed: int, num_hidden: int = 4, patience_s: float = np.inf, trust: float = 0.0) -> MarsNet:
     rng = np.random.default_rng(seed)
     shapes = {
         "skip": (features.NUM_JOB,),
@@ -47,7 +47,7 @@ def random_net(seed: int, num_hidden: int = 4, patience_s: float = np.inf) -> Ma
         "out": (num_hidden,),
     }
     weights = {name: rng.normal(size=shape) for name, shape in shapes.items()}
-    return net_of("random", {**weights, "patience": np.array([patience_s])})
+    return net_of("random", {**weights, "patience": np.array([patience_s]), "trust": np.array([trust])})
 
 
 def play(jobs: QueueArrays, net: MarsNet, num_procs: int = PROCS) -> NDArray[np.float64]:
@@ -57,10 +57,15 @@ def play(jobs: QueueArrays, net: MarsNet, num_procs: int = PROCS) -> NDArray[np.
 
 
 @settings(max_examples=60, deadline=None)
-@given(rows=rows, seed=st.integers(0, 1000), patience=st.sampled_from([50.0, 400.0, np.inf]))
-def test_kernel_equals_its_plain_twin(rows: list[tuple[int, ...]], seed: int, patience: float) -> None:
+@given(
+    rows=rows,
+    seed=st.integers(0, 1000),
+    patience=st.sampled_from([50.0, 400.0, np.inf]),
+    trust=st.sampled_from([0.0, 0.5, 1.0]),
+)
+def test_kernel_equals_its_plain_twin(rows: list[tuple[int, ...]], seed: int, patience: float, trust: float) -> None:
     jobs = queue_of(rows)
-    net = random_net(seed, patience_s=patience)
+    net = random_net(seed, patience_s=patience, trust=trust)
     expected = mars_twin.replay(jobs, kinds_of(jobs), PROCS, net.net)
     np.testing.assert_array_equal(play(jobs, net), expected)
 
@@ -71,6 +76,8 @@ def test_kernel_equals_its_plain_twin(rows: list[tuple[int, ...]], seed: int, pa
 @given(rows=rows)
 def test_classic_orders_are_points_of_the_network(name: str, backfill: bool, rows: list[tuple[int, ...]]) -> None:
     jobs = queue_of([(gap, 7 * run + user, procs, 11 * estimate, user) for gap, run, procs, estimate, user in rows])
+    # Equal areas would be told apart by the rounding of their logarithms.
+    jobs = jobs._replace(estimate=jobs.estimate + np.arange(len(rows)) / 997)
     ours = play(jobs, classic_net(name, backfill=backfill))
     expected = np.empty(len(jobs.submit))
     run_queue(jobs, PROCS, lookup("strategy", name, STRATEGIES).code, backfill, False, expected)
@@ -163,3 +170,28 @@ def test_wrong_weights_are_refused() -> None:
         net_of("bad", {**good, "skip": np.full(features.NUM_JOB, np.nan)})
     with pytest.raises(UnknownName, match="safe"):
         classic_net("safe")
+
+
+def test_beliefs_let_a_job_pass_that_asked_for_too_much() -> None:
+    """User 1 always asks for a thousand seconds and runs for ten: once that is known, he passes."""
+    past = [(200, 100, 1, 100, 0), (20, 10, 1, 1000, 1)] * 30
+    rows = [*past, (200, 100, PROCS - 1, 100, 0), (1, 50, PROCS, 50, 0), (1, 10, 1, 1000, 1)]
+    jobs = queue_of(rows)
+    head, last = len(rows) - 2, len(rows) - 1
+    by_estimates, by_beliefs = (play(jobs, classic_net("fcfs", trust=trust)) for trust in (0.0, 1.0))
+    assert by_estimates[last] > by_estimates[head]
+    assert by_beliefs[last] == jobs.submit[last]
+    assert by_beliefs[head] == by_estimates[head], "he ended in time"
+
+
+def test_bold_networks_have_names_of_their_own_and_let_few_pass() -> None:
+    nets = bold_nets()
+    assert len({net.name for net in nets}) == len(nets)
+    short = {net.name: net for net in nets}["saf-bold-1h"]
+    rows = [(1, 50000, PROCS - 1, 50000, 0), (1, 10, PROCS, 10, 0), (1, 8000, 1, 8000, 0), (1, 500, 1, 500, 0)]
+    jobs = queue_of(rows)
+    few = play(jobs, short)
+    all_pass = play(jobs, {net.name: net for net in nets}["saf-bold"])
+    assert all_pass[2] == jobs.submit[2], "it ends before the wide one can start"
+    assert few[3] == jobs.submit[3]
+    assert few[2] > few[1], "it is too long to pass"

@@ -34,39 +34,45 @@ def chosen(selector: Selector, costs: list[list[float]]) -> list[str]:
 
 
 def test_default_is_kept_until_another_one_saves_enough() -> None:
-    selector = Selector(["default", "other", "net"], [False, False, True], Selection(least_gain=0.1, network_gain=0.3))
-    assert chosen(selector, [[10, 9.5, 9.5], [10, 8, 9], [10, 8, 7.9], [10, 8, 4], [10, 8, 9.9], [3, 8, 9.9]]) == [
+    selector = Selector(
+        ["default", "other", "net"], ["net"], Selection(least_gain=0.1, early_gain=0.0, network_gain=0.5)
+    )
+    assert chosen(selector, [[10, 9.5, 9.5], [10, 8, 9], [10, 8, 5], [10, 8, 4], [3, 8, 9.9]]) == [
         "default",  # neither saves enough
         "other",
         "other",  # a network must save more
         "net",
-        "other",
         "default",  # the guard
     ]
 
 
-def test_nothing_is_chosen_from_little() -> None:
-    selector = Selector(["default", "other"], [False, False], Selection(least_jobs=5000))
+def test_nothing_is_chosen_from_little_and_less_counts_for_less() -> None:
+    selector = Selector(["default", "other"], rules=Selection(least_jobs=5000))
     assert chosen(selector, [[10, 1]] * 6) == ["default"] * 4 + ["other"] * 2
+    selector = Selector(["default", "other"], rules=Selection(least_jobs=1000, least_gain=0.0, early_gain=0.4))
+    assert chosen(selector, [[10, 8]] * 3) == ["default"] * 2 + ["other"]
 
 
-def test_a_change_of_the_workload_is_noticed_and_old_jobs_are_forgotten() -> None:
-    selector = Selector(["default", "other"], [False, False], Selection(drift=2.0, epoch_jobs=1000))
+def test_after_a_change_old_jobs_do_not_count_and_nothing_is_done_in_haste() -> None:
+    selector = Selector(["default", "other"], rules=Selection(drift=2.0, epoch_jobs=1000, least_jobs=2000))
     calm = np.array([2.0, 1.0])
     for k in range(5):
         assert not selector.choose(calm, calm, 1000 * (k + 1), 0, 0.0).has_drifted
     assert selector.since == 0
-    found = selector.choose(calm, np.array([20.0, 30.0]), 6000, 0, 0.0)
+    late = np.array([20.0, 60.0])
+    found = selector.choose(calm, late, 6000, 0, 0.0)
     assert found.has_drifted
-    assert found.chosen == "default"
+    assert found.chosen == "other"
     assert selector.since == 5000
+    assert selector.choose(late, late, 6500, 0, 0.0).chosen == "other"
+    assert selector.choose(late, late, 7000, 0, 0.0).chosen == "default"
 
 
 def test_selector_resumes_exactly() -> None:
     rng = np.random.default_rng(4)
     costs = rng.uniform(1, 30, (30, 3))
-    one = Selector(["a", "b", "c"], [False, False, True], Selection(drift=1.0))
-    two = Selector(["a", "b", "c"], [False, False, True], Selection(drift=1.0))
+    one = Selector(["a", "b", "c"], rules=Selection(drift=1.0))
+    two = Selector(["a", "b", "c"], rules=Selection(drift=1.0))
     for k, cost in enumerate(costs):
         if k == 12:
             two.restore(one.state())
@@ -131,5 +137,5 @@ def test_dependencies_and_wrong_settings_are_refused() -> None:
         mars_replay(trace, 4, candidates=[classic_net("saf")])
     with pytest.raises(InvalidInput, match="epoch_jobs"):
         Selection(epoch_jobs=0)
-    with pytest.raises(InvalidInput, match="networks"):
-        Selector(["a"], [])
+    with pytest.raises(InvalidInput, match="candidates"):
+        Selector([])

@@ -43,7 +43,7 @@ def test_cma_finds_the_least_of_a_skewed_bowl() -> None:
 
 def test_training_improves_on_the_windows_it_keeps() -> None:
     windows = windows_of(12)
-    trainer = MarsTrainer(windows[4:], windows[:4], seed=1, evolution=SMALL, start=classic_net("laf"))
+    trainer = MarsTrainer(windows[4:], windows[:4], seed=1, evolution=SMALL, starts=[classic_net("laf")])
     first = trainer.step().best_validation
     for _ in range(15):
         row = trainer.step()

@@ -29,7 +29,7 @@ def train_mars(
     from stretto.cli.progress import ProgressLine
     from stretto.cli.queue_sources import load_queue
     from stretto.cli.train import Patience
-    from stretto.learned.mars.network import save_nets
+    from stretto.learned.mars.network import bold_nets, save_nets
     from stretto.learned.mars.replay import pretrained
     from stretto.training.mars_log import train_on_log
 
@@ -42,7 +42,7 @@ def train_mars(
             num_procs,
             seed=seed,
             time_limit_s=time_limit_s,
-            start=pretrained()[0],
+            starts=[*pretrained(), *bold_nets()],
             path=path,
             resume=resume,
             is_stopped=lambda: patience.is_over,

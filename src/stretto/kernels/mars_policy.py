@@ -46,6 +46,7 @@ class Net(NamedTuple):
     bias: np.ndarray  # [H]
     out: np.ndarray  # [H]
     patience: np.ndarray  # [1] seconds; jobs that have waited longer come first, by arrival
+    trust: np.ndarray  # [1] reservations go by user estimates (0), by beliefs (1), or between
 
 
 class Seen(NamedTuple):
@@ -54,6 +55,7 @@ class Seen(NamedTuple):
     job: np.ndarray  # [n]
     procs: np.ndarray  # [n]
     estimate: np.ndarray  # [n]
+    length: np.ndarray  # [n] what it is taken to run where room is reserved
     submit: np.ndarray  # [n]
     user: np.ndarray  # [n]
     stamp: np.ndarray  # [n] when the belief was formed
@@ -74,6 +76,7 @@ def new_seen(n, num_hidden):
     return Seen(
         np.empty(n, np.int32),
         np.empty(n, np.int32),
+        np.empty(n),
         np.empty(n),
         np.empty(n),
         np.empty(n, np.int32),
@@ -102,8 +105,14 @@ def sharp_run(past, kinds, estimate):
 
 @njit(cache=True, nogil=True)
 def look_at(s, net, k, past, kinds, num_procs):
-    """Compute what does not change while a job waits."""
-    believed = believe(past, kinds, max(1.0, s.estimate[k]))
+    """Compute what does not change while a job waits and nothing like it ends."""
+    estimate = max(1.0, s.estimate[k])
+    describe(s, net, k, believe(past, kinds, estimate), sharp_run(past, kinds, estimate), num_procs)
+
+
+@njit(cache=True, nogil=True)
+def describe(s, net, k, believed, sharp, num_procs):
+    """Compute what does not change while a job waits, from two beliefs about its run time."""
     x = s.static[k]
     estimate = max(1.0, s.estimate[k])
     procs = float(s.procs[k])
@@ -118,7 +127,11 @@ def look_at(s, net, k, past, kinds, num_procs):
     x[F3] = estimate * procs / 6.86e6
     x[F4] = estimate * np.sqrt(procs) / 5.3e5
     x[F4_BELIEVED] = believed * np.sqrt(procs) / 5.3e5
-    x[LOG_SHARP] = 0.5 * np.log(sharp_run(past, kinds, estimate)) - 4.0
+    x[LOG_SHARP] = 0.5 * np.log(sharp) - 4.0
+    trust = net.trust[0]
+    s.length[k] = s.estimate[k]
+    if trust > 0.0:
+        s.length[k] = estimate * (min(believed, estimate) / estimate) ** trust
     base = 0.0
     for f in range(NUM_STATIC):
         base += net.skip[f] * x[f]
@@ -146,15 +159,26 @@ def look_around(s, now, free, num_procs):
 
 
 @njit(cache=True, nogil=True)
+def looks_for(net, feature):
+    """Say whether a feature of jobs can make a difference."""
+    return net.skip[feature] != 0.0 or net.gate[feature] != 0.0 or net.bias.shape[0] > 0
+
+
+@njit(cache=True, nogil=True)
 def fill_scores(s, net, now, free, num_procs):
     """Compute the scores of all waiting jobs."""
     size = s.size[0]
     look_around(s, now, free, num_procs)
     for k in range(size):
-        s.log_wait[k] = 0.5 * np.log(1.0 + (now - s.submit[k]))
         s.fits[k] = 1.0 if s.procs[k] <= free else 0.0
-    for k in range(size):
-        s.log_expansion[k] = np.log(1.0 + (now - s.submit[k]) / max(1.0, s.estimate[k]))
+        s.log_wait[k] = 0.0
+        s.log_expansion[k] = 0.0
+    if looks_for(net, LOG_WAIT):  # most of the time goes into logarithms, and many orders need none
+        for k in range(size):
+            s.log_wait[k] = 0.5 * np.log(1.0 + (now - s.submit[k]))
+    if looks_for(net, LOG_EXPANSION):
+        for k in range(size):
+            s.log_expansion[k] = np.log(1.0 + (now - s.submit[k]) / max(1.0, s.estimate[k]))
     for k in range(size):
         s.score[k] = (
             s.base[k]
@@ -220,6 +244,7 @@ def move_last(s, k, num_hidden):
         s.job[k] = s.job[last]
         s.procs[k] = s.procs[last]
         s.estimate[k] = s.estimate[last]
+        s.length[k] = s.length[last]
         s.submit[k] = s.submit[last]
         s.user[k] = s.user[last]
         s.stamp[k] = s.stamp[last]

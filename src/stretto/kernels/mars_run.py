@@ -15,7 +15,7 @@ import numpy as np
 
 from stretto.kernels.compile import njit
 from stretto.kernels.mars_policy import Seen, fill_scores, join, look_at, may_pass, move_last, new_seen
-from stretto.kernels.queue_expected import Expected, expect, forget, new_expected, put_in_order, shadow_at
+from stretto.kernels.queue_expected import SIZE, Expected, expect, forget, new_expected, put_in_order, shadow_at
 from stretto.kernels.queue_forecast import Past, new_past, remember
 from stretto.kernels.queue_running import Running, begin_job, end_first, new_running
 
@@ -87,7 +87,6 @@ def advance(q, kinds, num_procs, net, t, until, start):
     num = t.num
     changed = t.changed
     left = t.left
-    num_hidden = net.bias.shape[0]
     while num[ARRIVED] < min(until, n) or (until > n and r.size[0] > 0):
         now = r.end[0] if r.size[0] > 0 else np.inf
         if num[ARRIVED] < n:
@@ -111,27 +110,49 @@ def advance(q, kinds, num_procs, net, t, until, start):
                 look_at(s, net, k, past, kinds[s.job[k]], num_procs)
         fill_scores(s, net, now, num[FREE], num_procs)
         num[NUM_SCORED] += s.size[0]
-        count = 0
+        num[FREE] = start_jobs(q, net, r, x, s, left, num[FREE], now, start)
+
+
+@njit(cache=True, nogil=True)
+def start_jobs(q, net, r, x, s, left, free, now, start):
+    """Start what is first while it fits, then what may pass the head; return the processors that stay free."""
+    count = 0
+    head = first_of(s)
+    while head >= 0 and s.procs[head] <= free:
+        free -= begin(q, r, x, s, head, now, start)
+        left[count] = head
+        count += 1
         head = first_of(s)
-        while head >= 0 and s.procs[head] <= num[FREE]:
-            num[FREE] -= begin(q, r, x, s, head, now, start)
-            left[count] = head
+    if head >= 0 and free > 0 and any_fits(s, free):
+        if net.trust[0] > 0.0:
+            put_off(q, x, start, now)
+        put_in_order(x)
+        shadow, extra = shadow_at(x, s.procs[head] - free, now, now)
+        k = next_of(s, net, head, free, now, shadow, extra)
+        while k >= 0:
+            if now + s.length[k] > shadow:
+                extra -= s.procs[k]
+            free -= begin(q, r, x, s, k, now, start)
+            left[count] = k
             count += 1
-            head = first_of(s)
-        if head >= 0 and num[FREE] > 0 and any_fits(s, num[FREE]):
-            put_in_order(x)
-            shadow, extra = shadow_at(x, s.procs[head] - num[FREE], now, now)
-            k = next_of(s, net, head, num[FREE], now, shadow, extra)
-            while k >= 0:
-                if now + s.estimate[k] > shadow:
-                    extra -= s.procs[k]
-                num[FREE] -= begin(q, r, x, s, k, now, start)
-                left[count] = k
-                count += 1
-                k = next_of(s, net, head, num[FREE], now, shadow, extra)
-        sort_few(left, count)
-        for i in range(count - 1, -1, -1):
-            move_last(s, left[i], num_hidden)
+            k = next_of(s, net, head, free, now, shadow, extra)
+    sort_few(left, count)
+    for i in range(count - 1, -1, -1):
+        move_last(s, left[i], net.bias.shape[0])
+    return free
+
+
+@njit(cache=True, nogil=True)
+def put_off(q, x, start, now):
+    """Expect jobs that have outlived a belief at the end of their estimates."""
+    k = 0
+    while k < x.num[SIZE] and x.entry[k].end <= now:
+        job = x.entry[k].job
+        late = start[job] + q.estimate[job]
+        if x.entry[k].procs > 0 and not x.gone[job] and late > now:
+            expect(x, job, late, x.entry[k].procs)
+            x.entry[k].procs = 0
+        k += 1
 
 
 @njit(cache=True, nogil=True)
@@ -140,7 +161,7 @@ def begin(q, r, x, s, k, now, start):
     job = s.job[k]
     start[job] = now
     begin_job(r, job, now + q.run[job], 0.0, 0, False)
-    expect(x, job, now + s.estimate[k], s.procs[k])
+    expect(x, job, now + s.length[k], s.procs[k])
     s.score[k] = -np.inf
     return s.procs[k]
 
@@ -189,7 +210,7 @@ def next_of(s, net, head, free, now, shadow, extra):
             and k != head
             and s.score[k] >= most
             and s.score[k] > -np.inf
-            and (now + s.estimate[k] <= shadow or s.procs[k] <= extra)
+            and (now + s.length[k] <= shadow or s.procs[k] <= extra)
             and (s.score[k] > most or s.job[k] < s.job[best])
             and may_pass(s, net, k, now)
         ):

@@ -36,9 +36,14 @@ GATE = (
     features.QUEUE_WORK,
     features.NUM_FEATURES,
 )
-_NUM_LINEAR = features.NUM_JOB + len(GATE) + 1
+_NUM_LINEAR = features.NUM_JOB + len(GATE) + 2
+_PATIENCE, _TRUST = _NUM_LINEAR - 2, _NUM_LINEAR - 1
 #: How far each kind of weight is varied at first.
-_SKIP_SCALE, _AREA_SCALE, _GATE_SCALE, _PATIENCE_SCALE = 1.0, 0.7, 0.5, 0.7
+_SKIP_SCALE, _AREA_SCALE, _GATE_SCALE, _PATIENCE_SCALE, _TRUST_SCALE = 1.0, 0.7, 0.5, 0.7, 0.5
+#: Training windows on which networks to begin with are compared.
+_NUM_TRIED = 12
+#: A patience that nothing outlives, and that training does not find the end of.
+_ENDLESS_S = math.exp(38.0)
 _PATIENCE_UNIT = 2.0  # the patience is varied on a logarithmic scale, by half of what other weights are
 
 
@@ -114,6 +119,8 @@ class Evolution:
         Hidden units that are trained too; none leaves the score linear.
     use_submission
         Whether the score may depend on the absolute submission time, as F1 to F4 do.
+    use_patience
+        Whether jobs that have waited for long come first; how long is trained.
     """
 
     population: int = 24
@@ -122,6 +129,7 @@ class Evolution:
     validate_every: int = 10
     hidden: int = 0
     use_submission: bool = True
+    use_patience: bool = True
 
 
 class MarsRow(NamedTuple):
@@ -139,8 +147,8 @@ class MarsTrainer:
 
     Parameters
     ----------
-    start
-        The network to begin with; by default the classic that does best on the training windows.
+    starts
+        Networks to begin with: the one that does best on some training windows is taken. By default, the classics.
     """
 
     def __init__(
@@ -151,7 +159,7 @@ class MarsTrainer:
         seed: int,
         objective: Objective | None = None,
         evolution: Evolution | None = None,
-        start: MarsNet | None = None,
+        starts: Sequence[MarsNet] = (),
         num_threads: int = 2,
     ) -> None:
         if not train or not validation:
@@ -161,12 +169,13 @@ class MarsTrainer:
         self._train, self._validation = list(train), list(validation)
         self._rng = np.random.default_rng(seed)
         self._threads = num_threads
-        first = start or classic_net(self.best_classic())
+        first = self._best_of(starts) if starts else classic_net(self.best_classic())
         if self.evolution.hidden and not first.num_hidden:
             first = first.with_hidden(self.evolution.hidden, seed)
         self._first = first
         limit = float(np.mean([window.classics[self.objective.wait_of].max_wait_s for window in self._train]))
-        self._mean = to_vector(first, patience_s=max(1.5 * limit, 60.0))
+        patience_s = max(1.5 * limit, 60.0) if self.evolution.use_patience else _ENDLESS_S
+        self._mean = to_vector(first, patience_s=patience_s)
         self._cma = Cma(self._mean, self.evolution.sigma, self._scale(), self.evolution.population)
         self._order = self._rng.permutation(len(self._train))
         self._place = 0
@@ -181,12 +190,24 @@ class MarsTrainer:
 
         return min((name for name in OPPONENTS if name in CLASSICS), key=value)
 
+    def _best_of(self, nets: Sequence[MarsNet]) -> MarsNet:
+        """Return the network with the least objective on the first training windows."""
+        windows = self._train[:_NUM_TRIED]
+        with ThreadPoolExecutor(self._threads) as executor:
+            values = list(
+                executor.map(
+                    lambda net: self.objective.value(windows, [one.play(net.net) for one in windows]),
+                    nets,
+                )
+            )
+        return nets[int(np.argmin(values))]
+
     def _scale(self) -> Floats:
         scale = np.full(len(self._mean), _SKIP_SCALE)
         scale[list(range(features.F1, features.F4_BELIEVED + 1))] = _AREA_SCALE
         scale[features.SUBMITTED] = 0.5 if self.evolution.use_submission else 1e-6
         scale[features.NUM_JOB : features.NUM_JOB + len(GATE)] = _GATE_SCALE
-        scale[_NUM_LINEAR - 1] = _PATIENCE_SCALE
+        scale[_PATIENCE], scale[_TRUST] = _PATIENCE_SCALE, _TRUST_SCALE
         scale[_NUM_LINEAR:] = 0.3
         return scale
 
@@ -264,7 +285,7 @@ def to_vector(net: MarsNet, *, patience_s: float) -> Floats:
     """Return the weights that are trained, in one row; an endless patience becomes the given one."""
     n = net.net
     patience = float(n.patience[0]) if math.isfinite(n.patience[0]) else patience_s
-    linear = [n.skip, n.gate[list(GATE)], np.array([_PATIENCE_UNIT * math.log(patience)])]
+    linear = [n.skip, n.gate[list(GATE)], np.array([_PATIENCE_UNIT * math.log(patience)]), n.trust]
     return np.concatenate([*linear, n.hidden.ravel(), n.bias, n.out])
 
 
@@ -272,7 +293,7 @@ def to_net(vector: Floats, name: str, num_hidden: int) -> MarsNet:
     """Return the network of a row of weights."""
     gate = np.zeros(features.NUM_FEATURES + 1)
     gate[list(GATE)] = vector[features.NUM_JOB : features.NUM_JOB + len(GATE)]
-    patience = math.exp(min(40.0, vector[_NUM_LINEAR - 1] / _PATIENCE_UNIT))
+    patience = math.exp(min(40.0, vector[_PATIENCE] / _PATIENCE_UNIT))
     rest = vector[_NUM_LINEAR:]
     size = num_hidden * features.NUM_FEATURES
     return net_of(
@@ -284,5 +305,6 @@ def to_net(vector: Floats, name: str, num_hidden: int) -> MarsNet:
             "bias": rest[size : size + num_hidden],
             "out": rest[size + num_hidden :],
             "patience": np.array([patience]),
+            "trust": np.clip(vector[_TRUST : _TRUST + 1], 0.0, 1.0),
         },
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +21,9 @@ SHARE = 0.6
 #: Long windows: the price of an order is paid in the backlog that it leaves behind.
 WINDOW_JOBS = 6000
 _NUM_TRAIN, _NUM_VALIDATION = 10, 5
-EVOLUTION = Evolution(population=16, windows_per_generation=5, validate_every=5, use_submission=False)
+EVOLUTION = Evolution(
+    population=16, windows_per_generation=5, validate_every=5, use_submission=False, use_patience=False
+)
 OBJECTIVE = Objective(wait_of="saf", wait_share=1.0, wait_penalty=0.3)
 
 
@@ -44,7 +46,7 @@ class LogTraining:
 
 
 def log_trainer(
-    trace: Trace, num_procs: int, *, seed: int, start: MarsNet | None = None, objective: Objective = OBJECTIVE
+    trace: Trace, num_procs: int, *, seed: int, starts: Sequence[MarsNet] = (), objective: Objective = OBJECTIVE
 ) -> MarsTrainer:
     """Return a training on the first part of a log; all jobs must fit the machine."""
     past = trace.take(slice(0, max(2, int(SHARE * trace.num_jobs))))
@@ -57,7 +59,7 @@ def log_trainer(
         seed=seed,
         objective=objective,
         evolution=EVOLUTION,
-        start=start,
+        starts=starts,
     )
 
 
@@ -67,7 +69,7 @@ def train_on_log(
     *,
     seed: int,
     time_limit_s: float,
-    start: MarsNet | None = None,
+    starts: Sequence[MarsNet] = (),
     path: Path | None = None,
     resume: bool = False,
     on_row: Callable[[MarsRow], None] | None = None,
@@ -81,7 +83,7 @@ def train_on_log(
         Asked between generations; what was learned until then is kept.
     """
     begin = time.perf_counter()
-    trainer = log_trainer(trace, num_procs, seed=seed, start=start)
+    trainer = log_trainer(trace, num_procs, seed=seed, starts=starts)
     about = {"kind": "mars-training", "trace": trace.name, "jobs": trace.num_jobs, "procs": num_procs, "seed": seed}
     if resume and path is not None:
         arrays, meta = checkpoint.load(path)

@@ -47,7 +47,18 @@ CLASSICS: Mapping[str, Mapping[int, float]] = {
     },
     "wfp3-believed": {features.LOG_WAIT: 3.0, features.LOG_BELIEVED: -3.0, features.LOG_PROCS: 1.0},
 }
-_PARTS = ("skip", "gate", "hidden", "bias", "out", "patience")
+#: What the wait counts in an order that ages.
+_AGEING = 0.3
+#: Who may pass the head: all (EASY), or jobs that are believed to run no longer than this.
+_PASSES_S = {"": math.inf, "-4h": 4 * 3600.0, "-1h": 3600.0}
+#: Orders by believed run times that reserve room by them too, their ageing, and whom they let pass.
+_BOLD = (
+    ("saf-believed", 0.0, ("", "-4h", "-1h")),
+    ("saf-believed", _AGEING, ("", "-4h", "-1h")),
+    ("smith", 0.0, ("-4h", "-1h")),
+    ("sjf-believed", _AGEING, ("",)),
+)
+_PARTS = ("skip", "gate", "hidden", "bias", "out", "patience", "trust")
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +77,7 @@ class MarsNet:
     def __post_init__(self) -> None:
         num_hidden = len(self.net.bias)
         shapes = ((features.NUM_JOB,), (features.NUM_FEATURES + 1,), (num_hidden, features.NUM_FEATURES))
-        for part, shape in zip(_PARTS, (*shapes, (num_hidden,), (num_hidden,), (1,)), strict=True):
+        for part, shape in zip(_PARTS, (*shapes, (num_hidden,), (num_hidden,), (1,), (1,)), strict=True):
             array = getattr(self.net, part)
             if array.shape != shape:
                 raise InvalidInput(f"{part} has shape {array.shape}, expected {shape}", field=part)
@@ -91,13 +102,14 @@ class MarsNet:
 
 def net_of(name: str, arrays: Mapping[str, Any]) -> MarsNet:
     """Return the network of some arrays."""
+    arrays = {"trust": np.zeros(1), **arrays}  # files from before there was any go by user estimates
     missing = [part for part in _PARTS if part not in arrays]
     if missing:
         raise InvalidInput(f"the network {name!r} has no {missing[0]}", field=missing[0])
     return MarsNet(name, features.Net(*(np.ascontiguousarray(arrays[part], np.float64) for part in _PARTS)))
 
 
-def classic_net(name: str, *, backfill: bool = True, patience_s: float = math.inf) -> MarsNet:
+def classic_net(name: str, *, backfill: bool = True, patience_s: float = math.inf, trust: float = 0.0) -> MarsNet:
     """Return a network that orders as a classic strategy does.
 
     Parameters
@@ -106,6 +118,8 @@ def classic_net(name: str, *, backfill: bool = True, patience_s: float = math.in
         EASY, or none at all.
     patience_s
         Jobs that have waited longer come first.
+    trust
+        Whether room is reserved by user estimates (0), by beliefs (1), or between.
     """
     if name not in CLASSICS:
         raise UnknownName("order of MARS", name, CLASSICS)
@@ -118,8 +132,26 @@ def classic_net(name: str, *, backfill: bool = True, patience_s: float = math.in
     hidden = np.zeros((0, features.NUM_FEATURES))
     return MarsNet(
         name if backfill else f"{name}-none",
-        features.Net(skip, gate, hidden, empty, empty.copy(), np.array([patience_s])),
+        features.Net(skip, gate, hidden, empty, empty.copy(), np.array([patience_s]), np.array([trust])),
     )
+
+
+def bold_nets() -> list[MarsNet]:
+    """Return untrained networks that go by beliefs throughout, with and without ageing, and let few or all pass.
+
+    Beliefs free room where users ask for much too much. To let only short jobs pass keeps processors idle for wide
+    ones: what that costs in utilisation it may save in slowdown, where few jobs are both wide and short.
+    """
+    found = []
+    for order, ageing, passes in _BOLD:
+        for name in passes:
+            net = classic_net(order, trust=1.0).net
+            net.skip[features.LOG_WAIT] += ageing
+            if math.isfinite(_PASSES_S[name]):
+                net.gate[features.LOG_BELIEVED] = -1.0
+                net.gate[-1] = 0.5 * math.log(_PASSES_S[name]) - 4.0
+            found.append(MarsNet(f"{order.removesuffix('-believed')}-bold{'-aged' if ageing else ''}{name}", net))
+    return found
 
 
 def save_nets(path: str | Path, nets: list[MarsNet], meta: Mapping[str, Any]) -> None:

@@ -15,7 +15,7 @@ from stretto.domain.queue_view import QueueDecision, QueueView
 from stretto.errors import InvalidInput
 from stretto.kernels.mars_policy import fill_scores, join, new_seen
 from stretto.kernels.queue_forecast import new_past, remember
-from stretto.learned.mars.network import CLASSICS, MarsNet
+from stretto.learned.mars.network import MarsNet
 from stretto.learned.mars.replay import candidates_of
 from stretto.learned.mars.selector import Choice, Selection, Selector
 from stretto.learned.mars.shadow import Shadows
@@ -43,8 +43,7 @@ class MarsOrder:
         self._nets = list(self.candidates) if self.candidates is not None else candidates_of()
         if not self._nets:
             raise InvalidInput("MARS needs a candidate", field="candidates")
-        names = [net.name for net in self._nets]
-        self._selector = Selector(names, [name not in CLASSICS for name in names], self.selection)
+        self._selector = Selector(names=[net.name for net in self._nets], rules=self.selection)
         self._last_job_id = -1
 
     def decide(self, view: QueueView) -> QueueDecision:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,32 +15,25 @@ from stretto.domain.csr import Floats
 from stretto.domain.trace import QueueArrays, Trace
 from stretto.errors import InvalidInput
 from stretto.kernels.mars_run import advance, new_state, take_over
-from stretto.learned.mars.network import CLASSICS, MarsNet, classic_net, load_nets
+from stretto.learned.mars.journal import Journal
+from stretto.learned.mars.network import CLASSICS, MarsNet, bold_nets, classic_net, load_nets
 from stretto.learned.mars.selector import Choice, Selection, Selector
 from stretto.learned.mars.shadow import Shadows
 from stretto.policies.queueing.portfolio import Selector as PortfolioSelector
 from stretto.policies.queueing.portfolio import kinds_of
+from stretto.runlog import Run
 
 MARS = PortfolioSelector("at each epoch, the network or order that has done best in shadow replays")
+#: Is given the jobs so far, with guesses for what has not ended, and how many have been played.
+Learner = Callable[[QueueArrays, int], MarsNet | None]
+#: The name of what a learner made.
+LEARNED = "learned"
 #: The networks that come with Stretto.
 PRETRAINED = Path(__file__).with_name("pretrained.npz")
 #: What the operator trusts, unless he says otherwise.
 DEFAULT = "saf"
 #: Classic orders among the candidates.
-CLASSIC_CANDIDATES = (
-    "saf",
-    "fcfs",
-    "sjf",
-    "wfp3",
-    "f1",
-    "f4",
-    "expansion",
-    "sjf-believed",
-    "saf-believed",
-    "wfp3-believed",
-    "smith",
-    "smith-aged",
-)
+CLASSIC_CANDIDATES = ("saf", "fcfs", "sjf", "wfp3", "f1", "f4", "expansion")
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,10 +67,10 @@ def pretrained() -> tuple[MarsNet, ...]:
 def candidates_of(
     *, default: str = DEFAULT, nets: Sequence[MarsNet] | None = None, classics: Sequence[str] = CLASSIC_CANDIDATES
 ) -> list[MarsNet]:
-    """Return what a selector chooses from: the default, classic orders, and networks (those that come with Stretto)."""
+    """Return what a selector chooses from: the default, classic orders, bold ones, and networks (Stretto's own)."""
     names = [default, *(name for name in classics if name != default)]
     found = pretrained() if nets is None else nets
-    return [*(classic_net(name) for name in names), *found]
+    return [*(classic_net(name) for name in names), *bold_nets(), *found]
 
 
 def mars_replay(
@@ -86,6 +79,8 @@ def mars_replay(
     *,
     candidates: Sequence[MarsNet] | None = None,
     selection: Selection | None = None,
+    learner: Learner | None = None,
+    run: Run | None = None,
     seed: int = 0,
     num_threads: int = 2,
 ) -> MarsReplay:
@@ -95,6 +90,10 @@ def mars_replay(
     ----------
     candidates
         The first is the operator's default; by default those of :func:`candidates_of`.
+    learner
+        Asked at every epoch for a better network, which becomes the candidate ``learned``.
+    run
+        Where choices and rewards are recorded.
     seed
         As all selectors have it; MARS draws no random numbers.
     """
@@ -102,15 +101,26 @@ def mars_replay(
         raise InvalidInput("MARS replays jobs without dependencies only", field="dependencies")
     kept, num_dropped = trace.fitting(num_procs)
     nets = list(candidates) if candidates is not None else candidates_of()
+    if learner is not None:
+        nets.append(replace(nets[0], name=LEARNED))  # until the first lesson, the default once more
     names = [net.name for net in nets]
-    selector = Selector(names, [name not in CLASSICS for name in names], selection or Selection())
+    untrained = {*CLASSICS, *(net.name for net in bold_nets())}
+    selector = Selector(names, [name for name in names if name not in untrained], selection or Selection())
     with ThreadPoolExecutor(num_threads) as executor:
-        start, chosen, choices = _follow(kept.arrays(), num_procs, nets, selector, executor)
+        jobs = kept.arrays()
+        journal = None if run is None else Journal(run, kept.num_jobs)
+        start, chosen, choices = _follow(jobs, num_procs, nets, selector, executor, learner, journal)
     return MarsReplay(kept, tuple(names), start, chosen, tuple(choices), num_dropped)
 
 
 def _follow(
-    jobs: QueueArrays, num_procs: int, nets: Sequence[MarsNet], selector: Selector, executor: Executor
+    jobs: QueueArrays,
+    num_procs: int,
+    nets: list[MarsNet],
+    selector: Selector,
+    executor: Executor,
+    learner: Learner | None,
+    journal: Journal | None,
 ) -> tuple[Floats, NDArray[np.int64], list[Choice]]:
     """Replay from epoch to epoch."""
     n = len(jobs.submit)
@@ -132,6 +142,12 @@ def _follow(
             continue
         now = float(jobs.submit[done - 1])
         shadows.learn(start, done, now)
+        taught = learner(shadows.jobs, played) if learner is not None else None
+        if taught is not None:
+            nets[-1] = taught
+            shadows.replace(len(nets) - 1, taught)
+            if journal is not None:
+                journal.learned(taught, done)
         shadows.play(played, executor)
         reached = float(jobs.submit[played - 1])
         first = max(selector.since, played - 3 * rules.memory_jobs)
@@ -140,6 +156,8 @@ def _follow(
         latest = shadows.costs(recently, played, reached, np.ones(played - recently))
         before = selector.chosen
         choices.append(selector.choose(cost, latest, played, done, now))
-        if selector.chosen != before:
+        if journal is not None:
+            journal.epoch(choices[-1], selector, jobs, start, now)
+        if selector.chosen != before or (taught is not None and selector.chosen == len(nets) - 1):
             take_over(kinds, num_procs, nets[selector.chosen].net, state)
     return start, chosen, choices

@@ -1,12 +1,14 @@
-"""Which candidate to follow: what each would have made of the recent past, against the operator's default.
+"""Which candidate to follow: what each would have made of the past, against the operator's default.
 
 Every candidate plays all jobs on a machine of its own (``shadow.py``). At an epoch, its cost is the mean bounded
-slowdown of the last jobs there, the latest counting most. The cheapest is followed, with three reservations: another
-one is only turned to for a gain that is worth it; a network needs a larger one, for it was trained on other jobs; and
-where the default is about as good, or little has been seen, the default it is. That is the guard.
+slowdown of all jobs there, the latest counting most. The leader is followed, with reservations: the present one is
+left only for a gain that is worth it, and the less has been seen the more it must be, for every change costs (the
+queue that one order leaves behind is a bad start for another) and slowdowns have heavy tails. Where the default is
+about as good, the default it is. That is the guard.
 
-When the followed candidate becomes more costly than its own past lets expect (Page-Hinkley on the logarithm), the
-workload is taken to have changed, and only the latest jobs count until the memory has filled again.
+When the followed candidate becomes much more costly than its own past lets expect (Page-Hinkley on the logarithm), the
+workload is taken to have changed and what was seen before no longer counts. Nothing is chosen in haste then: the
+present candidate goes on until enough of the new workload has been seen.
 """
 
 from __future__ import annotations
@@ -35,28 +37,31 @@ class Selection:
     memory_jobs
         Arrivals after which a job counts a third of what the latest counts.
     least_jobs
-        Before so many have been played, the default is followed.
+        Before so many have been played, the present candidate is kept.
     least_gain
-        The share of cost that turning to another candidate must save.
+        The share of cost that turning to another candidate must save, once much has been seen.
+    early_gain
+        What it must save in addition while no more than ``least_jobs`` have been seen; less and less later.
     network_gain
-        The same, for turning to a network from a classic order.
+        A trained network counts as this share more costly than it is: it was made for other jobs.
     drift
         Sum of surprises, in logarithms of cost, at which the workload is taken to have changed.
     """
 
     epoch_jobs: int = 250
     lag_jobs: int = 100
-    memory_jobs: int = 20_000
+    memory_jobs: int = 50_000
     least_jobs: int = 500
-    least_gain: float = 0.02
-    network_gain: float = 0.03
-    drift: float = 6.0
+    least_gain: float = 0.03
+    early_gain: float = 0.2
+    network_gain: float = 0.15
+    drift: float = 10.0
 
     def __post_init__(self) -> None:
         for name, least in (("epoch_jobs", 1), ("lag_jobs", 0), ("memory_jobs", 1), ("least_jobs", 0)):
             if getattr(self, name) < least:
                 raise InvalidInput(f"{getattr(self, name)} must be at least {least}", field=name)
-        for name in ("least_gain", "network_gain", "drift"):
+        for name in ("least_gain", "early_gain", "network_gain", "drift"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise InvalidInput(f"{getattr(self, name)} must be finite and not negative", field=name)
 
@@ -87,17 +92,18 @@ class Selector:
 
     Parameters
     ----------
-    is_network
-        Which candidates were trained.
+    trained
+        Which of the names are trained networks.
     """
 
     names: Sequence[str]
-    is_network: Sequence[bool]
+    trained: Sequence[str] = ()
     rules: Selection = field(default_factory=Selection)
 
     def __post_init__(self) -> None:
-        if not self.names or len(self.names) != len(self.is_network):
-            raise InvalidInput("a selector needs candidates, and to know which are networks", field="names")
+        if not self.names:
+            raise InvalidInput("a selector needs candidates", field="names")
+        self._burden = np.array([1.0 + self.rules.network_gain * (name in self.trained) for name in self.names])
         self.chosen = 0
         self.since = 0  # the first job that counts
         self._mean = math.nan  # of the logarithm of the followed candidate's latest cost
@@ -119,27 +125,24 @@ class Selector:
         """
         drifted = self._notice(float(latest[self.chosen]))
         if drifted:
-            cost = latest
             self.since = max(self.since, num_played - self.rules.epoch_jobs)
-        is_young = num_played - self.since < self.rules.least_jobs
+        num_seen = num_played - self.since
         before = self.chosen
-        if not (is_young and not drifted):
-            self.chosen = self._best(cost)
+        if not drifted and num_seen >= self.rules.least_jobs:
+            self.chosen = self._best(cost * self._burden, num_seen)
         if before != self.chosen:
             self._mean, self._surprise = math.nan, 0.0
         named = dict(zip(self.names, cost.tolist(), strict=True))
         return Choice(job, time_s, self.names[self.chosen], self.chosen == 0, drifted, named)
 
-    def _best(self, cost: Floats) -> int:
+    def _best(self, cost: Floats, num_seen: int) -> int:
         """Return the cheapest candidate, the present one or the default where that saves too little."""
-        needed = np.array([self.rules.network_gain if one else self.rules.least_gain for one in self.is_network])
-        needed[0] = 0.0
-        if self.chosen:
-            needed = np.maximum(needed - needed[self.chosen], 0.0) + self.rules.least_gain
-            needed[self.chosen] = 0.0
-        asked = cost / (1.0 - np.minimum(needed, 0.99))
-        best = int(np.argmin(asked))
-        return 0 if cost[0] <= cost[best] else best
+        rules = self.rules
+        best = int(np.argmin(cost))
+        needed = rules.least_gain + rules.early_gain * rules.least_jobs / num_seen
+        if cost[0] <= cost[best]:
+            return 0
+        return best if cost[best] < (1.0 - min(needed, 0.9)) * cost[self.chosen] else self.chosen
 
     def _notice(self, latest: float) -> bool:
         """Add up how much more costly than before the followed candidate is; say whether that is a change."""

@@ -35,7 +35,7 @@ class Shadows:
     def __init__(self, jobs: QueueArrays, kinds: NDArray[np.int64], num_procs: int, nets: Sequence[MarsNet]) -> None:
         n = len(jobs.submit)
         self._real = jobs
-        self._kinds, self._num_procs, self._nets = kinds, num_procs, nets
+        self._kinds, self._num_procs, self._nets = kinds, num_procs, list(nets)
         self._is_known = np.zeros(n, np.bool_)
         self._first_open = 0  # all jobs before this one are known
         self._share = _FIRST_SHARE
@@ -57,6 +57,12 @@ class Shadows:
         self._is_known[part] = ended
         while self._first_open < num_arrived and self._is_known[self._first_open]:
             self._first_open += 1
+
+    def replace(self, k: int, net: MarsNet) -> None:
+        """Put another network in the place of a candidate; it has yet to play."""
+        self._nets[k] = net
+        self.start[k] = -1.0
+        self._states[k] = new_state(self.jobs, self._kinds, self._num_procs, net.num_hidden)
 
     def play(self, num_jobs: int, executor: Executor | None = None) -> None:
         """Let every candidate go on until so many jobs have arrived."""
