@@ -24,7 +24,7 @@ def literal(text: str) -> Any:
     """Return the value of a JSON literal, or the text itself when it is none."""
     try:
         return json.loads(text)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):  # also of numbers with thousands of digits, and of brackets without end
         return text
 
 

@@ -93,8 +93,8 @@ class RunLog:
         return self._find(run_id)[0]
 
     def runs(self, kind: str | None = None, status: str | None = None, limit: int = 100) -> list[RunInfo]:
-        """Return the latest runs, the newest first."""
-        query = f"SELECT {_COLUMNS} FROM runs WHERE kind = coalesce(?, kind) ORDER BY started_s DESC, id DESC"
+        """Return the latest runs, the newest first, in the order of their starts whatever the clock said."""
+        query = f"SELECT {_COLUMNS} FROM runs WHERE kind = coalesce(?, kind) ORDER BY rowid DESC"
         found: list[RunInfo] = []
         with self._lock:
             rows = self._connection.execute(query, (kind,)).fetchall()
@@ -153,19 +153,23 @@ class RunLog:
             if self._connection.in_transaction:
                 yield self._connection
                 return
-            self._connection.execute("BEGIN IMMEDIATE")
             try:
+                self._connection.execute("BEGIN IMMEDIATE")
                 yield self._connection
-            except BaseException:
-                self._connection.execute("ROLLBACK")
+                self._connection.execute("COMMIT")
+            except BaseException as error:
+                # A commit that failed leaves its transaction open: later ones would join it and be lost with it.
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                if isinstance(error, sqlite3.OperationalError):
+                    raise InvalidInput(f"cannot be written: {error}", source=str(self.path)) from error
                 raise
-            self._connection.execute("COMMIT")
 
     def _find(self, run_id: str) -> tuple[RunInfo, Writer]:
         order = f"SELECT {_COLUMNS} FROM runs"
         with self._lock:
             if run_id == "latest":
-                rows = self._connection.execute(f"{order} ORDER BY started_s DESC, id DESC LIMIT 1").fetchall()
+                rows = self._connection.execute(f"{order} ORDER BY rowid DESC LIMIT 1").fetchall()
             else:
                 rows = self._connection.execute(f"{order} WHERE substr(id, 1, ?) = ?", (len(run_id), run_id)).fetchall()
                 rows = [row for row in rows if row[0] == run_id] or rows

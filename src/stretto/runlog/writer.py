@@ -36,9 +36,12 @@ def is_alive(writer: Writer) -> bool:
 
 
 def _started(pid: int) -> str:
+    """Return when a process started, nothing where there is none or only its remains."""
     # Field 22 of the line, counted after the program's name, which may hold spaces and brackets itself.
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-        return stat.rsplit(")", 1)[1].split()[19]
+        fields = stat.rsplit(")", 1)[1].split()
+        # A dead process stays until its parent has looked: where nobody does, as in many containers, for ever.
+        return "" if fields[0] in "ZX" else fields[19]
     except (OSError, IndexError):
         return ""

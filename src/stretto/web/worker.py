@@ -37,8 +37,11 @@ def main() -> None:
         request = waiting.get()
 
         def tell(kind: bytes, content: bytes) -> None:
-            answers.write(HEADER.pack(kind, len(content)) + content)
-            answers.flush()
+            try:
+                answers.write(HEADER.pack(kind, len(content)) + content)
+                answers.flush()
+            except BrokenPipeError:  # the server is gone, and with it whoever asked
+                os._exit(0)
 
         _serve(desk, request, tell)
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from stretto.engines.slurm.command import SlurmUnreachable
 from stretto.errors import InvalidInput
 from stretto.formats.traces import slurm_values
 
@@ -132,6 +133,9 @@ def _entries(text: str, what: str) -> list[Mapping[str, Any]]:
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"Slurm's answer is not JSON: {error}", field=what) from None
     found = document.get(what) if isinstance(document, dict) else None
+    if isinstance(document, dict) and document.get("errors"):
+        # 22.05 ends well and prints an empty list when its controller is away: that is not an empty queue.
+        raise SlurmUnreachable(f"Slurm could not tell its {what}: {json.dumps(document['errors'])[:300]}")
     if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
         raise InvalidInput(f"Slurm's answer has no list of {what}", field=what)
     return found

@@ -1,0 +1,103 @@
+"""Everything that must repeat, as digests: ``python same_seed.py FOLDER`` prints them as JSON."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stretto.catalog import PLANNERS
+from stretto.domain.cluster import Cluster
+from stretto.domain.plan import Plan
+from stretto.domain.planner import Budget
+from stretto.domain.problem import Problem
+from stretto.engines.engine import RunOptions
+from stretto.engines.events import DeviceLost
+from stretto.engines.session import run_recorded
+from stretto.engines.simulated import SimulatedEngine
+from stretto.engines.work import Work
+from stretto.registry import construct
+from stretto.runlog import RunLog
+from stretto.workloads.random_dag import random_dag
+
+#: Planners that end by the clock, and have no other limit; what they find depends on the machine's mood.
+BY_THE_CLOCK = ("doppler",)
+CLUSTER = Cluster.parse("cpu:3x1.0,gpu:2x2.5@1GB/s")
+PROBLEM = Problem.of(random_dag(num_tasks=50, seed=9), CLUSTER)
+#: Small enough for CP-SAT to prove its plan well before its time is up.
+SMALL = Problem.of(random_dag(num_tasks=7, seed=2), Cluster.parse("cpu:2"))
+
+
+def digest_of(*arrays: Any) -> str:
+    state = hashlib.sha256()
+    for array in arrays:
+        found = np.ascontiguousarray(np.asarray(array))
+        state.update(f"{found.dtype.str} {found.shape}".encode() + found.tobytes())
+    return state.hexdigest()
+
+
+def make_plan(name: str) -> tuple[Problem, Plan]:
+    """Return what a planner says; those that can count their evaluations end by them."""
+    planner = construct("policy", name, PLANNERS, {})
+    if "max_evaluations" in {item.name for item in fields(planner)}:
+        planner = construct("policy", name, PLANNERS, {"max_evaluations": 3000})
+        return PROBLEM, planner.plan(PROBLEM, Budget(seed=5, num_threads=2))
+    problem = SMALL if name == "cp-sat" else PROBLEM
+    return problem, planner.plan(problem, Budget(seed=5, time_limit_s=60.0, num_threads=1))
+
+
+def run_fingerprint(folder: Path, name: str, problem: Problem, plan: Plan) -> str:
+    """Return what the run log says of a simulated run in which a device is lost and a task fails."""
+    engine = SimulatedEngine(faults=(DeviceLost(1, 1.0, "gone"),), failing=((3, 1),))
+    with RunLog.open(folder / f"{name}.db") as log:
+        cluster, work = problem.cluster, Work.timed(problem.graph)
+        session = run_recorded(log, engine, work, plan, cluster, RunOptions(), settings={})
+        return log.fingerprint(session.run_id)
+
+
+def doppler_weights() -> str:
+    """Return the whole state of a training after an imitation and two updates."""
+    from stretto.training.doppler import DopplerTrainer, Learning
+
+    trainer = DopplerTrainer(SMALL, None, Learning(batch=4, episodes=12, elites=2), seed=3, num_threads=2)
+    trainer.imitate("lookahead")
+    trainer.reinforce()
+    trainer.reinforce()
+    arrays, _ = trainer.state()
+    return digest_of(*(arrays[name] for name in sorted(arrays)))
+
+
+def mars_weights() -> str:
+    """Return the network after three generations."""
+    from stretto.training.mars import Evolution, MarsTrainer
+    from stretto.training.mars_windows import draw_windows
+    from stretto.workloads.lublin import lublin
+
+    windows = draw_windows(lublin(900, seed=1, num_procs=32), 32, 6, 100, np.random.default_rng(0))
+    evolution = Evolution(population=8, windows_per_generation=3, validate_every=2)
+    trainer = MarsTrainer(windows[2:], windows[:2], seed=3, evolution=evolution)
+    for _ in range(3):
+        trainer.step()
+    arrays = trainer.net().to_arrays()
+    return digest_of(*(arrays[name] for name in sorted(arrays)))
+
+
+def main(folder: Path) -> None:
+    found = {}
+    for name in PLANNERS:
+        if name not in BY_THE_CLOCK:
+            problem, plan = make_plan(name)
+            found[f"plan of {name}"] = digest_of(plan.assignment, plan.order) + plan.discipline
+            found[f"run of {name}"] = run_fingerprint(folder, name, problem, plan)
+    found["training of doppler"] = doppler_weights()
+    found["training of mars"] = mars_weights()
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,78 @@
+"""A steering layer whose controller is away, or whose policy never answers, does no harm and can be stopped."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from stretto.engines.slurm.book import Book
+from stretto.engines.slurm.client import SlurmClient
+from stretto.engines.slurm.command import is_installed
+from stretto.engines.slurm.conf import TestbedSpec
+from stretto.engines.slurm.steer import Steerer, SteerSettings, Step
+from stretto.engines.slurm.testbed import Testbed
+from stretto.policies.queueing.online import StrategyOrder, warm_up
+from stretto.runlog import RunLog
+
+_HUNG = """
+import sys, time
+from pathlib import Path
+from stretto.engines.slurm.book import Book
+from stretto.engines.slurm.client import SlurmClient
+from stretto.engines.slurm.command import Commands
+from stretto.engines.slurm.steer import Steerer, SteerSettings
+
+class Hung:
+    def decide(self, view):
+        time.sleep(6000)
+
+folder, conf = Path(sys.argv[1]), Path(sys.argv[2])
+settings = SteerSettings(is_applied=True, interval_s=0.05, budget_s=0.1)
+book = Book(folder / "book.json", conf=str(conf))
+layer = Steerer(SlurmClient(Commands(conf)), Hung(), book, folder / "off", settings)
+reasons = []
+layer.follow(lambda step: reasons.append(step.fallback), num_steps=3)
+print(reasons)
+"""
+
+
+@pytest.fixture(scope="module")
+def testbed() -> Iterator[Testbed]:
+    if not is_installed():
+        pytest.skip("Slurm is not installed: make slurm")
+    with tempfile.TemporaryDirectory(prefix="slurm-", ignore_cleanup_errors=True) as folder:
+        found = Testbed.up(Path(folder) / "bed", TestbedSpec(num_nodes=1, cpus_per_node=1))
+        yield found
+        assert found.down() == []
+
+
+def test_a_policy_that_never_answers_does_not_keep_the_layer_alive(testbed: Testbed, tmp_path: Path) -> None:
+    words = [sys.executable, "-c", _HUNG, str(tmp_path), str(testbed.conf)]
+    done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True, timeout=300.0)
+    assert "no decision within 0.1 s" in done.stdout
+    assert "still under way" in done.stdout
+
+
+def test_a_controller_that_is_away_is_waited_for(testbed: Testbed, tmp_path: Path) -> None:
+    order = StrategyOrder("sjf")
+    warm_up(order)
+    log = RunLog.open(tmp_path / "runs.db")
+    run = log.start("steer", "away", {})
+    settings = SteerSettings(is_applied=True, interval_s=0.1, budget_s=60.0)
+    book = Book(tmp_path / "book.json", conf=str(testbed.conf))
+    steps: list[Step] = []
+    layer = Steerer(SlurmClient(testbed.commands), order, book, tmp_path / "off", settings, run=run)
+    testbed.kill_controller()
+    try:
+        layer.follow(steps.append, num_steps=1)
+    finally:
+        testbed.start_controller()
+    assert steps == []
+    assert [event.kind for event in log.events(run.id)] == ["unreachable"]
+    layer.follow(steps.append, num_steps=2)
+    assert [step.fallback for step in steps] == [""]
