@@ -49,10 +49,10 @@ PLANNERS: dict[str, str] = {
 #: Algorithms that learn to plan one problem: ``trainer(problem, spec)``, see ``training/trainer.py``.
 TRAINERS: dict[str, str] = {
     "doppler": "stretto.training.doppler_run:DopplerRun",
-    "doppler-joint": "stretto.training.doppler_ablations:joint",
-    "doppler-per-step": "stretto.training.doppler_ablations:per_step",
-    "doppler-improver": "stretto.training.doppler_ablations:improver",
-    "doppler-one-shot": "stretto.training.doppler_ablations:one_shot",
+    "joint-doppler": "stretto.training.doppler_ablations:joint",
+    "stepwise-doppler": "stretto.training.doppler_ablations:per_step",
+    "placeto-style": "stretto.training.doppler_ablations:improver",
+    "gdp-style": "stretto.training.doppler_ablations:one_shot",
 }
 
 #: Algorithms that learn to order a queue, for ``stretto train NAME TRACE``.

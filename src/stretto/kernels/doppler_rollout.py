@@ -85,6 +85,8 @@ def play(
             makespan,
             b,
             work,
+            0,
+            n,
         )
         if rules.conserving == 1:
             makespan[b] = _conserving(p, work, order[b], assign[b])
@@ -92,11 +94,30 @@ def play(
 
 @njit(cache=True, nogil=True, _nrt=False)
 def _episode(
-    p, fixed, net, rules, slot, forced, row, plan_order, plan_assign, states, record, order, assign, makespan, b, work
+    p,
+    fixed,
+    net,
+    rules,
+    slot,
+    forced,
+    row,
+    plan_order,
+    plan_assign,
+    states,
+    record,
+    order,
+    assign,
+    makespan,
+    b,
+    work,
+    first_step,
+    last_step,
 ):
-    begin_episode(p, fixed, work, assign[b])
-    end = 0.0
-    for step in range(order.shape[1]):
+    if first_step == 0:
+        begin_episode(p, fixed, work, assign[b])
+        makespan[b] = 0.0
+    end = makespan[b]
+    for step in range(first_step, last_step):
         if forced:
             at = bring_in(fixed, work, plan_order[row, step])
             sel_log = 0.0
@@ -122,6 +143,53 @@ def _episode(
         order[b, step] = v
         end = max(end, place_task(p, fixed, net, work, assign[b], v, d))
     makespan[b] = end
+
+
+@njit(cache=True, nogil=True)
+def play_steps(
+    p,
+    fixed,
+    net,
+    rules,
+    slot,
+    num_sampled,
+    plan_order,
+    plan_assign,
+    states,
+    record,
+    order,
+    assign,
+    makespan,
+    b,
+    work,
+    first_step,
+    last_step,
+):
+    """Play some steps of one episode, whose state stays in ``work``; otherwise as :func:`play`."""
+    forced = b >= num_sampled
+    row = b - num_sampled if forced else b
+    _episode(
+        p,
+        fixed,
+        net,
+        rules,
+        slot,
+        forced,
+        row,
+        plan_order,
+        plan_assign,
+        states,
+        record,
+        order,
+        assign,
+        makespan,
+        b,
+        work,
+        first_step,
+        last_step,
+    )
+    if rules.conserving == 1 and last_step == order.shape[1]:
+        makespan[b] = _conserving(p, work, order[b], assign[b])
 
 
 @njit(cache=True, nogil=True, _nrt=False)

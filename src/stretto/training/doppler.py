@@ -22,7 +22,6 @@ from stretto.domain.csr import Floats, Ints
 from stretto.domain.plan import Discipline
 from stretto.domain.problem import Problem
 from stretto.errors import InvalidInput
-from stretto.kernels.doppler_state import Net
 from stretto.kernels.order import ready_order
 from stretto.learned.doppler.features import bucket
 from stretto.learned.doppler.loss import Batch, Selections, Weights, flatten, loss
@@ -125,7 +124,7 @@ class Elite(NamedTuple):
 
 
 @functools.lru_cache(maxsize=32)
-def _programs(settings: NetSettings, num_devices: int, max_norm: float) -> tuple[Any, Any, Any]:
+def _programs(settings: NetSettings, num_devices: int, max_norm: float, loss: Any) -> tuple[Any, Any, Any]:
     """Return the compiled update and encoding, and the optimiser, shared by all trainers of one shape."""
     optimiser = optax.chain(optax.clip_by_global_norm(max_norm), optax.scale_by_adam(eps=1e-6))
 
@@ -141,7 +140,13 @@ def _programs(settings: NetSettings, num_devices: int, max_norm: float) -> tuple
 
 
 class DopplerTrainer:
-    """The state of one training, and its steps."""
+    """The state of one training, and its steps.
+
+    Ablations that play or learn otherwise replace the player, the loss and the batch.
+    """
+
+    make_player: type[Player] = Player
+    loss: Callable[..., Any] = staticmethod(loss)
 
     def __init__(
         self,
@@ -156,9 +161,9 @@ class DopplerTrainer:
     ) -> None:
         self.problem, self.seed = problem, seed
         self.settings, self.learning = settings or NetSettings(), learning or Learning()
-        self.player = Player(problem, self.settings, discipline=discipline, num_threads=num_threads)
+        self.player = self.make_player(problem, self.settings, discipline=discipline, num_threads=num_threads)
         self._update, self._encode, self._optimiser = _programs(
-            self.settings, problem.num_devices, self.learning.max_norm
+            self.settings, problem.num_devices, self.learning.max_norm, self.loss
         )
         n, m = problem.num_tasks, problem.num_devices
         fresh = init_params(self.settings, seed, n, m)
@@ -171,12 +176,12 @@ class DopplerTrainer:
         self.figures: dict[str, float] = {}
         self.num_rows = 8
         self.stage = -1
-        self._net: Net | None = None
+        self._net: Any = None
 
     # -- acting -----------------------------------------------------------------------------------------------
 
     @property
-    def net(self) -> Net:
+    def net(self) -> Any:
         """The heads under the present parameters; the graph is encoded once per update."""
         if self._net is None:
             self._net = as_kernel_net(self._encode(self.params, self.player.tensors))
@@ -294,16 +299,17 @@ class DopplerTrainer:
         known = self.elites if how.elites else []
         rows = [known[i % len(known)] for i in range(how.elites)] if known else []
         found = self.sample(how.batch, steps=steps, elites=rows, judge=judge)
-        advantage = self._advantage(found.makespan_s[: how.batch])
+        advantage = self._advantage(found, how.batch)
         weight = np.zeros(len(found.makespan_s))
         weight[how.batch :] = how.elite_weight if how.elites else 0.0
-        worth = np.zeros(len(weight))
+        worth = np.zeros((len(weight), *advantage.shape[1:]))
         worth[: how.batch] = advantage
         self._learn(found, worth, weight)
         return found
 
-    def _advantage(self, cost_s: Floats) -> Floats:
-        how = self.learning
+    def _advantage(self, found: Episodes, num: int) -> Floats:
+        """Return what the first ``num`` episodes are worth."""
+        how, cost_s = self.learning, found.makespan_s[:num]
         self.num_judged += len(cost_s)
         self.mean_s += float((cost_s - self.mean_s).sum()) / self.num_judged
         if how.baseline == "running":
@@ -353,6 +359,8 @@ class DopplerTrainer:
 
     def restore(self, arrays: Mapping[str, Any], meta: Mapping[str, Any]) -> None:
         """Take over a saved state; the rest of the training is then the same to the last bit."""
+        # A checkpoint of an earlier version lacks settings that came later; it was made with what is their default now.
+        meta = {**meta, "settings": asdict(NetSettings()) | dict(meta.get("settings", {}))}
         for what, here in (
             ("settings", asdict(self.settings)),
             ("learning", asdict(self.learning)),
@@ -373,8 +381,7 @@ class DopplerTrainer:
             setattr(self, name, meta["counters"][name])
         self._net = None
 
-    def _batch(self, found: Episodes, advantage: Floats, imitate: Floats) -> Batch:
-        n, steps = self.problem.num_tasks, found.steps
+    def _batch(self, found: Episodes, advantage: Floats, imitate: Floats) -> Any:
         record = found.record
         selections = flatten(record, self.num_rows)
         if isinstance(selections, int):
@@ -382,22 +389,29 @@ class DopplerTrainer:
             self.num_rows = bucket(selections * 3 // 2)
             selections = flatten(record, self.num_rows)
         assert isinstance(selections, Selections)
-        discount = self.learning.gamma ** (n - 1 - steps.astype(np.float64))
         return Batch(
             selections=selections,
             task=record.task,
             y=record.y,
             allowed=record.allowed,
             plc_target=record.plc_target,
-            log_prob=record.log_prob,
-            order=found.order,
-            device=np.take_along_axis(found.assignment, found.order, axis=1),
-            slot_of_step=np.searchsorted(steps, np.arange(n), side="right").astype(np.int32),
-            step=steps,
-            step_weight=discount.astype(np.float32),
-            advantage=advantage.astype(np.float32),
-            imitate=imitate.astype(np.float32),
+            **self._common(found, advantage, imitate),
         )
+
+    def _common(self, found: Episodes, advantage: Floats, imitate: Floats) -> dict[str, Any]:
+        """Return what is in the batch of any policy."""
+        n, steps = self.problem.num_tasks, found.steps
+        discount = self.learning.gamma ** (n - 1 - steps.astype(np.float64))
+        return {
+            "log_prob": found.record.log_prob,
+            "order": found.order,
+            "device": np.take_along_axis(found.assignment, found.order, axis=1),
+            "slot_of_step": np.searchsorted(steps, np.arange(n), side="right").astype(np.int32),
+            "step": steps,
+            "step_weight": discount.astype(np.float32),
+            "advantage": advantage.astype(np.float32),
+            "imitate": imitate.astype(np.float32),
+        }
 
 
 def _stacked(plans: Sequence[Elite]) -> tuple[Ints, Ints]:

@@ -14,6 +14,8 @@ from stretto.learned.doppler.generalist import GENERALIST
 from stretto.learned.doppler.parameters import init_params
 from stretto.learned.doppler.settings import NetSettings
 from stretto.training.doppler import DopplerTrainer, Learning
+from stretto.training.doppler_improver import ImproveTrainer
+from stretto.training.doppler_variants import JointTrainer, StepwiseTrainer
 from stretto.training.stages import ImitatePlanner, ImitateRule, Reinforce, ReinforceOnEngine
 from stretto.training.trainer import Arrays, Executor, TrainingRow, TrainingSpec, fingerprint
 
@@ -51,7 +53,7 @@ class DopplerRun:
         self.spec, self.has_end = spec, spec.episodes is not None
         self.stages = tuple(stages) if stages is not None else usual_stages(how.episodes, spec.engine)
         self.num_greedy = 0
-        self.trainer = DopplerTrainer(
+        self.trainer = trainer_for(settings)(
             problem,
             settings,
             how,
@@ -72,7 +74,7 @@ class DopplerRun:
     def compile(self) -> None:
         """Do one step of each kind on a training that nobody keeps, with room for as many candidates."""
         trainer = self.trainer
-        other = DopplerTrainer(trainer.problem, trainer.settings, trainer.learning, num_threads=self.spec.num_threads)
+        other = type(trainer)(trainer.problem, trainer.settings, trainer.learning, num_threads=self.spec.num_threads)
         other.imitate("critical-path")
         other.reinforce()
         other.greedy()
@@ -124,6 +126,15 @@ class DopplerRun:
             if self.trainer.episode < last:
                 return max(number, self.trainer.stage)
         return len(self.stages) - 1
+
+
+def trainer_for(settings: NetSettings | None) -> type[DopplerTrainer]:
+    """Return the class that trains a network with these settings."""
+    if settings is None or (settings.policy == "dual" and not settings.encode_every):
+        return DopplerTrainer
+    if settings.policy == "joint":
+        return JointTrainer
+    return ImproveTrainer if settings.policy == "improve" else StepwiseTrainer
 
 
 def usual_stages(episodes: int, engine: Executor | None = None) -> tuple[AnyStage, ...]:

@@ -47,6 +47,20 @@ class Batch(NamedTuple):
     imitate: Any  # [B] f32 weight of the plain log-likelihood; 0 for episodes that are judged
 
 
+class WholeBatch(NamedTuple):
+    """Recorded episodes of a policy with a record and log-probabilities of its own; otherwise as :class:`Batch`."""
+
+    record: Any
+    log_prob: Any  # [B, S] f32
+    order: Any  # [B, n] i32
+    device: Any  # [B, n] i32 of the tasks in that order
+    slot_of_step: Any  # [n] i32
+    step: Any  # [S] i32
+    step_weight: Any  # [S] f32
+    advantage: Any  # [B] or [B, S] f32
+    imitate: Any  # [B] f32
+
+
 def flatten(record: Record, num_rows: int) -> Selections | int:
     """Return the rows of a record's selections, or how many are needed when there is no room."""
     num, steps, width = record.candidate.shape
@@ -107,9 +121,9 @@ def of_selections(log_probs: Any, rows: Selections, shape: tuple[int, int]) -> t
     return by_step(rows.target * log_probs), jnp.where(decided, by_step(-jnp.exp(log_probs) * log_probs), 0.0)
 
 
-def device_memory(net: Net, batch: Batch) -> Any:
+def device_memory(net: Net, batch: Any, num_devices: int) -> Any:
     """Return what each device remembers of its tasks before each recorded step, [B, S, m, K]."""
-    num_devices, num_steps = batch.y.shape[2], batch.y.shape[1]
+    num_steps = batch.step.shape[0]
 
     def one(order: Any, device: Any) -> Any:
         cell = batch.slot_of_step * num_devices + device
@@ -123,7 +137,9 @@ def device_memory(net: Net, batch: Batch) -> Any:
 
 def placement_log_probs(net: Net, batch: Batch, inverse_temperature: Any) -> Any:
     """Return PLC's log-probabilities, [B, S, m]."""
-    hidden = leaky(net.plc_node[batch.task][:, :, None] + batch.y @ net.plc_in + device_memory(net, batch))
+    hidden = leaky(
+        net.plc_node[batch.task][:, :, None] + batch.y @ net.plc_in + device_memory(net, batch, batch.y.shape[2])
+    )
     score = hidden @ net.plc_out + batch.y @ net.plc_skip + net.plc_bias[batch.task]
     return log_softmax(score * inverse_temperature, batch.allowed != 0)
 
@@ -144,23 +160,27 @@ def entropy_of(log_probs: Any, target: Any) -> Any:
 def loss(
     params: Params, g: GraphTensors, batch: Batch, weights: Weights, settings: NetSettings
 ) -> tuple[Any, dict[str, Any]]:
-    """Return the loss of a batch and figures to watch.
-
-    Judged episodes enter by the clipped ratio (PPO; with one update per batch this is REINFORCE), imitated
-    ones by their log-likelihood.
-    """
+    """Return the loss of a batch and figures to watch."""
     num, num_steps, num_devices, _ = batch.y.shape
     net = heads(params, g, settings, num_devices)
     sel = selection_log_probs(net, batch.selections, num * num_steps, weights.inverse_temperature)
     sel_log, sel_spread = of_selections(sel, batch.selections, (num, num_steps))
     plc = placement_log_probs(net, batch, weights.inverse_temperature)
     log_prob = sel_log + of_targets(plc, batch.plc_target)
+    return judged(log_prob, sel_spread + entropy_of(plc, batch.plc_target), batch, weights)
+
+
+def judged(log_prob: Any, spread: Any, batch: Any, weights: Weights) -> tuple[Any, dict[str, Any]]:
+    """Return the loss of steps with these log-probabilities and entropies, [B, S] each.
+
+    Judged episodes enter by the clipped ratio (PPO; with one update per batch this is REINFORCE), imitated
+    ones by their log-likelihood.
+    """
     ratio = jnp.exp(jnp.clip(log_prob - batch.log_prob, -20.0, 20.0))
-    advantage = batch.advantage[:, None]
+    advantage = batch.advantage.reshape(len(batch.advantage), -1)  # of an episode, or of each step
     clipped = jnp.clip(ratio, 1.0 - weights.clip, 1.0 + weights.clip)
-    judged = jnp.minimum(ratio * advantage, clipped * advantage)
-    gain = jnp.where(batch.imitate[:, None] > 0, batch.imitate[:, None] * log_prob, judged)
-    spread = sel_spread + entropy_of(plc, batch.plc_target)
+    worth = jnp.minimum(ratio * advantage, clipped * advantage)
+    gain = jnp.where(batch.imitate[:, None] > 0, batch.imitate[:, None] * log_prob, worth)
     share = batch.step_weight[None, :] / (jnp.maximum((batch.step_weight > 0).sum(), 1) * gain.shape[0])
     total = -(gain * share).sum() - weights.entropy * (spread * share).sum()
     return total, {"entropy": (spread * share).sum(), "log_prob": (log_prob * share).sum()}

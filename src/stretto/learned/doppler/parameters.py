@@ -17,7 +17,7 @@ PAPER_FEATURES = 5
 def init_params(settings: NetSettings, seed: int, num_tasks: int = 0, num_devices: int = 0) -> Params:
     """Return fresh parameters: orthogonal weights and zero biases, as in the released code.
 
-    The sizes of the graph matter only to tables and to the one-shot placement.
+    The sizes of the graph matter only to tables, to the one-shot placement, and to encodings of placements.
     """
     rng = np.random.default_rng([seed, 0xD0])
     h, k = settings.hidden, settings.head
@@ -59,6 +59,9 @@ def init_params(settings: NetSettings, seed: int, num_tasks: int = 0, num_device
     linear("plc_sum", h, k, 0.1)
     if settings.plc == "one-shot":
         linear("plc_devices", h, num_devices, 0.1)
+    if settings.encode_every:
+        # Zeros: a fresh policy does what one that never looks again would do.
+        params["enc_placed"] = np.zeros((1 + num_devices, h), np.float32)
     if settings.tables:
         params["sel_table"] = np.zeros(num_tasks, np.float32)
         params["plc_table"] = np.zeros((num_tasks, num_devices), np.float32)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -36,7 +36,7 @@ class Episodes:
     order: Ints  # [B, n]
     assignment: Ints  # [B, n]
     makespan_s: Floats  # [B]
-    record: Record
+    record: Any  # a Record, or what another policy needs in its place
     steps: Ints  # [S] the recorded steps, ascending
 
 
@@ -53,6 +53,9 @@ class Manner:
 class Player:
     """Plays episodes of one problem."""
 
+    #: The compiled loop.
+    kernel: Callable[..., None] = staticmethod(play)
+
     def __init__(
         self,
         problem: Problem,
@@ -67,12 +70,12 @@ class Player:
         self.fixed = fixed_side(problem, raw)
         self.tensors = graph_tensors(problem, raw, below, above)
         self.window = min(settings.window, problem.num_tasks)
-        self._record: Record | None = None
+        self._record: Any = None
         self._pool = ThreadPoolExecutor(self.num_threads)
 
     def play(
         self,
-        net: Net,
+        net: Any,
         seeds: Sequence[tuple[int, int]],
         manner: Manner | None = None,
         steps: Ints | None = None,
@@ -82,6 +85,8 @@ class Player:
 
         Parameters
         ----------
+        net
+            The heads, as a :class:`Net`; players of ablations that encode on their own take parameters.
         steps
             The steps to record, ascending; None records nothing.
         plans
@@ -107,7 +112,7 @@ class Player:
         fixed_arguments = (self.problem.arrays, self.fixed, net, rules, slot, len(seeds), order, assign, states, record)
 
         def part(first: int, last: int) -> None:
-            play(*fixed_arguments, found.order, found.assignment, found.makespan_s, first, last)
+            self.kernel(*fixed_arguments, found.order, found.assignment, found.makespan_s, first, last)
 
         cuts = np.linspace(0, num, min(self.num_threads, num) + 1).astype(int).tolist()
         if len(cuts) == 2:
@@ -117,7 +122,7 @@ class Player:
                 future.result()
         return found
 
-    def retrace(self, net: Net, order: Ints, assignment: Ints, steps: Ints | None = None) -> Episodes:
+    def retrace(self, net: Any, order: Ints, assignment: Ints, steps: Ints | None = None) -> Episodes:
         """Follow given plans, one per row, and record what the policy would have seen on the way."""
         return self.play(net, [], steps=steps, plans=(order, assignment))
 
@@ -134,14 +139,18 @@ class Player:
             conserving=int(self.discipline == "work-conserving"),
         )
 
-    def _room(self, num: int, num_steps: int, num_devices: int) -> Record:
+    def _room(self, num: int, num_steps: int, num_devices: int) -> Any:
         """Return space for a record, the last one's again if it fits: fresh pages cost more than the episodes."""
-        if self._record is None or self._record.task.shape != (num, num_steps):
-            self._record = _empty_record(num, num_steps, self.window, num_devices)
+        if self._record is None or self._record.log_prob.shape != (num, num_steps):
+            self._record = self._new_record(num, num_steps, num_devices)
         return self._record
 
+    def _new_record(self, num: int, num_steps: int, num_devices: int) -> Any:
+        return empty_record(num, num_steps, self.window, num_devices)
 
-def _empty_record(num: int, num_steps: int, w: int, m: int) -> Record:
+
+def empty_record(num: int, num_steps: int, w: int, m: int) -> Record:
+    """Return space for so many episodes and steps."""
     return Record(
         num_candidates=np.empty((num, num_steps), dtype=np.int32),
         candidate=np.empty((num, num_steps, w), dtype=np.int32),
