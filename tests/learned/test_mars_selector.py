@@ -139,3 +139,11 @@ def test_dependencies_and_wrong_settings_are_refused() -> None:
         Selection(epoch_jobs=0)
     with pytest.raises(InvalidInput, match="candidates"):
         Selector([])
+
+
+def test_the_default_decides_while_the_real_queue_is_dearer() -> None:
+    selector = Selector(["default", "other"])
+    cost = np.array([10.0, 5.0])
+    assert selector.choose(cost, cost, 5000, 0, 0.0, real=6.0).chosen == "other"
+    assert selector.choose(cost, cost, 5250, 0, 0.0, real=12.0).chosen == "default"
+    assert selector.choose(cost, cost, 5500, 0, 0.0, real=10.2).chosen == "other"

@@ -151,11 +151,13 @@ def _follow(
         shadows.play(played, executor)
         reached = float(jobs.submit[played - 1])
         first = max(selector.since, played - 3 * rules.memory_jobs)
-        cost = shadows.costs(first, played, reached, selector.weights(played)[first - selector.since :])
+        weights = selector.weights(played)[first - selector.since :]
+        cost = shadows.costs(first, played, reached, weights)
+        real = shadows.real_cost(start, first, played, reached, weights)
         recently = max(0, played - rules.epoch_jobs)
         latest = shadows.costs(recently, played, reached, np.ones(played - recently))
         before = selector.chosen
-        choices.append(selector.choose(cost, latest, played, done, now))
+        choices.append(selector.choose(cost, latest, played, done, now, real=real))
         if journal is not None:
             journal.epoch(choices[-1], selector, jobs, start, now)
         if selector.chosen != before or (taught is not None and selector.chosen == len(nets) - 1):

@@ -4,7 +4,9 @@ Every candidate plays all jobs on a machine of its own (``shadow.py``). At an ep
 slowdown of all jobs there, the latest counting most. The leader is followed, with reservations: the present one is
 left only for a gain that is worth it, and the less has been seen the more it must be, for every change costs (the
 queue that one order leaves behind is a bad start for another) and slowdowns have heavy tails. Where the default is
-about as good, the default it is. That is the guard.
+about as good, the default it is. That is the first half of the guard. The second looks at what really happened: a
+shadow can flatter (each has its own backlog, and changes cost), so when the real queue has become dearer than the
+default's shadow of the same jobs, the default decides until that is made good.
 
 When the followed candidate becomes much more costly than its own past lets expect (Page-Hinkley on the logarithm), the
 workload is taken to have changed and what was seen before no longer counts. Nothing is chosen in haste then: the
@@ -44,6 +46,8 @@ class Selection:
         What it must save in addition while no more than ``least_jobs`` have been seen; less and less later.
     network_gain
         A trained network counts as this share more costly than it is: it was made for other jobs.
+    guard
+        The share by which the real queue may cost more than the default's shadow before the default takes over.
     drift
         Sum of surprises, in logarithms of cost, at which the workload is taken to have changed.
     """
@@ -55,13 +59,14 @@ class Selection:
     least_gain: float = 0.03
     early_gain: float = 0.2
     network_gain: float = 0.15
+    guard: float = 0.05
     drift: float = 10.0
 
     def __post_init__(self) -> None:
         for name, least in (("epoch_jobs", 1), ("lag_jobs", 0), ("memory_jobs", 1), ("least_jobs", 0)):
             if getattr(self, name) < least:
                 raise InvalidInput(f"{getattr(self, name)} must be at least {least}", field=name)
-        for name in ("least_gain", "early_gain", "network_gain", "drift"):
+        for name in ("least_gain", "early_gain", "network_gain", "guard", "drift"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise InvalidInput(f"{getattr(self, name)} must be finite and not negative", field=name)
 
@@ -115,13 +120,17 @@ class Selector:
         weights: Floats = np.exp(-age / self.rules.memory_jobs)
         return weights
 
-    def choose(self, cost: Floats, latest: Floats, num_played: int, job: int, time_s: float) -> Choice:
+    def choose(
+        self, cost: Floats, latest: Floats, num_played: int, job: int, time_s: float, *, real: float | None = None
+    ) -> Choice:
         """Decide whom to follow next.
 
         Parameters
         ----------
         cost, latest
             Per candidate, over all that counts and over the last epoch.
+        real
+            What the jobs of ``cost`` really cost, where that is known.
         """
         drifted = self._notice(float(latest[self.chosen]))
         if drifted:
@@ -129,7 +138,8 @@ class Selector:
         num_seen = num_played - self.since
         before = self.chosen
         if not drifted and num_seen >= self.rules.least_jobs:
-            self.chosen = self._best(cost * self._burden, num_seen)
+            is_spoilt = real is not None and real > (1.0 + self.rules.guard) * cost[0]
+            self.chosen = 0 if is_spoilt else self._best(cost * self._burden, num_seen)
         if before != self.chosen:
             self._mean, self._surprise = math.nan, 0.0
         named = dict(zip(self.names, cost.tolist(), strict=True))

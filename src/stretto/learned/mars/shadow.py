@@ -76,10 +76,16 @@ class Shadows:
 
     def costs(self, first: int, last: int, now: float, weights: Floats) -> Floats:
         """Return the weighted mean bounded slowdown of some jobs per candidate; one that waits has waited until now."""
-        part = slice(first, last)
+        return self._costs(self.start[:, first:last], first, now, weights)
+
+    def real_cost(self, real_start: Floats, first: int, last: int, now: float, weights: Floats) -> float:
+        """Return the same of what really happened until then."""
+        return float(self._costs(real_start[None, first:last], first, now, weights)[0])
+
+    def _costs(self, begin: Floats, first: int, now: float, weights: Floats) -> Floats:
+        part = slice(first, first + begin.shape[1])
         submit, run = self.jobs.submit[part], self.jobs.run[part]
-        begin = self.start[:, part]
-        wait = np.where(begin >= 0, begin, now) - submit
+        wait = np.where(begin >= 0, np.minimum(begin, now), now) - submit
         slowdown = np.maximum(1.0, (np.maximum(wait, 0.0) + run) / np.maximum(run, _BOUND_S))
         costs: Floats = slowdown @ weights / weights.sum()
         return costs
