@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -69,6 +70,8 @@ def _choose_strategies(parameters: Any, num_threads: int) -> None:
 def search(model: Any, limits: Limits) -> Outcome:
     """Minimise the model's objective; Ctrl-C ends the search early and keeps the best solution."""
     solver = cp_model.CpSolver()
+    # In the main thread Ctrl-C ends the search early, with what it has; elsewhere it is for whoever waits for us.
+    solver.parameters.catch_sigint_signal = threading.current_thread() is threading.main_thread()
     solver.parameters.max_time_in_seconds = limits.time_limit_s
     solver.parameters.num_workers = max(1, limits.num_threads)
     solver.parameters.random_seed = limits.seed % 2**31

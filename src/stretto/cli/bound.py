@@ -21,6 +21,7 @@ def bound(
 ) -> None:
     """Print what no schedule can beat: a lower bound."""
     from stretto.bounds.bound import bound as lower_bound
+    from stretto.cli.background import in_background
     from stretto.cli.progress import ProgressLine
     from stretto.cli.sources import load_problem
     from stretto.domain.units import format_seconds
@@ -35,7 +36,8 @@ def bound(
         if exact:
             line.note = "asking the solver"
             try:
-                found = lower_bound(problem, methods=(*QUICK_METHODS, "cp-sat"), time_limit_s=time_limit)
+                methods = (*QUICK_METHODS, "cp-sat")
+                found = in_background(lambda: lower_bound(problem, methods=methods, time_limit_s=time_limit))
             except KeyboardInterrupt:
                 is_interrupted = True
     if output is Output.QUIET:
