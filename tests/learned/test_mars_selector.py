@@ -145,5 +145,5 @@ def test_the_default_decides_while_the_real_queue_is_dearer() -> None:
     selector = Selector(["default", "other"])
     cost = np.array([10.0, 5.0])
     assert selector.choose(cost, cost, 5000, 0, 0.0, real=6.0).chosen == "other"
-    assert selector.choose(cost, cost, 5250, 0, 0.0, real=12.0).chosen == "default"
-    assert selector.choose(cost, cost, 5500, 0, 0.0, real=10.2).chosen == "other"
+    assert selector.choose(cost, cost, 5250, 0, 0.0, real=21.0).chosen == "default"
+    assert selector.choose(cost, cost, 5500, 0, 0.0, real=19.0).chosen == "other"

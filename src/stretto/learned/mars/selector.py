@@ -47,7 +47,8 @@ class Selection:
     network_gain
         A trained network counts as this share more costly than it is: it was made for other jobs.
     guard
-        The share by which the real queue may cost more than the default's shadow before the default takes over.
+        The share by which the real queue may cost more than the default's shadow before the default takes over. It
+        is large because shadows flatter everybody: they guess the run times of jobs that have not ended.
     drift
         Sum of surprises, in logarithms of cost, at which the workload is taken to have changed.
     """
@@ -59,7 +60,7 @@ class Selection:
     least_gain: float = 0.03
     early_gain: float = 0.2
     network_gain: float = 0.15
-    guard: float = 0.05
+    guard: float = 1.0
     drift: float = 10.0
 
     def __post_init__(self) -> None:
