@@ -46,6 +46,18 @@ class Leash:
     def __init__(self, group: int) -> None:
         self.group = group
 
+    @classmethod
+    def ready(cls) -> None:
+        """Start the keeper before there is anything to keep: a command must not wait for it unheld."""
+        with Leash._lock, contextlib.suppress(OSError):
+            cls._ready()
+
+    @classmethod
+    def _ready(cls) -> subprocess.Popen[bytes]:
+        if Leash._keeper is None or Leash._owner != os.getpid():
+            Leash._keeper, Leash._owner = _start_keeper(), os.getpid()
+        return Leash._keeper
+
     def __enter__(self) -> Leash:
         self._tell("+")
         return self
@@ -57,11 +69,10 @@ class Leash:
 
     def _tell(self, sign: str) -> None:
         with Leash._lock, contextlib.suppress(OSError):  # without a keeper commands still run
-            if Leash._keeper is None or Leash._owner != os.getpid():
-                Leash._keeper, Leash._owner = _start_keeper(), os.getpid()
-            assert Leash._keeper.stdin is not None
-            Leash._keeper.stdin.write(f"{sign} {self.group}\n".encode())
-            Leash._keeper.stdin.flush()
+            keeper = self._ready()
+            assert keeper.stdin is not None
+            keeper.stdin.write(f"{sign} {self.group}\n".encode())
+            keeper.stdin.flush()
 
 
 def _start_keeper() -> subprocess.Popen[bytes]:

@@ -78,6 +78,7 @@ def _pass_time(seconds: float, mode: str, stop: threading.Event) -> None:
 def run_command(command: Command, stop: threading.Event) -> bytes:
     """Return the stdout of a command; raise TaskError for a bad exit code, a timeout, a missing file."""
     _need_files(command, command.reads, "reads")
+    Leash.ready()
     try:
         child = subprocess.Popen(
             command.argv,
