@@ -357,6 +357,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, default=Path(default), help="folder that holds swf/")
     parser.add_argument("--logs", default="", help="comma-separated beginnings of names; all by default")
     parser.add_argument("--budget", type=float, default=None, help="seconds of training per trace")
+    parser.add_argument("--load", type=float, default=1.0, help="of the stream of workflows on the owned nodes")
     parser.add_argument("--seeds", default="1", help="comma-separated")
     options = parser.parse_args()
     options.seeds = [int(seed) for seed in options.seeds.split(",")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,9 @@ from stretto.domain.pool import Pool
 from stretto.domain.trace import Trace
 from stretto.errors import InvalidInput, UnknownName
 from stretto.learned.mars.grouping import group_tasks, levels, workflows
-from stretto.learned.mars.pools import Aim, choose_way, fixed_ways, try_way
+from stretto.learned.mars.pool_search import choose_way, fixed_ways
+from stretto.learned.mars.pools import Aim, Way, try_way
+from stretto.learned.mars.slack import path_lengths, sub_deadlines
 
 
 def fork_join(width: int, *, submit_s: float = 0.0) -> Trace:
@@ -98,3 +101,32 @@ def test_wrong_aims_are_refused() -> None:
         Aim("cost", deadline_s=0.0)
     with pytest.raises(InvalidInput, match="budget_usd"):
         Aim("cost", budget_usd=math.nan)
+
+
+def test_paths_of_a_fork_join_are_its_three_levels() -> None:
+    above, below = path_lengths(fork_join(3))
+    assert above.tolist() == [100, 200, 200, 200, 300]
+    assert below.tolist() == [200, 100, 100, 100, 0]
+
+
+def test_sub_deadlines_share_out_what_the_workflow_may_take() -> None:
+    trace = fork_join(3, submit_s=50.0)
+    assert sub_deadlines(trace, 2.0).tolist() == [250, 450, 450, 450, 650]
+    due = replace(trace, deadline_s=np.full(5, 400.0))
+    assert sub_deadlines(due, math.inf).tolist() == [200, 300, 300, 300, 400]
+    assert sub_deadlines(due, 2.0).tolist() == [200, 300, 300, 300, 400]
+    with pytest.raises(InvalidInput, match=r"0\.5 must be at least 1"):
+        sub_deadlines(trace, 0.5)
+
+
+def test_only_what_holds_up_the_workflow_is_worth_a_rented_node() -> None:
+    # One long task beside many short ones on one owned processor: only the long one, or the rest, has to leave.
+    parent = np.r_[np.zeros(6), np.arange(1, 7)].astype(np.int32)
+    child = np.r_[np.arange(1, 7), np.full(6, 7)].astype(np.int32)
+    run = np.r_[10.0, 1000.0, np.full(5, 150.0), 10.0]
+    trace = Trace.of(np.zeros(8), run, np.ones(8), parent=parent, child=child)
+    aim = Aim("cost")
+    plain = try_way(trace, pools(), Way("fcfs", "burst", (0, 1), 1.0), aim)
+    patient = try_way(trace, pools(), Way("edf", "burst", (0, 1), 0.0001, stretch=1.2), aim)
+    assert patient.cost_usd < plain.cost_usd
+    assert patient.flow_s < 1.3 * 1020.0

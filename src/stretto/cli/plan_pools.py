@@ -32,7 +32,8 @@ def plan_pools(
     from stretto.cli.progress import ProgressLine
     from stretto.cli.queue_sources import load_pools, load_queue
     from stretto.domain.units import parse_seconds
-    from stretto.learned.mars.pools import Aim, choose_way
+    from stretto.learned.mars.pool_search import choose_way
+    from stretto.learned.mars.pools import Aim
 
     aim = Aim(
         objective,
@@ -80,7 +81,8 @@ def _print(name: str, found: list[Trial], machines: tuple[Pool, ...], aim: Aim, 
         table.add_column(title, justify="right")
     for one in found[:_SHOWN]:
         way = one.way
-        rule = f"burst at ${way.wait_usd_per_hour:g}/h" if way.pool_rule == "burst" else way.pool_rule
+        rule = f"burst at ${way.wait_usd_per_hour:.2g}/h" if way.pool_rule == "burst" else way.pool_rule
+        rule += f", {way.stretch:.3g}x path" if way.stretch < math.inf else ""
         used = ", ".join(machines[k].name for k in way.pools)
         late = " late" if one.num_late else ""
         table.add_row(
