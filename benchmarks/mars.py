@@ -170,7 +170,7 @@ def train_outside(
         windows[96:],
         windows[:96],
         seed=seed,
-        objective=Objective(wait_of=classic),
+        objective=Objective(wait_of=classic, wait_share=0.95),
         evolution=evolution,
     )
     num_jobs = 0

@@ -126,9 +126,52 @@ def test_shadows_know_only_what_has_ended() -> None:
     ended = (start >= 0) & (start + jobs.run <= now)
     assert ended.sum() >= 6
     np.testing.assert_array_equal(shadows.jobs.run[ended], jobs.run[ended])
-    share = np.mean(jobs.run[ended] / jobs.estimate[ended])
-    waiting = slice(10, 20)
-    np.testing.assert_allclose(shadows.jobs.run[waiting], np.maximum(1.0, share * jobs.estimate[waiting]))
+    running = (start >= 0) & ~ended
+    assert np.all(shadows.jobs.run[running] >= (now - start)[running])
+    waiting = slice(10, 20)  # nothing but the first share is known of them
+    np.testing.assert_allclose(shadows.jobs.run[waiting], np.maximum(1.0, 0.5 * jobs.estimate[waiting]))
+
+
+def test_guesses_are_not_those_of_short_jobs_alone() -> None:
+    """Of the latest jobs only the short ones have ended: what is guessed for the others must not be short, too."""
+    n = 3000
+    run = np.where(np.arange(n) % 2 == 0, 5.0, 100.0)
+    jobs = Trace.of(np.arange(n), run, np.ones(n), np.full(n, 100.0), user=np.zeros(n, np.int32)).arrays()
+    shadows = Shadows(jobs, kinds_of(jobs), n, [classic_net("saf")])
+    shadows.learn(jobs.submit.copy(), 2000, 2200.0)  # all of these have ended
+    assert shadows.num_playable == 2000
+    start = np.where(np.arange(n) < 2500, jobs.submit, -1.0)
+    now = 2520.0
+    shadows.learn(start, n, now)
+    assert shadows.num_playable < 2600, "shadows wait until most have ended"
+    waiting = shadows.jobs.run[2500:]
+    assert 0.4 < np.mean(waiting == 100.0) < 0.6
+    running = (start >= 0) & (start + run > now)
+    assert np.all(shadows.jobs.run[running] > (now - start)[running] - 1e-9)
+
+
+def test_what_flatters_itself_is_believed_less() -> None:
+    selector = Selector(["default", "other"], rules=Selection(guard=100.0))
+    cost = np.array([10.0, 6.0])
+    found = []
+    for k in range(12):  # the real queue costs 60 while the other one is followed, and 10 under the default
+        real = 60.0 if selector.chosen else 10.0
+        found.append(selector.choose(cost, cost, 5000 + 250 * k, 0, 0.0, real_latest=real).chosen)
+    assert found[0] == "other"
+    assert found[-1] == "default", "ten times as dear in truth as in its shadow"
+    honest = Selector(["default", "other"], rules=Selection(guard=100.0))
+    found = [honest.choose(cost, cost, 5000 + 250 * k, 0, 0.0, real_latest=6.0).chosen for k in range(12)]
+    assert found[-1] == "other"
+
+
+def test_another_workload_is_met_with_the_default() -> None:
+    selector = Selector(["default", "other"])
+    cost = np.array([10.0, 5.0])
+    assert selector.choose(cost, cost, 5000, 0, 0.0).chosen == "other"
+    found = selector.choose(cost, cost, 5250, 0, 0.0, is_new=True)
+    assert found.chosen == "default"
+    assert found.has_drifted
+    assert selector.since == 5000
 
 
 def test_dependencies_and_wrong_settings_are_refused() -> None:

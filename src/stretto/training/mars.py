@@ -20,7 +20,7 @@ import numpy as np
 from stretto.domain.csr import Floats
 from stretto.errors import InvalidInput, UnknownName
 from stretto.kernels import mars_policy as features
-from stretto.learned.mars.network import CLASSICS, MarsNet, classic_net, net_of
+from stretto.learned.mars.network import CLASSICS, MarsNet, bold_nets, classic_net, net_of
 from stretto.training.mars_cma import Cma
 from stretto.training.mars_windows import OPPONENTS, Figures, Window
 from stretto.training.trainer import Arrays
@@ -41,7 +41,7 @@ _PATIENCE, _TRUST = _NUM_LINEAR - 2, _NUM_LINEAR - 1
 #: How far each kind of weight is varied at first.
 _SKIP_SCALE, _AREA_SCALE, _GATE_SCALE, _PATIENCE_SCALE, _TRUST_SCALE = 1.0, 0.7, 0.5, 0.7, 0.5
 #: Training windows on which networks to begin with are compared.
-_NUM_TRIED = 12
+_NUM_TRIED = 24
 #: A patience that nothing outlives, and that training does not find the end of.
 _ENDLESS_S = math.exp(38.0)
 _PATIENCE_UNIT = 2.0  # the patience is varied on a logarithmic scale, by half of what other weights are
@@ -148,7 +148,8 @@ class MarsTrainer:
     Parameters
     ----------
     starts
-        Networks to begin with: the one that does best on some training windows is taken. By default, the classics.
+        Networks to begin with: the one that does best on some training windows is taken. By default, the best classic
+        and the bold orders.
     """
 
     def __init__(
@@ -169,7 +170,7 @@ class MarsTrainer:
         self._train, self._validation = list(train), list(validation)
         self._rng = np.random.default_rng(seed)
         self._threads = num_threads
-        first = self._best_of(starts) if starts else classic_net(self.best_classic())
+        first = self._best_of(starts or [classic_net(self.best_classic()), *bold_nets()])
         if self.evolution.hidden and not first.num_hidden:
             first = first.with_hidden(self.evolution.hidden, seed)
         self._first = first

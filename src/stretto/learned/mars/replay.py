@@ -17,6 +17,7 @@ from stretto.errors import InvalidInput
 from stretto.kernels.mars_run import advance, new_state, take_over
 from stretto.learned.mars.journal import Journal
 from stretto.learned.mars.network import CLASSICS, MarsNet, bold_nets, classic_net, load_nets
+from stretto.learned.mars.novelty import LATEST, is_new_workload
 from stretto.learned.mars.selector import Choice, Selection, Selector
 from stretto.learned.mars.shadow import Shadows
 from stretto.policies.queueing.portfolio import Selector as PortfolioSelector
@@ -131,17 +132,19 @@ def _follow(
     choices: list[Choice] = []
     shadows = Shadows(jobs, kinds, num_procs, nets)
     state = new_state(jobs, kinds, num_procs, max(net.num_hidden for net in nets))
-    done = 0
+    done = settled = 0
     while done < n:
         until = min(done + rules.epoch_jobs, n)
         chosen[done:until] = selector.chosen
         advance(jobs, kinds, num_procs, nets[selector.chosen].net, state, until if until < n else n + 1, start)
         done = until
-        played = done - rules.lag_jobs
-        if done == n or played < 1:
+        if done == n:
             continue
         now = float(jobs.submit[done - 1])
         shadows.learn(start, done, now)
+        played = min(done - rules.lag_jobs, shadows.num_playable)
+        if played <= selector.since:
+            continue
         taught = learner(shadows.jobs, played) if learner is not None else None
         if taught is not None:
             nets[-1] = taught
@@ -156,8 +159,13 @@ def _follow(
         real = shadows.real_cost(start, first, played, reached, weights)
         recently = max(0, played - rules.epoch_jobs)
         latest = shadows.costs(recently, played, reached, np.ones(played - recently))
+        real_latest = shadows.real_cost(start, recently, played, reached, np.ones(played - recently))
+        is_new = is_new_workload(jobs, done) and done - settled >= LATEST
+        settled = done if is_new else settled
         before = selector.chosen
-        choices.append(selector.choose(cost, latest, played, done, now, real=real))
+        choices.append(
+            selector.choose(cost, latest, played, done, now, real=real, real_latest=real_latest, is_new=is_new)
+        )
         if journal is not None:
             journal.epoch(choices[-1], selector, jobs, start, now)
         if selector.chosen != before or (taught is not None and selector.chosen == len(nets) - 1):

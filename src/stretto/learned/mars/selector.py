@@ -6,11 +6,13 @@ left only for a gain that is worth it, and the less has been seen the more it mu
 queue that one order leaves behind is a bad start for another) and slowdowns have heavy tails. Where the default is
 about as good, the default it is. That is the first half of the guard. The second looks at what really happened: a
 shadow can flatter (each has its own backlog, and changes cost), so when the real queue has become dearer than the
-default's shadow of the same jobs, the default decides until that is made good.
+default's shadow of the same jobs, the default decides until that is made good. And what a candidate cost more in the
+real queue than in its shadow, while it was followed, is added to its account from then on.
 
 When the followed candidate becomes much more costly than its own past lets expect (Page-Hinkley on the logarithm), the
 workload is taken to have changed and what was seen before no longer counts. Nothing is chosen in haste then: the
-present candidate goes on until enough of the new workload has been seen.
+present candidate goes on until enough of the new workload has been seen. Where the jobs themselves say that the
+workload is another one (``novelty.py``), the default takes over at once.
 """
 
 from __future__ import annotations
@@ -72,6 +74,14 @@ class Selection:
                 raise InvalidInput(f"{getattr(self, name)} must be finite and not negative", field=name)
 
 
+#: Epochs after a change that blame nobody: what is waiting then is another one's doing.
+_GRACE = 2
+#: Epochs that the common experience with shadows counts, beside those of a candidate itself.
+_PRIOR = 4.0
+#: A single epoch may count so much, in logarithms of cost.
+_MOST_BLAME = 2.0
+
+
 @dataclass(frozen=True)
 class Choice:
     """What was chosen at an epoch, and the estimates behind it.
@@ -114,6 +124,9 @@ class Selector:
         self.since = 0  # the first job that counts
         self._mean = math.nan  # of the logarithm of the followed candidate's latest cost
         self._surprise = 0.0
+        self._blame = np.zeros(len(self.names))  # sum of the logarithms of real over shadow, while followed
+        self._num_followed = np.zeros(len(self.names))
+        self._tenure = 0  # epochs since the last change
 
     def weights(self, num_played: int) -> Floats:
         """Return what the jobs from ``since`` to the last one played count."""
@@ -122,7 +135,16 @@ class Selector:
         return weights
 
     def choose(
-        self, cost: Floats, latest: Floats, num_played: int, job: int, time_s: float, *, real: float | None = None
+        self,
+        cost: Floats,
+        latest: Floats,
+        num_played: int,
+        job: int,
+        time_s: float,
+        *,
+        real: float | None = None,
+        real_latest: float | None = None,
+        is_new: bool = False,
     ) -> Choice:
         """Decide whom to follow next.
 
@@ -130,19 +152,25 @@ class Selector:
         ----------
         cost, latest
             Per candidate, over all that counts and over the last epoch.
-        real
-            What the jobs of ``cost`` really cost, where that is known.
+        real, real_latest
+            What the jobs of ``cost`` and ``latest`` really cost, where that is known.
+        is_new
+            Whether the jobs are of another workload than before.
         """
-        drifted = self._notice(float(latest[self.chosen]))
+        self._learn(latest, real_latest)
+        drifted = self._notice(float(latest[self.chosen])) or is_new
         if drifted:
             self.since = max(self.since, num_played - self.rules.epoch_jobs)
         num_seen = num_played - self.since
         before = self.chosen
-        if not drifted and num_seen >= self.rules.least_jobs:
+        if is_new:
+            self.chosen = 0
+        elif not drifted and num_seen >= self.rules.least_jobs:
             is_spoilt = real is not None and real > (1.0 + self.rules.guard) * cost[0]
-            self.chosen = 0 if is_spoilt else self._best(cost * self._burden, num_seen)
+            self.chosen = 0 if is_spoilt else self._best(cost * self._burden * self._bias(), num_seen)
+        self._tenure += 1
         if before != self.chosen:
-            self._mean, self._surprise = math.nan, 0.0
+            self._mean, self._surprise, self._tenure = math.nan, 0.0, 0
         named = dict(zip(self.names, cost.tolist(), strict=True))
         return Choice(job, time_s, self.names[self.chosen], self.chosen == 0, drifted, named)
 
@@ -154,6 +182,20 @@ class Selector:
         if cost[0] <= cost[best]:
             return 0
         return best if cost[best] < (1.0 - min(needed, 0.9)) * cost[self.chosen] else self.chosen
+
+    def _learn(self, latest: Floats, real_latest: float | None) -> None:
+        """Note by how much the real queue was dearer than the shadow of what was followed."""
+        if real_latest is None or self._tenure < _GRACE:
+            return
+        blame = math.log(real_latest / float(latest[self.chosen]))
+        self._blame[self.chosen] += min(max(blame, -_MOST_BLAME), _MOST_BLAME)
+        self._num_followed[self.chosen] += 1
+
+    def _bias(self) -> Floats:
+        """Return what to multiply the shadow of each candidate with; one never followed is half like the others."""
+        common = 0.5 * float(self._blame.sum() / (self._num_followed.sum() + _PRIOR))
+        bias: Floats = np.exp((self._blame + _PRIOR * common) / (self._num_followed + _PRIOR))
+        return bias
 
     def _notice(self, latest: float) -> bool:
         """Add up how much more costly than before the followed candidate is; say whether that is a change."""
@@ -171,10 +213,21 @@ class Selector:
     def state(self) -> dict[str, Any]:
         """Return what the next choice depends on, as JSON."""
         mean = None if math.isnan(self._mean) else self._mean
-        return {"chosen": self.chosen, "since": self.since, "mean": mean, "surprise": self._surprise}
+        return {
+            "chosen": self.chosen,
+            "since": self.since,
+            "mean": mean,
+            "surprise": self._surprise,
+            "blame": self._blame.tolist(),
+            "num_followed": self._num_followed.tolist(),
+            "tenure": self._tenure,
+        }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from what :meth:`state` returned."""
         self.chosen, self.since = int(state["chosen"]), int(state["since"])
         self._mean = math.nan if state["mean"] is None else float(state["mean"])
         self._surprise = float(state["surprise"])
+        if "blame" in state:  # states from before there was any blame nobody
+            self._blame, self._num_followed = np.array(state["blame"]), np.array(state["num_followed"])
+            self._tenure = int(state["tenure"])

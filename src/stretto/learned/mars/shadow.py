@@ -3,10 +3,15 @@
 A shadow knows what a scheduler could know: the run time of a job that has ended in the real queue, and a guess for the
 others. It starts where it was, not from an empty machine: the price of an order is mostly paid in the backlog that it
 leaves behind.
+
+Guesses must not flatter. Of the latest jobs the short ones end first, so what has ended among them says too little of
+the others: guesses are draws from the time before, when all have ended, of the same user where there are any, and a
+job that runs is drawn until it outlives the time that it has run. Where few have ended yet, shadows wait.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Executor
 
@@ -21,6 +26,12 @@ from stretto.learned.mars.network import MarsNet
 _BOUND_S = 10.0
 #: Before anything has ended, jobs are taken to run for this share of their estimates.
 _FIRST_SHARE = 0.5
+#: Ended jobs that guesses are drawn from: of all users, and of one.
+_MOST_DRAWN, _MOST_OF_USER = 2000, 16
+#: Tries to draw a run time that a running job has not outlived.
+_TRIES = 4
+#: Shadows play as far as this part of the jobs has ended, of so many.
+_KNOWN, _STRETCH = 0.75, 200
 
 
 class Shadows:
@@ -38,7 +49,10 @@ class Shadows:
         self._kinds, self._num_procs, self._nets = kinds, num_procs, list(nets)
         self._is_known = np.zeros(n, np.bool_)
         self._first_open = 0  # all jobs before this one are known
-        self._share = _FIRST_SHARE
+        self._rng = np.random.default_rng(0)
+        self._of_user: dict[int, deque[float]] = {}
+        self._of_all: deque[float] = deque([_FIRST_SHARE], maxlen=_MOST_DRAWN)
+        self._num_playable = 0
         self.jobs = jobs._replace(run=np.maximum(1.0, _FIRST_SHARE * jobs.estimate))
         self.start = np.full((len(nets), n), -1.0)
         self._states = [new_state(jobs, kinds, num_procs, net.num_hidden) for net in nets]
@@ -48,15 +62,41 @@ class Shadows:
         part = slice(self._first_open, num_arrived)
         begin, run = real_start[part], self._real.run[part]
         ended = (begin >= 0) & (begin + run <= now)
-        estimate = self._real.estimate[part]
-        if np.any(ended):
-            self._share = float(np.mean(run[ended] / np.maximum(estimate[ended], 1.0)))
         elapsed = np.where(begin >= 0, now - begin, 0.0)
-        guess = np.maximum(np.maximum(self._share * estimate, elapsed), 1.0)
-        self.jobs.run[part] = np.where(ended, run, guess)
+        self.jobs.run[part] = run
+        still_open = np.flatnonzero(~ended)
+        self.jobs.run[part.start + still_open] = self._guesses(part.start + still_open, elapsed[still_open])
         self._is_known[part] = ended
         while self._first_open < num_arrived and self._is_known[self._first_open]:
+            self._remember(self._first_open)
             self._first_open += 1
+        share = np.convolve(self._is_known[part], np.ones(_STRETCH) / _STRETCH)[: part.stop - part.start]
+        enough = np.flatnonzero(share >= _KNOWN)
+        reached = part.start + int(enough[-1]) + 1 if len(enough) else self._first_open
+        self._num_playable = max(self._num_playable, self._first_open, reached)
+
+    @property
+    def num_playable(self) -> int:
+        """Return up to which job most have ended."""
+        return self._num_playable
+
+    def _remember(self, job: int) -> None:
+        ratio = float(self._real.run[job] / max(self._real.estimate[job], 1.0))
+        self._of_all.append(ratio)
+        self._of_user.setdefault(int(self._real.user[job]), deque(maxlen=_MOST_OF_USER)).append(ratio)
+
+    def _guesses(self, jobs: NDArray[np.int64], elapsed: Floats) -> Floats:
+        """Draw run times of jobs that have run so long, each as one of those before."""
+        estimate = np.maximum(self._real.estimate[jobs], 1.0)
+        everybody = np.array(self._of_all)
+        guess = np.empty(len(estimate))
+        for k, user in enumerate(self._real.user[jobs].tolist()):
+            own = self._of_user.get(user)
+            pool = everybody if own is None else np.array(own)
+            drawn = self._rng.choice(pool, _TRIES) * estimate[k]
+            fit = drawn[drawn > elapsed[k]]
+            guess[k] = fit[0] if len(fit) else max(elapsed[k], 0.5 * (elapsed[k] + estimate[k]))
+        return np.maximum(guess, 1.0)
 
     def replace(self, k: int, net: MarsNet) -> None:
         """Put another network in the place of a candidate; it has yet to play."""
