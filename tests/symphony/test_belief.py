@@ -1,79 +1,175 @@
-"""The belief filter: exact where it can be, calibrated, robust to counters that lie; and its two gradients."""
+"""The belief: near exact enumeration, calibrated, robust to counters that lie; and its two gradients."""
 
 from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
 
-from stretto.kernels.rack_belief import fill_belief, forget_all, update_belief
-from stretto.kernels.rack_time import refresh
-from stretto.sim.rack import BeliefParams, CounterSpec, RackBatch, counters_of, new_belief, new_readings, new_state
+from stretto.errors import InvalidInput
+from stretto.kernels.rack_belief import fill_stories, forget_all, update_belief
+from stretto.kernels.rack_evidence import NUM_VALUES, fill_evidence, likelihood
+from stretto.kernels.rack_foreign import NUM_STATES, predict_load
+from stretto.sim.rack import BeliefParams, RackBatch, counters_of, new_belief, new_readings, new_state
 from symphony.rack_cases import random_action, small_rack, two_nics
 
+_LEVELS = {"pcie-switch": (0.3, 1.2), "memory": (0.05, 0.3)}
+_PARAMS = BeliefParams(share=0.5, period_s=20.0, level=_LEVELS)
 
-def _one_window(params: BeliefParams, mean: float, sd: float, num: int, *, occupancy: bool = True):
-    """An idle machine whose counters all read the same once; with or without its occupancy counters."""
+
+def _window(params: BeliefParams, load: np.ndarray | float, *, num: int = 4, seed: int | None = 0):
+    """An idle machine whose counters were read once about the given loads; without a seed, free of noise."""
     model, streams = two_nics()
-    counters = counters_of(model, CounterSpec())
-    if not occupancy:
-        keep = counters.exponent == 1.0
-        ptr = np.array([0, keep.sum()], np.int32)
-        counters = counters._replace(ptr=ptr, resource=counters.resource[keep], exponent=counters.exponent[keep])
+    counters = counters_of(model)
     state, readings, belief = new_state(model, streams, 1), new_readings(counters, 1), new_belief(model, 1, params)
     state.task[:] = -1
     forget_all(belief, 0)
-    readings.mean[:], readings.sd[:], readings.num[:] = mean, sd, num
-    scratch = np.zeros(len(model.resources)), np.zeros((len(model.resources), len(model.sources)))
-    update_belief(model.arrays, counters, state, 0, readings, belief, params.array(), 1e-9, *scratch)
-    fill_belief(model.arrays, state, 0, belief, params.array(), *scratch)
-    return model, counters, belief
+    value = np.broadcast_to(load, len(model.resources))[counters.resource] ** counters.exponent
+    samples = np.tile(value, (4, 1))
+    if seed is not None:
+        spread = np.sqrt((counters.noise * value) ** 2 + counters.floor**2)
+        samples = samples + spread * np.random.default_rng(seed).normal(size=samples.shape)
+    readings.mean[0], readings.sd[0], readings.num[0] = samples.mean(axis=0), samples.std(axis=0, ddof=1), num
+    return model, counters, state, readings, belief
 
 
-def test_readings_give_the_linear_gaussian_posterior():
-    """With Gaussian noise known in advance and nothing full, the answer is the textbook one."""
-    params = BeliefParams(noise=0.0, floor=0.1, prior_nu=1e9, jump=1e9, level={"pcie-switch": (0.3, 0.2)})
-    model, counters, belief = _one_window(params, 0.2, 0.1, 4, occupancy=False)
-    mean, sd = params.prior(model)
-    design = model.arrays.source_demand.T[counters.resource]  # [C, F]
-    error = 0.1**2 / 4
-    precision = np.diag(1 / sd**2) + design.T @ design / error
-    expected = np.linalg.solve(precision, mean / sd**2 + design.T @ np.full(len(design), 0.2) / error)
-    np.testing.assert_allclose(belief.level[0], expected, atol=1e-4)
-    np.testing.assert_allclose(belief.cov[0], np.linalg.inv(precision), atol=1e-6)
+def _enumerated(params: BeliefParams, model, counters, state, readings) -> np.ndarray:
+    """Chances of each source's states from all combinations of them; [F, NUM_STATES]."""
+    levels, prior = params.levels(model), params.prior(model)
+    table, is_read = np.zeros((len(model.resources), NUM_VALUES)), np.zeros(len(model.resources), np.bool_)
+    fill_evidence(model.arrays, counters, 0, 0, readings, params.array(), table, is_read)
+    chance, load = np.zeros_like(prior), np.zeros(len(model.resources))
+    sources = np.arange(len(levels))
+    for states in product(range(0, NUM_STATES), repeat=len(levels)):
+        chosen = list(states)
+        predict_load(model.arrays, state, 0, 0, levels[sources, chosen], load)
+        weight = np.prod(prior[sources, chosen])
+        for r in np.flatnonzero(is_read):
+            weight *= likelihood(table[r], load[r])
+        chance[sources, chosen] += weight
+    return chance / chance.sum(axis=1, keepdims=True)
 
 
-def test_no_readings_leave_the_prior():
-    params = BeliefParams()
-    model, _, belief = _one_window(params, 0.9, 0.1, 0)
-    np.testing.assert_allclose(belief.level[0], params.prior(model)[0])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_messages_are_near_exact_enumeration(seed):
+    """Levels drawn at random, loads from them, readings with noise: mean and spread of each level are nearly exact."""
+    model, _ = two_nics()
+    rng = np.random.default_rng(seed)
+    levels = _PARAMS.levels(model)
+    truth = levels[np.arange(len(levels)), rng.integers(0, NUM_STATES, len(levels))]
+    load = np.zeros(len(model.resources))
+    idle = new_state(*two_nics(), 1)
+    idle.task[:] = -1
+    predict_load(model.arrays, idle, 0, 0, truth, load)
+    model, counters, state, readings, belief = _window(_PARAMS, load, seed=seed)
+    update_belief(model.arrays, counters, state, 0, readings, belief, _PARAMS.array(), 1e-9)
+    exact = _enumerated(_PARAMS, model, counters, state, readings)
+    mean, expected = ((chance * levels).sum(axis=1) for chance in (belief.chance[0], exact))
+    reach = levels[:, -1]
+    np.testing.assert_allclose(mean / reach, expected / reach, atol=0.1)
+    sd, exact_sd = (
+        np.sqrt((c * levels**2).sum(axis=1) - m**2) for c, m in ((belief.chance[0], mean), (exact, expected))
+    )
+    np.testing.assert_allclose(sd / reach, exact_sd / reach, atol=0.1)
 
 
-@pytest.mark.parametrize("wrong", [np.nan, np.inf, -1e12, 1e300])
-def test_absurd_readings_change_nothing_and_never_crash(wrong):
-    params = BeliefParams()
-    model, _, belief = _one_window(params, wrong, 0.1, 4)
-    np.testing.assert_allclose(belief.level[0], params.prior(model)[0])
-    assert np.all(np.isfinite(belief.load))
+def test_evidence_is_the_student_likelihood():
+    """The table is what integrating the unknown spread out gives: its prior is worth nu degrees of freedom."""
+    model, counters, _, readings, _ = _window(_PARAMS, 0.3)
+    table, is_read = np.zeros((len(model.resources), NUM_VALUES)), np.zeros(len(model.resources), np.bool_)
+    keep = counters._replace(ptr=np.array([0, 1], np.int32))  # the first counter alone
+    fill_evidence(model.arrays, keep, 0, 0, readings, _PARAMS.array(), table, is_read)
+    nu, mean, sd = _PARAMS.prior_nu, readings.mean[0, 0], readings.sd[0, 0]
+    variance = np.geomspace(1e-6, 30.0, 40_000)
+
+    def integral(v: float) -> float:
+        guess = (_PARAMS.noise * v) ** 2 + _PARAMS.floor**2
+        log_prior = 0.5 * nu * math.log(guess) - (0.5 * nu + 1) * np.log(variance) - 0.5 * nu * guess / variance
+        log_seen = -2.0 * np.log(variance) - 0.5 * (3 * sd**2 + 4 * (mean - v) ** 2) / variance
+        return float(np.trapezoid(np.exp(log_prior + log_seen), variance))
+
+    values = np.array([12, 18, 26]) ** 2 / (NUM_VALUES - 1) ** 2  # between its entries, a table is only near
+    r = counters.resource[0]
+    found = np.array([likelihood(table[r], v) for v in values])
+    expected = np.array([integral(v) for v in values])
+    np.testing.assert_allclose(found / found[0], expected / expected[0], rtol=0.02)
 
 
-def test_beliefs_are_nearer_to_the_truth_than_raw_counters_and_their_intervals_hold():
-    model, streams = small_rack(num_instances=16, num_jobs=8)
-    batch = RackBatch(model, streams, 8, seed=3)
-    batch.start()
-    rng = np.random.default_rng(0)
-    errors, spreads, truths = [], [], []
-    for _ in range(80):
-        for b in range(8):
-            refresh(model.arrays, batch.state, b)
-        errors.append(batch.belief.load - batch.state.load)
-        spreads.append(batch.belief.load_sd.copy())
-        truths.append(batch.state.load.copy())
-        batch.step(np.array([random_action(mask, rng) for mask in batch.mask]))
-    error, spread, truth = np.array(errors), np.array(spreads), np.array(truths)
-    counts = spread > 1e-6
-    assert np.abs(error[counts]).mean() < 0.08
-    assert np.abs(error[counts]).sum() / truth[counts].sum() < 0.22  # raw counters: 0.4
-    assert 0.90 < np.mean(np.abs(error[counts]) <= 1.96 * spread[counts]) < 0.98
+def test_stories_add_up_and_end_as_the_process_does():
+    chance = np.zeros(NUM_STATES)
+    chance[0] = 1.0
+    story = np.empty(NUM_STATES + 3 * (NUM_STATES - 1))
+    for dt_s in (0.01, 3.0, 1e4):
+        fill_stories(chance, _PARAMS.array(), dt_s, story)
+        assert story.sum() == pytest.approx(1.0)
+        on = 1.0 - story[0]
+        assert on == pytest.approx(0.5 * (1 - math.exp(-dt_s * (1 / 10 + 1 / 10))))
+
+
+@pytest.mark.parametrize(("load", "num"), [(0.9, 0), (np.nan, 4), (np.inf, 4), (-1e12, 4), (1e300, 4)])
+def test_what_cannot_be_a_reading_leaves_the_prior(load, num):
+    model, counters, state, readings, belief = _window(_PARAMS, 0.5, num=num)
+    if num:
+        readings.mean[:] = load
+    update_belief(model.arrays, counters, state, 0, readings, belief, _PARAMS.array(), 1.0)
+    np.testing.assert_allclose(belief.chance[0], _PARAMS.prior(model), atol=1e-12)
+
+
+def test_levels_outside_the_expected_range_are_met_at_its_end():
+    model, counters, state, readings, belief = _window(_PARAMS, 0.95, seed=None)
+    update_belief(model.arrays, counters, state, 0, readings, belief, _PARAMS.array(), 1.0)
+    assert np.all(np.isfinite(belief.chance))
+    memory = [f for f, kind in enumerate(model.source_kind) if kind == "memory"]
+    assert np.all(belief.chance[0, memory, -1] > 0.5)
+
+
+def test_beliefs_are_far_nearer_to_the_truth_than_raw_counters_and_their_intervals_hold():
+    pytest.importorskip("jax")
+    from stretto.training.symphony_calibration import measure_belief
+    from stretto.training.symphony_world import World
+
+    world = World.of(*small_rack(num_instances=16, num_jobs=8))
+    found = measure_belief(world, seed=3, num_steps=80, num_envs=8)
+    assert found["counted_relative_error"] < 0.09
+    assert found["relative_error"] < 0.13
+    assert found["raw_relative_error"] > 0.38
+    assert found["pooled_now_relative_error"] > 0.3
+    assert 0.92 < found["coverage_95"] < 0.98
+
+
+def test_the_spread_is_calibrated_where_it_is_wrong():
+    pytest.importorskip("jax")
+    from stretto.training.symphony_calibration import calibrated_spread, measure_belief
+    from stretto.training.symphony_world import World
+
+    world = World.of(*small_rack(num_instances=16, num_jobs=8), BeliefParams(spread=0.3))
+    assert measure_belief(world, seed=0, num_steps=60, num_envs=4)["coverage_95"] < 0.9
+    spread = calibrated_spread(world, seed=1, num_steps=100, num_envs=4)
+    right = replace(world, belief=replace(world.belief, spread=spread))
+    assert 0.92 < measure_belief(right, seed=0, num_steps=60, num_envs=4)["coverage_95"] < 0.98
+
+
+def test_wrong_parameters_are_refused():
+    with pytest.raises(InvalidInput, match="share"):
+        BeliefParams(share=1.0)
+    with pytest.raises(InvalidInput, match="theta"):
+        BeliefParams(theta=1.0)
+
+
+def test_a_belief_is_the_same_in_every_run():
+    model, streams = two_nics()
+    found = []
+    for _ in range(2):
+        batch = RackBatch(model, streams, 2, seed=4)
+        batch.start()
+        rng = np.random.default_rng(0)
+        for _ in range(20):
+            batch.step(np.array([random_action(mask, rng) for mask in batch.mask]))
+        found.append(batch.belief.chance.copy())
+    np.testing.assert_array_equal(*found)
 
 
 def test_sampling_and_propagation_agree_on_means_and_gradients():

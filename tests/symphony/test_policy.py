@@ -15,8 +15,10 @@ from stretto.learned.symphony.network import forward, init_params, num_weights
 from stretto.learned.symphony.scheduler import SymphonyScheduler, load_policy, save_policy
 from stretto.learned.symphony.settings import NetSettings, shape_of
 from stretto.sim.rack import RackBatch, counters_of
-from stretto.training.symphony import A2c, SymphonyTrainer, World, observe
+from stretto.sim.rack_rules import play
+from stretto.training.symphony import A2c, Judge, SymphonyTrainer, World, observe
 from stretto.training.symphony_cases import case
+from stretto.training.symphony_episodes import Episodes, against_siblings, costs_to_come
 from symphony.rack_cases import random_action, small_rack, two_nics
 
 
@@ -28,9 +30,10 @@ def _batch(variant: str, make=small_rack):
     return batch, net, shape_of(model, len(batch.counters.resource), streams)
 
 
-@pytest.mark.parametrize("variant", ["belief", "rnn"])
-def test_numpy_decides_with_the_numbers_of_jax(variant):
+@pytest.mark.parametrize(("variant", "guide"), [("belief", 10.0), ("belief", 0.0), ("rnn", 10.0)])
+def test_numpy_decides_with_the_numbers_of_jax(variant, guide):
     batch, net, shape = _batch(variant)
+    net = replace(net, guide=guide)
     params = init_params(shape, net, 1)
     policy = NumpyPolicy(params, shape, net)
     core, jax_core = policy.new_core(), np.zeros((1, net.core), np.float32)
@@ -49,27 +52,39 @@ def test_both_variants_are_of_one_size():
     for variant in ("belief", "rnn"):
         _, net, shape = _batch(variant)
         sizes.append(num_weights(init_params(shape, net, 0)))
-    assert 0.6 < sizes[0] / sizes[1] < 1.6
+    assert 0.5 < sizes[0] / sizes[1] < 1.6
 
 
-def test_training_on_two_nics_learns_something():
-    """From weights that do badly, a few iterations must lead to better ones, on streams that it did not see.
-
-    Some first weights are good by chance; training is not steady enough yet to improve on those every time.
-    """
-    from stretto.training.symphony import Judge
-
+def test_training_on_two_nics_comes_near_the_best_rule():
+    """From fresh weights, on streams that it did not see; this seed collapsed before rollouts were paired."""
+    seed = 4
     which = case("two-nics")
-    world = which.world(seed=1, num_instances=32)
+    world = which.world(seed=seed, num_instances=64)
     held_out = which.world(seed=None, num_instances=8)
-    trainer = SymphonyTrainer(world, NetSettings("belief"), replace(which.a2c, num_envs=8), seed=0)
-    judge = Judge(held_out, trainer.shape, trainer.net)
-    before = judge.flow_s(trainer.params).mean()
-    for _ in range(25):
-        trainer.step()
-    after = judge.flow_s(trainer.params)
-    assert np.all(np.isfinite(after))
-    assert after.mean() < 0.5 * before
+    trainer = SymphonyTrainer(world, NetSettings("belief", guide=0.0), replace(which.a2c, num_envs=16), seed=seed)
+    for _ in range(12):
+        row = trainer.step()
+    assert np.isfinite(row.loss)
+    flow = Judge(held_out, trainer.shape, trainer.net).flow_s(trainer.params)
+    rule = play(
+        "mct-belief", held_out.model, held_out.streams, seed=0, counters=held_out.counters, params=held_out.belief
+    )
+    assert flow.mean() < 1.08 * rule.mean()
+
+
+_TINY = A2c(num_envs=2, num_rollouts=2, epochs=1)
+
+
+def test_fresh_weights_with_a_guide_do_as_well_as_its_rule():
+    which = case("two-nics")
+    held_out = which.world(seed=None, num_instances=8)
+    known = {"seed": 0, "counters": held_out.counters, "params": held_out.belief}
+    rule = play("mct-belief", held_out.model, held_out.streams, **known).mean()
+    blind = play("sparrow", held_out.model, held_out.streams, **known).mean()
+    net = NetSettings("belief")
+    shape = shape_of(held_out.model, len(held_out.counters.resource), held_out.streams)
+    flow = Judge(held_out, shape, net).flow_s(init_params(shape, net, 0)).mean()
+    assert flow < 1.03 * rule < blind
 
 
 def test_same_seed_same_weights():
@@ -77,11 +92,48 @@ def test_same_seed_same_weights():
     world = World.of(model, streams)
     ends = []
     for _ in range(2):
-        trainer = SymphonyTrainer(world, NetSettings("belief", width=4, core=4), A2c(num_envs=2, num_steps=4), seed=3)
+        trainer = SymphonyTrainer(world, NetSettings("belief", width=4, core=4), _TINY, seed=3)
         for _ in range(2):
             trainer.step()
         ends.append(np.asarray(trainer.params["pair_out"]))
     np.testing.assert_array_equal(*ends)
+
+
+def _episodes(**fields):
+    """Two short episodes of one stream, told by hand."""
+    shape = (3, 2)
+    base = {
+        "rows": np.zeros((*shape, 1), np.float32),
+        "mask": np.ones((*shape, 1), np.bool_),
+        "action": np.zeros(shape, np.int64),
+        "cost": np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 0.0]]),
+        "step_s": np.array([[1.0, 2.0], [1.0, 2.0], [2.0, 0.0]]),
+        "is_live": np.array([[True, True], [True, True], [True, False]]),
+        "value": np.zeros(shape),
+        "log_prob": np.zeros(shape),
+    }
+    return Episodes(**(base | fields))
+
+
+def test_costs_to_come_add_up_and_fade_with_time():
+    plain = costs_to_come(_episodes(), 1e12)
+    np.testing.assert_allclose(plain, [[9.0, 6.0], [8.0, 4.0], [5.0, 0.0]])
+    half = costs_to_come(_episodes(), 1.0 / np.log(2.0))  # halves every second
+    np.testing.assert_allclose(half, [[1 + 0.5 * (3 + 0.5 * 5), 2 + 0.25 * 4], [5.5, 4.0], [5.0, 0.0]])
+
+
+def test_siblings_are_compared_at_the_same_moment():
+    """Decisions at 0, 1, 2 s and at 0, 2 s: what the other would have had then lies between its decisions."""
+    values = np.array([[9.0, 6.0], [8.0, 4.0], [5.0, 0.0]])
+    found = against_siblings(values, _episodes(), 2)
+    np.testing.assert_allclose(found, [[3.0, -3.0], [3.0, -1.0], [1.0, 0.0]])
+    np.testing.assert_array_equal(against_siblings(values, _episodes(), 1), values)
+
+
+def test_equal_rollouts_teach_nothing():
+    values = np.tile(np.array([[4.0], [3.0], [1.0]]), (1, 2))
+    same = _episodes(step_s=np.ones((3, 2)), is_live=np.ones((3, 2), np.bool_))
+    np.testing.assert_allclose(against_siblings(values, same, 2), 0.0)
 
 
 def _scheduler(**settings):
@@ -138,14 +190,13 @@ def test_a_rule_can_be_learned_from():
     from stretto.training.symphony_teacher import imitate
 
     model, streams = two_nics()
-    trainer = SymphonyTrainer(World.of(model, streams), NetSettings("belief", width=8, core=8), A2c(num_envs=8), seed=0)
+    trainer = SymphonyTrainer(World.of(model, streams), NetSettings("belief", 8, 8, guide=0.0), A2c(num_envs=8), seed=0)
     first = imitate(trainer, 1)
     assert imitate(trainer, 25) > max(first, 0.6)
 
 
 def test_the_policy_that_comes_with_stretto_schedules_the_small_rack():
     from stretto.learned.symphony.scheduler import pretrained
-    from stretto.sim.rack_rules import play
 
     world = case("small-rack").world(seed=None, num_instances=2)
     batch = RackBatch(world.model, world.streams, 1, seed=0, counters=world.counters, params=world.belief)
@@ -170,6 +221,8 @@ def test_wrong_settings_are_refused():
         A2c(reward="flw")
     with pytest.raises(UnknownName, match="two-nics"):
         case("two-nic")
+    with pytest.raises(InvalidInput, match="groups of 3"):
+        A2c(num_envs=8, num_rollouts=3)
     with pytest.raises(InvalidInput, match="batch_size"):
         _scheduler(batch_size=0)
 
@@ -178,9 +231,7 @@ def test_wrong_settings_are_refused():
 def test_the_other_rewards_train(reward):
     model, streams = two_nics()
     world = World(model, streams, counters_of(model))
-    trainer = SymphonyTrainer(
-        world, NetSettings("rnn", width=4, core=4), A2c(num_envs=2, num_steps=4, reward=reward), seed=0
-    )
+    trainer = SymphonyTrainer(world, NetSettings("rnn", width=4, core=4), replace(_TINY, reward=reward), seed=0)
     row = trainer.step()
     assert np.isfinite(row.loss)
-    assert row.reward <= 0
+    assert row.cost > 0

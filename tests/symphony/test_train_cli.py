@@ -22,7 +22,7 @@ def test_training_reports_and_writes_a_policy(tmp_path):
     assert ran.returncode == 0, ran.stderr
     document = json.loads(ran.stdout)
     assert document["iterations"] == 2
-    assert {"symphony", "mct", "paragon", "mct-belief"} <= set(document["mean_completion_s"])
+    assert {"symphony", "mct", "paragon", "srpt-belief"} <= set(document["mean_completion_s"])
     assert path.is_file()
 
 

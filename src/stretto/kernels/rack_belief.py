@@ -1,9 +1,10 @@
-"""Belief about foreign load and utilisation: an extended filter through the contention model, robust to wild readings.
+"""Belief about foreign load and utilisation: messages between sources of load and the resources that counters watch.
 
-Hidden are the levels of the sources of foreign load. The links from them to utilisation are deterministic: what runs is
-known, the rest follows by filling up (``rack_rates``), linear where nothing is full and differentiated numerically
-where something is. A reading of N samples is a Student-t about the truth; it enters as a Gaussian whose variance
-grows with its own surprise (the t as a mixture of scales), one counter after the other, so that each costs F^2 only.
+A source is off or on at one of a few levels, and changes at random moments: that is its motion. What runs is known, so
+the load of every resource follows from the levels by filling up (``rack_rates``); to each other, sources are
+changes of that load about its mean. A window's readings say how likely each load of a counted resource is
+(``rack_evidence``). Messages between the two (loopy belief propagation, others' sum taken as a Gaussian) give each
+source's chances anew. A source may change within a window, which then shows the mean of both levels.
 """
 
 from __future__ import annotations
@@ -14,219 +15,195 @@ from typing import NamedTuple
 import numpy as np
 
 from stretto.kernels.compile import njit
-from stretto.kernels.rack_rates import fill_speeds
+from stretto.kernels.rack_evidence import NUM_VALUES, PERIOD_S, SHARE, SPREAD, fill_evidence, likelihood
+from stretto.kernels.rack_foreign import NUM_STATES, fill_changes, fill_pressure
 
-# Places of the parameters: these are what a belief network learns.
-THETA, NOISE, PRIOR_NU, MEMORY_S, FLOOR, JUMP, SPREAD = range(7)
-NUM_PARAMS = 7
-_STEP = 1e-4
+_NUM_ON = NUM_STATES - 1
+# What may have happened to a source within a window: it stayed, went off, came on, or came on anew.
+_WENT_OFF, _CAME_ON, _ANEW = NUM_STATES, NUM_STATES + _NUM_ON, NUM_STATES + 2 * _NUM_ON
+NUM_STORIES = NUM_STATES + 3 * _NUM_ON
+_SWEEPS = 2
+#: No message says that something is impossible.
+_LEAST = 1e-9
+_SQRT3 = math.sqrt(3.0)
 
 
 class Belief(NamedTuple):
     """What is believed in B racks."""
 
-    level: np.ndarray  # [B, F] of foreign load
-    cov: np.ndarray  # [B, F, F] zero between machines
+    chance: np.ndarray  # [B, F, NUM_STATES] of each level of each source
     load: np.ndarray  # [B, R] utilisation
     load_sd: np.ndarray  # [B, R]
     pressure: np.ndarray  # [B, R] demand over capacity, above one where it is more than there is
-    prior_mean: np.ndarray  # [F] of the levels
-    prior_sd: np.ndarray  # [F]
+    level: np.ndarray  # [F, NUM_STATES] first 0
+    prior: np.ndarray  # [F, NUM_STATES]
 
 
 @njit(cache=True, nogil=True)
 def forget_all(belief, b):
     """Go back to the prior."""
-    belief.level[b] = belief.prior_mean
-    belief.cov[b, :, :] = 0.0
-    for f in range(belief.level.shape[1]):
-        belief.cov[b, f, f] = belief.prior_sd[f] ** 2
+    belief.chance[b] = belief.prior
     belief.load[b, :] = 0.0
     belief.load_sd[b, :] = 0.0
     belief.pressure[b, :] = 0.0
 
 
 @njit(cache=True, nogil=True)
-def predict_load(a, s, b, m, level, load):
-    """Fill the loads of one machine for given levels of its foreign load and what runs now; say whether any is full."""
-    first, last = a.proc_ptr[m], a.proc_ptr[m + 1]
-    fill_pressure(a, s, b, m, level, load)
-    is_full = False
-    for r in range(a.res_ptr[m], a.res_ptr[m + 1]):
-        is_full = is_full or load[r] > 1.0
-    if not is_full:
-        return False
-    num_own = last - first
-    num_rows = num_own + a.source_ptr[m + 1] - a.source_ptr[m]
-    rows = np.zeros((num_rows, load.shape[0]))
-    is_on = np.zeros(num_rows, np.bool_)
-    for x in range(num_own):
-        is_on[x] = s.task[b, first + x] >= 0
-        rows[x] = s.demand[b, first + x]
-    for x in range(num_own, num_rows):
-        f = a.source_ptr[m] + x - num_own
-        is_on[x] = level[f] > 0.0
-        rows[x] = a.source_demand[f] * max(level[f], 0.0)
-    fill_speeds(rows, is_on, a.res_ptr[m], a.res_ptr[m + 1], np.empty(num_rows), load)
-    return True
+def fill_means(belief, b, level):
+    """Fill the mean level of every source."""
+    for f in range(level.shape[0]):
+        level[f] = 0.0
+        for j in range(1, NUM_STATES):
+            level[f] += belief.chance[b, f, j] * belief.level[f, j]
 
 
 @njit(cache=True, nogil=True)
-def fill_slopes(a, s, b, m, level, load, slope):
-    """Fill the loads of a machine and their derivatives by the levels of its sources; slope is [R, F]."""
-    is_full = predict_load(a, s, b, m, level, load)
-    trial = level.copy()
-    moved = np.empty(load.shape[0])
-    for f in range(a.source_ptr[m], a.source_ptr[m + 1]):
-        if is_full:
-            trial[f] = max(level[f], 0.0) + _STEP
-            predict_load(a, s, b, m, trial, moved)
-            trial[f] = level[f]
-        for r in range(a.res_ptr[m], a.res_ptr[m + 1]):
-            slope[r, f] = (moved[r] - load[r]) / _STEP if is_full else a.source_demand[f, r]
+def fill_stories(chance, params, dt_s, story):
+    """Fill the chance of everything that may have happened to a source in a window; [NUM_STORIES]."""
+    share = params[SHARE]
+    leave = 1.0 / (params[PERIOD_S] * share)
+    mixed = 1.0 - math.exp(-dt_s * (leave + 1.0 / (params[PERIOD_S] * (1.0 - share))))
+    stays_on = math.exp(-dt_s * leave)
+    comes, goes = share * mixed, (1.0 - share) * mixed
+    anew = max(0.0, 1.0 - stays_on - goes)
+    on = 0.0
+    story[0] = chance[0] * (1.0 - comes)
+    for j in range(1, NUM_STATES):
+        on += chance[j]
+        story[j] = chance[j] * stays_on
+        story[_WENT_OFF + j - 1] = chance[j] * goes
+        story[_CAME_ON + j - 1] = chance[0] * comes / _NUM_ON
+    for j in range(1, NUM_STATES):
+        story[_ANEW + j - 1] = on * anew / _NUM_ON
 
 
 @njit(cache=True, nogil=True)
-def update_belief(a, c, s, b, readings, belief, params, dt_s, load, slope):
-    """Take in the readings of a window of ``dt_s`` in which what runs did not change; load and slope are scratch.
+def _told(change, f, r, z):
+    """Return how a story changes the mean load of a window, and the variance of that."""
+    if z < NUM_STATES:
+        return change[f, z, r], 0.0
+    if z >= _ANEW:
+        return change[f, z - _ANEW + 1, r], 0.0
+    j = z - _WENT_OFF + 1 if z < _CAME_ON else z - _CAME_ON + 1
+    off, on = change[f, 0, r], change[f, j, r]
+    return 0.5 * (off + on), (on - off) ** 2 / 12.0
 
-    Noise grows with the value that is measured, which is what is to be found: so all readings are taken in twice, the
-    second time with the noise that belongs to the values found in the first.
-    """
-    decay = math.exp(-dt_s / params[MEMORY_S])
-    at = np.empty(load.shape[0])
+
+@njit(cache=True, nogil=True)
+def update_belief(a, c, s, b, readings, belief, params, dt_s):
+    """Take in the readings of a window of ``dt_s`` in which what runs did not change."""
+    num_sources, num_res = a.source_demand.shape
+    level, base = np.empty(num_sources), np.empty(num_res)
+    change = np.empty((num_sources, NUM_STATES, num_res))
+    table, is_read = np.empty((num_res, NUM_VALUES)), np.empty(num_res, np.bool_)
+    story = np.empty((num_sources, NUM_STORIES))
+    fill_means(belief, b, level)
+    for f in range(num_sources):
+        fill_stories(belief.chance[b, f], params, dt_s, story[f])
     for m in range(a.proc_ptr.shape[0] - 1):
-        first, last = a.source_ptr[m], a.source_ptr[m + 1]
-        for f in range(first, last):
-            mean = belief.prior_mean[f]
-            belief.level[b, f] = mean + decay * (belief.level[b, f] - mean)
-            for g in range(first, last):
-                belief.cov[b, f, g] *= decay * decay
-            belief.cov[b, f, f] += (1.0 - decay * decay) * belief.prior_sd[f] ** 2
-        fill_slopes(a, s, b, m, belief.level[b], load, slope)
-        for r in range(a.res_ptr[m], a.res_ptr[m + 1]):
-            at[r] = load[r]
-        surprise = 0.0
-        num_read = 0
-        for x in range(c.ptr[m], c.ptr[m + 1]):
-            if _is_sane(readings, b, x):
-                surprise += _surprise(c, readings, belief, params, b, x, first, last, load, slope, at)
-                num_read += 1
-        if num_read == 0:
-            continue
-        if surprise / num_read > params[JUMP]:
-            for f in range(first, last):  # a load has jumped: what was known of it is old
-                belief.cov[b, f, f] += belief.prior_sd[f] ** 2
-        level = belief.level[b, first:last].copy()
-        cov = belief.cov[b, first:last, first:last].copy()
-        for x in range(c.ptr[m], c.ptr[m + 1]):
-            if _is_sane(readings, b, x):
-                _take_in(c, readings, belief, params, b, x, first, last, load, slope, at)
-        for r in range(a.res_ptr[m], a.res_ptr[m + 1]):
-            at[r] = min(max(load[r], 0.0), 1.0)
-        belief.level[b, first:last] = level
-        belief.cov[b, first:last, first:last] = cov
-        predict_load(a, s, b, m, belief.level[b], load)
-        for x in range(c.ptr[m], c.ptr[m + 1]):
-            if _is_sane(readings, b, x):
-                _take_in(c, readings, belief, params, b, x, first, last, load, slope, at)
-        for f in range(first, last):
-            belief.level[b, f] = max(belief.level[b, f], 0.0)
+        fill_evidence(a, c, b, m, readings, params, table, is_read)
+        fill_changes(a, s, b, m, belief.level, level, base, change)
+        _propagate(a, m, table, is_read, base, change, story)
+    for f in range(num_sources):
+        _settle(story[f], belief.chance[b, f])
 
 
 @njit(cache=True, nogil=True)
-def _is_sane(readings, b, x):
-    """Say whether a counter was read in this window and gave something that a counter can give."""
-    return (
-        readings.num[b, x] >= 2
-        and math.isfinite(readings.mean[b, x])
-        and math.isfinite(readings.sd[b, x])
-        and abs(readings.mean[b, x]) < 20.0
-        and 0.0 <= readings.sd[b, x] < 50.0
-    )
+def _settle(story, chance):
+    """Add the chances of the stories up to those of the states in which they end."""
+    total = max(story.sum(), 1e-300)
+    chance[:] = story[:NUM_STATES] / total
+    for j in range(1, NUM_STATES):
+        chance[0] += story[_WENT_OFF + j - 1] / total
+        chance[j] += (story[_CAME_ON + j - 1] + story[_ANEW + j - 1]) / total
 
 
 @njit(cache=True, nogil=True)
-def _expected(c, params, x, load):
-    """Return what counter x should read at a load, and the derivative of that."""
-    if c.exponent[x] == 1.0:
-        return load, 1.0
-    power = params[THETA] - 1.0
-    inside = min(max(load, 0.02), 1.5)
-    value = inside**power
-    return value, power * value / inside
+def _propagate(a, m, table, is_read, base, change, story):
+    """Multiply the stories of a machine's sources by the messages of its counted resources."""
+    first, num = a.source_ptr[m], a.source_ptr[m + 1] - a.source_ptr[m]
+    first_res, last_res = a.res_ptr[m], a.res_ptr[m + 1]
+    message = np.ones((num, last_res - first_res, NUM_STORIES))
+    mean, variance = np.empty(num), np.empty(num)
+    for _ in range(_SWEEPS):
+        for r in range(first_res, last_res):
+            if not is_read[r]:
+                continue
+            total, spread = base[r], 0.0
+            for f in range(num):
+                mean[f], variance[f] = _without(story[first + f], message[f, r - first_res], change, first + f, r)
+                total += mean[f]
+                spread += variance[f]
+            for f in range(num):
+                if abs(change[first + f, 0, r] - change[first + f, NUM_STATES - 1, r]) > 1e-6:
+                    _send(
+                        table[r],
+                        total - mean[f],
+                        max(spread - variance[f], 0.0),
+                        change,
+                        first + f,
+                        r,
+                        message[f, r - first_res],
+                        story[first + f],
+                    )
 
 
 @njit(cache=True, nogil=True)
-def _moments(c, readings, belief, params, b, x, first, last, load, slope, at):
-    """Return a reading's innovation, the variance of its prediction, and its own variance before any surprise."""
-    r = c.resource[x]
-    value, steepness = _expected(c, params, x, load[r])
-    variance = 0.0
-    for f in range(first, last):
-        for g in range(first, last):
-            variance += slope[r, f] * belief.cov[b, f, g] * slope[r, g]
-    variance *= steepness * steepness
-    num = readings.num[b, x]
-    nu = num - 1.0
-    probable, _ = _expected(c, params, x, at[r])
-    guess = (params[NOISE] * max(probable, 0.0)) ** 2 + params[FLOOR] ** 2
-    sample = (nu * readings.sd[b, x] ** 2 + params[PRIOR_NU] * guess) / (nu + params[PRIOR_NU])
-    return readings.mean[b, x] - value, variance, sample / num, nu + params[PRIOR_NU], steepness
+def _without(story, message, change, f, r):
+    """Return mean and variance of a source's part of a load, by all messages but that of the resource itself."""
+    total = mean = square = 0.0
+    for z in range(NUM_STORIES):
+        weight = story[z] / message[z]
+        gap, own = _told(change, f, r, z)
+        total += weight
+        mean += weight * gap
+        square += weight * (gap * gap + own)
+    mean /= total
+    return mean, max(square / total - mean * mean, 0.0)
 
 
 @njit(cache=True, nogil=True)
-def _surprise(c, readings, belief, params, b, x, first, last, load, slope, at):
-    gap, variance, error, _, _ = _moments(c, readings, belief, params, b, x, first, last, load, slope, at)
-    return min(gap * gap / (variance + error), 9.0)
+def _send(row, others, variance, change, f, r, message, story):
+    """Replace a resource's message to a source: the likelihood of its readings, the others' part taken out."""
+    new = np.empty(NUM_STORIES)
+    greatest = 0.0
+    for z in range(NUM_STORIES):
+        gap, own = _told(change, f, r, z)
+        sd = math.sqrt(variance + own)
+        at = others + gap
+        if sd > 1e-4:  # three points have the moments of a Gaussian
+            outer = likelihood(row, at - _SQRT3 * sd) + likelihood(row, at + _SQRT3 * sd)
+            new[z] = 2.0 / 3.0 * likelihood(row, at) + outer / 6.0
+        else:
+            new[z] = likelihood(row, at)
+        greatest = max(greatest, new[z])
+    total = 0.0
+    for z in range(NUM_STORIES):
+        fresh = max(new[z] / max(greatest, 1e-300), _LEAST)
+        story[z] *= fresh / message[z]
+        message[z] = fresh
+        total += story[z]
+    story /= total
 
 
 @njit(cache=True, nogil=True)
-def _take_in(c, readings, belief, params, b, x, first, last, load, slope, at):
-    """Condition the levels on one reading; load and slope follow to first order."""
-    gap, variance, error, nu, steepness = _moments(c, readings, belief, params, b, x, first, last, load, slope, at)
-    # The scale of a Student-t: the more surprising the reading, the less it counts.
-    error *= (nu + gap * gap / (variance + error)) / (nu + 1.0)
-    r = c.resource[x]
-    total = variance + error
-    num = last - first
-    gain = np.empty(num)
-    for f in range(num):
-        gain[f] = 0.0
-        for g in range(num):
-            gain[f] += belief.cov[b, first + f, first + g] * slope[r, first + g] * steepness
-    for f in range(num):
-        shift = gain[f] / total * gap
-        belief.level[b, first + f] += shift
-        for q in range(load.shape[0]):
-            load[q] += slope[q, first + f] * shift
-    for f in range(num):
-        for g in range(num):
-            belief.cov[b, first + f, first + g] -= gain[f] * gain[g] / total
-
-
-@njit(cache=True, nogil=True)
-def fill_belief(a, s, b, belief, params, load, slope):
+def fill_belief(a, s, b, belief, params):
     """Fill mean and spread of utilisation for what runs now."""
+    num_sources, num_res = a.source_demand.shape
+    level, base = np.empty(num_sources), np.empty(num_res)
+    change = np.empty((num_sources, NUM_STATES, num_res))
+    fill_means(belief, b, level)
     for m in range(a.proc_ptr.shape[0] - 1):
-        first, last = a.source_ptr[m], a.source_ptr[m + 1]
-        fill_slopes(a, s, b, m, belief.level[b], load, slope)
+        fill_changes(a, s, b, m, belief.level, level, base, change)
         for r in range(a.res_ptr[m], a.res_ptr[m + 1]):
-            belief.load[b, r] = min(max(load[r], 0.0), 1.0)
-            variance = 0.0
-            for f in range(first, last):
-                for g in range(first, last):
-                    variance += slope[r, f] * belief.cov[b, f, g] * slope[r, g]
-            belief.load_sd[b, r] = params[SPREAD] * math.sqrt(max(variance, 0.0))
-        fill_pressure(a, s, b, m, belief.level[b], belief.pressure[b])
-
-
-@njit(cache=True, nogil=True)
-def fill_pressure(a, s, b, m, level, pressure):
-    """Fill how much is asked of each resource of a machine, whether it can be had or not."""
-    for r in range(a.res_ptr[m], a.res_ptr[m + 1]):
-        pressure[r] = 0.0
-        for p in range(a.proc_ptr[m], a.proc_ptr[m + 1]):
-            pressure[r] += s.demand[b, p, r]
-        for f in range(a.source_ptr[m], a.source_ptr[m + 1]):
-            pressure[r] += a.source_demand[f, r] * max(level[f], 0.0)
+            load, variance = base[r], 0.0
+            for f in range(a.source_ptr[m], a.source_ptr[m + 1]):
+                mean = square = 0.0
+                for j in range(NUM_STATES):
+                    mean += belief.chance[b, f, j] * change[f, j, r]
+                    square += belief.chance[b, f, j] * change[f, j, r] ** 2
+                load += mean
+                variance += max(square - mean * mean, 0.0)
+            belief.load[b, r] = min(max(load, 0.0), 1.0)
+            belief.load_sd[b, r] = params[SPREAD] * math.sqrt(variance)
+        fill_pressure(a, s, b, m, level, belief.pressure[b])

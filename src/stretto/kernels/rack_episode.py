@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from stretto.kernels.compile import njit
 from stretto.kernels.rack_belief import fill_belief, forget_all, update_belief
 from stretto.kernels.rack_counters import close_window, read_counters
@@ -38,13 +36,10 @@ def to_decision(a, w, c, s, readings, belief, params, b, state, mask, must_pass,
     is_believing
         Whether to keep the belief, which costs more than the rest.
     """
-    num_res = s.load.shape[1]
-    load = np.zeros(num_res)
-    slope = np.zeros((num_res, a.source_demand.shape[0]))
     while True:
         if not must_pass and fill_mask(a, s, b, mask):
             if is_believing:
-                fill_belief(a, s, b, belief, params, load, slope)
+                fill_belief(a, s, b, belief, params)
             return False
         must_pass = False
         event = TICK
@@ -56,7 +51,7 @@ def to_decision(a, w, c, s, readings, belief, params, b, state, mask, must_pass,
         dt_s = s.window_s[b]
         if read_counters(c, s, b, readings, state):
             if is_believing:
-                update_belief(a, c, s, b, readings, belief, params, dt_s, load, slope)
+                update_belief(a, c, s, b, readings, belief, params, dt_s)
             close_window(s, b)
         happen(a, w, s, b)
 

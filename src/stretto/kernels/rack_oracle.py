@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from stretto.kernels.compile import njit
-from stretto.kernels.rack_belief import fill_belief, fill_pressure
+from stretto.kernels.rack_belief import fill_belief
 from stretto.kernels.rack_episode import restart, to_decision
+from stretto.kernels.rack_foreign import fill_pressure
 from stretto.kernels.rack_moves import act, fill_mask
 from stretto.kernels.rack_rules import choose, expected_speed, free_at
 from stretto.kernels.rack_state import IDLE, OVER, TICK, begin, copy_row
@@ -48,8 +49,6 @@ def play_rule(a, w, c, s, readings, belief, params, b, instance, rule, knowledge
     restart(a, w, s, readings, belief, b, instance)
     is_believing = knowledge == BELIEVED
     is_over = to_decision(a, w, c, s, readings, belief, params, b, state, mask, False, is_believing)
-    load = np.zeros(pressure.shape[0])
-    slope = np.zeros((pressure.shape[0], a.source_demand.shape[0]))
     num = 0
     while not is_over:
         if knowledge == TRUE:
@@ -57,7 +56,7 @@ def play_rule(a, w, c, s, readings, belief, params, b, instance, rule, knowledge
         elif knowledge == RAW:
             fill_raw_pressure(c, readings, b, pressure)
         elif knowledge == BELIEVED:
-            fill_belief(a, s, b, belief, params, load, slope)
+            fill_belief(a, s, b, belief, params)
             pressure[:] = belief.pressure[b]
         action = choose(a, w, s, b, rule, duration, pressure, mask, state)
         act(a, w, s, b, action)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,116 +10,18 @@ from numpy.typing import NDArray
 from stretto.domain.csr import Floats
 from stretto.domain.machine_work import RackModel
 from stretto.errors import InvalidInput
-from stretto.kernels import rack_belief as belief_kernel
 from stretto.kernels.rack_belief import Belief
 from stretto.kernels.rack_counters import Counters, Readings
 from stretto.kernels.rack_episode import start_many, step_many
+from stretto.kernels.rack_foreign import NUM_STATES
 from stretto.kernels.rack_state import RackState, Streams
 from stretto.kernels.rng import seeded
+from stretto.sim.rack_params import BeliefParams, CounterSpec, counters_of
+
+__all__ = ["BeliefParams", "CounterSpec", "RackBatch", "counters_of", "new_belief", "new_readings", "new_state"]
 
 Mask = NDArray[np.bool_]
 _DRAWS = 4096  # instances drawn ahead; then they repeat
-#: Counters of each kind of resource: so many that count traffic, and whether one counts occupancy (after Table 1).
-_COUNTED = {
-    "memory": (4, True),  # reads, writes, local and remote accesses
-    "root-complex": (4, False),  # PCIe reads and writes, DRAM reads and writes from IO
-    "socket-link": (1, False),
-    "core": (2, False),  # instructions issued, cycles
-    "nic": (1, False),
-}
-
-
-@dataclass(frozen=True)
-class CounterSpec:
-    """How counters are read.
-
-    Attributes
-    ----------
-    noise, floor
-        Standard deviation of a sample, relative and as a share of full scale.
-    num_samples
-        Samples in a window.
-    miss
-        How often a counter's group has no turn in a window.
-    theta
-        Outstanding requests from which the occupancy counters count; a fact of the hardware that nobody documents.
-    """
-
-    noise: float = 1.0
-    floor: float = 0.02
-    num_samples: int = 4
-    miss: float = 0.25
-    theta: float = 4.0
-
-    def __post_init__(self) -> None:
-        if self.num_samples < 2:
-            raise InvalidInput(f"{self.num_samples} samples have no spread; take 2 or more", field="num_samples")
-        if not (min(self.noise, self.floor) >= 0 and 0 <= self.miss < 1 and self.theta > 1):
-            raise InvalidInput("noise and floor are not negative, miss is in [0, 1), theta above 1", field="counters")
-
-
-@dataclass(frozen=True)
-class BeliefParams:
-    """What a belief network has to know of its world; these can be learned (``training/symphony_belief.py``).
-
-    Attributes
-    ----------
-    theta
-        Believed threshold of the occupancy counters.
-    noise, prior_nu, floor
-        Expected spread of samples, and how many degrees of freedom that expectation is worth.
-    memory_s
-        How long foreign load lasts.
-    jump
-        Mean squared surprise of a machine's readings from which its loads are taken to have changed.
-    spread
-        Factor on the stated uncertainty of utilisation, so that intervals hold what they promise.
-    level
-        Mean and standard deviation of foreign load before any reading, by the kind of part where it enters.
-    """
-
-    theta: float = 4.0
-    noise: float = 1.0
-    prior_nu: float = 12.0
-    memory_s: float = 10.0
-    floor: float = 0.02
-    jump: float = 1.6
-    spread: float = 1.05
-    level: Mapping[str, tuple[float, float]] = field(
-        default_factory=lambda: {"pcie-switch": (0.3, 0.45), "memory": (0.1, 0.15), "core": (0.15, 0.25)}
-    )
-
-    def array(self) -> Floats:
-        """Return the numbers in the order of ``kernels/rack_belief.py``."""
-        return np.array([self.theta, self.noise, self.prior_nu, self.memory_s, self.floor, self.jump, self.spread])
-
-    def prior(self, model: RackModel) -> tuple[Floats, Floats]:
-        """Return mean and spread of each source's level before any reading."""
-        rows = [self.level.get(kind, (0.15, 0.3)) for kind in model.source_kind]
-        return np.array([mean for mean, _ in rows]), np.array([sd for _, sd in rows])
-
-
-def counters_of(model: RackModel, spec: CounterSpec | None = None) -> Counters:
-    """Return the counters of a rack: none on PCIe switches and accelerators, which is why beliefs are needed."""
-    spec = spec or CounterSpec()
-    resource: list[int] = []
-    exponent: list[float] = []
-    ptr = [0]
-    for m in range(len(model.rack.machines)):
-        for r in range(model.arrays.res_ptr[m], model.arrays.res_ptr[m + 1]):
-            num, has_occupancy = _COUNTED.get(model.resource_kind[r], (0, False))
-            resource += [r] * (num + has_occupancy)
-            exponent += [1.0] * num + [spec.theta - 1.0] * has_occupancy
-        ptr.append(len(resource))
-    return Counters(
-        np.array(ptr, np.int32),
-        np.array(resource, np.int32),
-        np.array(exponent),
-        spec.noise,
-        spec.floor,
-        spec.num_samples,
-        spec.miss,
-    )
 
 
 def new_state(model: RackModel, streams: Streams, num_envs: int) -> RackState:
@@ -179,13 +79,14 @@ def new_readings(counters: Counters, num_envs: int) -> Readings:
 def new_belief(model: RackModel, num_envs: int, params: BeliefParams | None = None) -> Belief:
     """Return room for beliefs, and their prior."""
     num_sources, num_res = model.arrays.source_demand.shape
+    params = params or BeliefParams()
     return Belief(
-        np.zeros((num_envs, num_sources)),
-        np.zeros((num_envs, num_sources, num_sources)),
+        np.tile(params.prior(model), (num_envs, 1, 1)),
         np.zeros((num_envs, num_res)),
         np.zeros((num_envs, num_res)),
         np.zeros((num_envs, num_res)),
-        *(params or BeliefParams()).prior(model),
+        params.levels(model).reshape(num_sources, NUM_STATES),
+        params.prior(model),
     )
 
 
@@ -225,7 +126,7 @@ class RackBatch:
         # Drawn ahead and for each by itself, so that what one environment does leaves the others alone.
         draws = [np.random.default_rng([seed, b]).integers(len(streams.kernel), size=_DRAWS) for b in range(num_envs)]
         self._draws, self._place = np.stack(draws), np.zeros(num_envs, np.int64)
-        self._states = np.stack([seeded(seed, stream + 1) for stream in range(num_envs)])
+        self._states = self._seeded(seed)
 
     @property
     def _parts(self) -> tuple[Any, ...]:
@@ -240,8 +141,14 @@ class RackBatch:
             self._states,
         )
 
-    def start(self, instances: NDArray[np.int64] | None = None) -> None:
-        """Begin all environments, at given instances or at random ones."""
+    def _seeded(self, seed: int) -> NDArray[np.uint64]:
+        """Return the states of the counters' random generators."""
+        return np.stack([seeded(seed, stream + 1) for stream in range(self.num_envs)])
+
+    def start(self, instances: NDArray[np.int64] | None = None, *, seed: int | None = None) -> None:
+        """Begin all environments, at given instances or at random ones; a seed makes the counters' noise begin anew."""
+        if seed is not None:
+            self._states = self._seeded(seed)
         firsts = self._next() if instances is None else np.asarray(instances, np.int64)
         start_many(*self._parts, firsts, self.mask, self.is_believing)
 
@@ -262,6 +169,3 @@ class RackBatch:
     def _next(self) -> NDArray[np.int64]:
         """Return the instance that each environment begins when its present one is over."""
         return self._draws[np.arange(self.num_envs), self._place % _DRAWS]
-
-
-assert len(BeliefParams().array()) == belief_kernel.NUM_PARAMS

@@ -1,7 +1,7 @@
 """What this host tells of itself, as readings in the simulator's schema.
 
 Linux only offers some of it to everybody: CPU time per core and network bytes under ``/proc`` and ``/sys``, limits
-and throttling of a control group, and hardware events where ``perf_event_paranoid`` permits. What cannot be
+and throttling of a control group, and hardware events where the kernel permits (``perf_events``). What cannot be
 read is missing, never an error: a reading with no samples is what a belief expects of a counter that had no turn.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,6 +17,10 @@ import numpy as np
 
 from stretto.domain.csr import Floats
 from stretto.errors import InvalidInput
+from stretto.sim.perf_events import PerfCounters
+
+#: Instructions that a core issues in a cycle at best, and what a miss of the last cache moves.
+ISSUE_WIDTH, _LINE_BYTES = 4.0, 64.0
 
 
 @dataclass(frozen=True)
@@ -38,31 +42,52 @@ class HostReading:
     notes: tuple[str, ...] = ()
 
 
+def summarised(rows: Sequence[Mapping[str, float]], notes: tuple[str, ...] = ()) -> HostReading:
+    """Return samples by source as a reading; what is missing or no number in a sample does not count in it."""
+    names = tuple(sorted({name for row in rows for name in row}))
+    values = np.array([[row.get(name, math.nan) for name in names] for row in rows]).reshape(len(rows), -1)
+    is_there = np.isfinite(values)
+    num = is_there.sum(axis=0)
+    mean = np.where(is_there, values, 0.0).sum(axis=0) / np.maximum(num, 1)
+    gap = np.where(is_there, values - mean, 0.0)
+    sd = np.sqrt((gap**2).sum(axis=0) / np.maximum(num - 1, 1))
+    return HostReading(names, mean, sd, np.where(num >= 2, num, 0), notes)
+
+
 @dataclass
 class HostTelemetry:
-    """Reads a host; the root can be another folder, for tests and containers."""
+    """Reads a host; the root can be another folder, for tests and containers.
+
+    Attributes
+    ----------
+    memory_bytes_per_s
+        What memory can move at best, which no file tells; traffic is given as a share of it.
+    """
 
     root: Path = Path("/")
     clock: Callable[[], float] = time.monotonic
+    memory_bytes_per_s: float = 20e9
     _before: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def read(self, *, num_samples: int = 4, interval_s: float = 0.05) -> HostReading:
         """Take several samples and return their mean and spread per source."""
         if num_samples < 2 or not interval_s > 0:
             raise InvalidInput("take at least 2 samples, some time apart", field="num_samples")
-        self._sample()
         rows: list[dict[str, float]] = []
-        for _ in range(num_samples):
-            time.sleep(interval_s)
-            rows.append(self._sample())
-        names = tuple(sorted({name for row in rows for name in row}))
-        values = np.array([[row.get(name, math.nan) for name in names] for row in rows]).reshape(num_samples, -1)
-        num = np.isfinite(values).sum(axis=0)
-        safe = np.where(np.isfinite(values), values, 0.0)
-        mean = safe.sum(axis=0) / np.maximum(num, 1)
-        spread = np.where(np.isfinite(values), values - mean, 0.0)
-        sd = np.sqrt((spread**2).sum(axis=0) / np.maximum(num - 1, 1))
-        return HostReading(names, mean, sd, np.where(num >= 2, num, 0), tuple(self._notes()))
+        with PerfCounters() as perf:
+            is_here = self.root == Path("/")
+            before = perf.totals() if is_here else {}
+            self._sample()
+            begun_s = self.clock()
+            for _ in range(num_samples):
+                time.sleep(interval_s)
+                rows.append(self._sample())
+                if is_here:
+                    ended_s, after = self.clock(), perf.totals()
+                    rows[-1] |= self._events(before, after, ended_s - begun_s)
+                    begun_s, before = ended_s, after
+            hardware = perf.notes if is_here else ["hardware events: this is not the host itself"]
+        return summarised(rows, (*hardware, *self._notes()))
 
     def _sample(self) -> dict[str, float]:
         """Return rates since the sample before; counters that went backwards are left out."""
@@ -121,13 +146,16 @@ class HostTelemetry:
             return {"memory/in-use": int(used) / int(limit)}
         return {"memory/in-use": 1.0 - free / total} if total > 0 else {}
 
+    def _events(self, before: dict[str, float], after: dict[str, float], seconds: float) -> dict[str, float]:
+        """Return shares from hardware events, of those that this host counts: issue slots, and traffic by misses."""
+        done = {name: after[name] - before[name] for name in after if name in before}
+        found = {}
+        if done.get("cycles", 0.0) > 0 and "instructions" in done:
+            found["perf/issue-slots"] = done["instructions"] / done["cycles"] / ISSUE_WIDTH
+        if "llc-misses" in done and seconds > 0:
+            found["perf/llc-traffic"] = done["llc-misses"] * _LINE_BYTES / seconds / self.memory_bytes_per_s
+        return found
+
     def _notes(self) -> Iterable[str]:
-        paranoid = self._text("proc/sys/kernel/perf_event_paranoid").strip()
-        if not paranoid:
-            yield "hardware events: this host has no perf"
-        elif paranoid.lstrip("-").isdigit() and int(paranoid) > 0:
-            yield f"hardware events of the whole machine need perf_event_paranoid <= 0, here it is {paranoid}"
-        else:
-            yield "hardware events are permitted; Stretto does not read them yet"
         if not self._text("proc/stat"):
             yield "core utilisation: /proc/stat cannot be read"

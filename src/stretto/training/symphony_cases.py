@@ -18,6 +18,9 @@ from stretto.workloads.rack_streams import ForeignLoad, StreamSpec, streams_of
 #: Streams with this seed are never trained on.
 HELD_OUT_SEED = 7
 _FIRST_SEED = 1000
+#: By ``calibrated_spread`` on training streams of seeds 0 and 1. Two switches below one root complex take each other's
+#: load: their errors go together, which the messages do not know.
+_SPREAD = {"m1": 1.05, "m2": 1.04, "hgx8": 1.45, "paper-rack": 0.9, "two-nics": 0.8}
 
 
 @dataclass(frozen=True)
@@ -50,12 +53,13 @@ def _two_nics() -> Case:
         ("nic",),
         SHUFFLE_MIX,
         StreamSpec(num_jobs=40, utilisation=0.2, foreign=ForeignLoad(0.5, levels, 20.0)),
-        BeliefParams(level={"pcie-switch": (0.8, 0.95), "memory": (0.08, 0.1)}, spread=1.4),
-        A2c(rate=5e-3, gamma=0.95, clip=0.5, anneal=200),
+        BeliefParams(share=0.5, period_s=20.0, level=levels, spread=_SPREAD["two-nics"]),
+        A2c(horizon_s=3.0, anneal=120),
     )
 
 
-def _rack(name: str, num_jobs: int) -> Case:
+def rack_case(name: str, num_jobs: int) -> Case:
+    """Return the paper's programs on a rack of ``machine_presets``."""
     return Case(
         name,
         name,
@@ -63,15 +67,15 @@ def _rack(name: str, num_jobs: int) -> Case:
         ("cpu", "gpu", "fpga"),
         PAPER_MIX,
         StreamSpec(num_jobs=num_jobs, utilisation=0.6),
-        BeliefParams(),
-        A2c(rate=3e-3, gamma=0.99, clip=0.5, anneal=400),
+        BeliefParams(spread=_SPREAD.get(name, 1.0)),
+        A2c(horizon_s=20.0, anneal=120),
     )
 
 
 CASES: dict[str, Callable[[], Case]] = {
     "two-nics": _two_nics,
-    "small-rack": lambda: _rack("small-rack", 10),
-    "paper-rack": lambda: _rack("paper-rack", 20),
+    "small-rack": lambda: rack_case("small-rack", 10),
+    "paper-rack": lambda: rack_case("paper-rack", 20),
 }
 
 

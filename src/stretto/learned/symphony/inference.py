@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stretto.kernels.rack_features import NUM_KERNEL, NUM_PAIR, NUM_PROC
-from stretto.learned.symphony.settings import NetSettings, NetShape
+from stretto.learned.symphony.settings import GAP_NONE, GAP_SCALE, GUIDE_ORDER, GUIDE_PATIENCE, NetSettings, NetShape
 
 Array = NDArray[np.float32]
 
@@ -55,8 +55,19 @@ class NumpyPolicy:
         hidden += (at_proc @ p["pair_proc"] + shared)[None]
         hidden += (at_kernel @ p["pair_kernel"])[:, None]
         out = np.maximum(hidden, 0.0, out=hidden) @ p["pair_out"]
-        wait = core @ p["wait"] + p["wait_bias"]
-        return np.concatenate([out[..., 0].ravel(), out[:, shape.fpgas, 1].ravel(), wait]), core
+        is_open = (kernel[:, None, 0] > 0) & (proc[None, :, 0] > 0)
+        gap = np.where(is_open, pair[..., 3], GAP_NONE).min()
+        wait = core @ p["wait"] + p["wait_bias"] + GAP_SCALE * gap * p["wait_gap"]
+        if self.settings.guide > 0:
+            is_ready = kernel[:, 0] > 0
+            order = kernel[:, 4] - np.where(is_ready, kernel[:, 4], np.inf).min()
+            rule = np.where(is_ready, GUIDE_ORDER * order, 0.0)[:, None] + pair[..., 3]
+            out = out - self.settings.guide * rule[..., None]
+            wait = wait - self.settings.guide * GUIDE_PATIENCE
+        execute = out[..., 0].ravel()
+        if not self.settings.is_believing:
+            execute = execute + core @ p["actor"]
+        return np.concatenate([execute, out[:, shape.fpgas, 1].ravel(), wait]), core
 
     def _topology(self, nodes: Array) -> Array:
         shape, p, width = self.shape, self.p, self.settings.width

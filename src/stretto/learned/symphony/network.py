@@ -2,7 +2,7 @@
 
 Pure jax. Two variants of one size: *belief* labels the topology with believed utilisation and passes messages over it
 (as the paper does, with smaller blocks than its Table 2); *rnn* knows no topology: three dense layers over raw
-counters, and a free vector per processor.
+counters, a free vector per processor, and free weights from the core to every pair.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from stretto.kernels.rack_features import NUM_KERNEL, NUM_PAIR, NUM_PROC
-from stretto.learned.symphony.settings import NetSettings, NetShape
+from stretto.learned.symphony.settings import GAP_NONE, GAP_SCALE, GUIDE_ORDER, GUIDE_PATIENCE, NetSettings, NetShape
 
 Params = dict[str, Any]
 
@@ -46,6 +46,7 @@ def init_params(shape: NetShape, settings: NetSettings, seed: int) -> Params:
         "pair_out": dense(c, 2, 0.1),
         "wait": dense(c, 1, 0.1),
         "wait_bias": zeros(1),
+        "wait_gap": jnp.ones(1, jnp.float32),
         "value": dense(c, c),
         "value_bias": zeros(c),
         "value_out": dense(c, 1, 0.1),
@@ -61,6 +62,7 @@ def init_params(shape: NetShape, settings: NetSettings, seed: int) -> Params:
         params["counter1"] = dense(4 * w, 2 * w)
         params["counter2"] = dense(2 * w, w)
         params["proc_name"] = jnp.asarray(rng.normal(size=(shape.num_procs, w)) * 0.3, jnp.float32)
+        params["actor"] = dense(c, shape.num_kernels * shape.num_procs, 0.1)
     return params
 
 
@@ -102,8 +104,18 @@ def forward(params: Params, shape: NetShape, settings: NetSettings, rows: Any, c
         + params["pair_bias"]
     )
     out = hidden @ params["pair_out"]  # [B, K, P, 2] execute, configure
-    wait = core @ params["wait"] + params["wait_bias"]
+    # To wait is worth it when what is idle is slower than what will be free: the core cannot see that of single pairs.
+    is_open = (kernel[:, :, None, 0] > 0) & (proc[:, None, :, 0] > 0)
+    gap = jnp.where(is_open, pair[..., 3], GAP_NONE).min((1, 2))
+    wait = core @ params["wait"] + params["wait_bias"] + GAP_SCALE * gap[:, None] * params["wait_gap"]
+    is_ready = kernel[..., 0] > 0
+    order = kernel[..., 4] - jnp.where(is_ready, kernel[..., 4], jnp.inf).min(1, keepdims=True)
+    rule = jnp.where(is_ready, GUIDE_ORDER * order, 0.0)[:, :, None] + pair[..., 3]  # [B, K, P]
+    out = out - settings.guide * rule[..., None]
+    wait = wait - settings.guide * GUIDE_PATIENCE
     execute = out[..., 0].reshape(batch, -1)
+    if not settings.is_believing:  # who knows no topology needs weights of its own for every pair
+        execute = execute + core @ params["actor"]
     configure = out[:, :, shape.fpgas, 1].reshape(batch, -1)
     value = jax.nn.relu(core @ params["value"] + params["value_bias"]) @ params["value_out"]
     return jnp.concatenate([execute, configure, wait], -1), value[:, 0], core

@@ -7,6 +7,7 @@ gone: decisions then come from a contention-blind rule, and ``reason`` says so u
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +112,7 @@ def save_policy(
 
     about = {
         "kind": "symphony",
-        "net": {"variant": settings.variant, "width": settings.width, "core": settings.core, "rounds": settings.rounds},
+        "net": asdict(settings),
         "num_actions": shape.num_actions,
     }
     arrays = {name: np.asarray(value, np.float32) for name, value in params.items()}
@@ -127,13 +128,14 @@ def load_policy(path: str | Path, batch: RackBatch) -> tuple[NumpyPolicy, dict[s
     arrays, meta = checkpoint.load(path)
     if meta.get("kind") != "symphony":
         raise InvalidInput("the checkpoint holds no policy of Symphony", source=str(path), field="kind")
-    settings = NetSettings(**meta["net"])
+    settings = NetSettings(**({"guide": 0.0} | meta["net"]))  # older policies had no guide
     shape = shape_of(batch.model, len(batch.counters.resource), batch.streams)
     if meta.get("num_actions") != shape.num_actions:
         raise InvalidInput(
             f"trained for {meta.get('num_actions')} actions, the rack has {shape.num_actions}", source=str(path)
         )
     follows = arrays.pop("follows")
+    arrays.setdefault("wait_gap", np.zeros(1, np.float32))  # older policies did not look at it
     return NumpyPolicy(arrays, replace(shape, follows=follows), settings), meta
 
 

@@ -15,6 +15,10 @@ from stretto.kernels.rack_state import Streams
 
 #: ``belief``: beliefs on the topology. ``rnn``: raw counters, no topology; the model-free opponent.
 VARIANTS = ("belief", "rnn")
+#: How much slower the best idle place is than the best of all, where none is idle, and its weight for waiting.
+GAP_NONE, GAP_SCALE = 4.0, 4.0
+#: Of the guide: weight of what is left of a job, and how much slower the best idle place must be to wait for another.
+GUIDE_ORDER, GUIDE_PATIENCE = 0.1, 0.3
 _KINDS = ("core", "memory", "pcie-switch", "root-complex", "socket-link", "nic")
 
 
@@ -28,18 +32,22 @@ class NetSettings:
         Units of embeddings, and of the recurrent core.
     rounds
         Rounds of messages over the topology.
+    guide
+        Weight of a rule's scores below the network's own: earliest completion as far as contention is known or
+        believed, jobs with little left first, waiting for what is much faster. Zero learns from nothing.
     """
 
     variant: str = "belief"
     width: int = 16
     core: int = 32
     rounds: int = 2
+    guide: float = 10.0
 
     def __post_init__(self) -> None:
         if self.variant not in VARIANTS:
             raise UnknownName("variant of Symphony", self.variant, VARIANTS)
-        if min(self.width, self.core) < 1 or self.rounds < 0:
-            raise InvalidInput("width and core are at least 1, rounds not negative", field="net")
+        if min(self.width, self.core) < 1 or self.rounds < 0 or not self.guide >= 0:
+            raise InvalidInput("width and core are at least 1, rounds and guide not negative", field="net")
 
     @property
     def is_believing(self) -> bool:
