@@ -14,6 +14,11 @@ from stretto.domain.problem import Problem
 from stretto.experiments.gantt import draw_gantt
 from stretto.experiments.queue_compare import compare_strategies
 from stretto.experiments.queue_plots import draw_comparison, draw_replay
+from stretto.experiments.report_belief import belief_map, look_fields
+from stretto.experiments.report_canvas import saved
+from stretto.experiments.report_heat import intervals
+from stretto.experiments.report_rack import RackShow
+from stretto.experiments.report_topology import rack_topology
 from stretto.sim.device import simulate
 from stretto.workloads.lublin import lublin
 
@@ -61,11 +66,20 @@ def queues(folder: Path) -> None:
             (folder / f"queue-{path.name}").write_bytes(path.read_bytes())
 
 
+def beliefs(folder: Path) -> None:
+    """Draw what is believed of a rack's parts at its fullest moment, beside the truth."""
+    show = RackShow("small-rack", "srpt-belief", stream=0, seed=0)
+    events = [look_fields(look) for look, _ in show.moments() if look is not None]
+    view = {"name": "small-rack", "settings": {"policy": "srpt-belief"}}
+    view["belief"] = belief_map(rack_topology(show.model), events)
+    (folder / "belief.svg").write_bytes(saved(intervals(view), "svg"))
+
+
 def main() -> None:
     """Draw everything into the folder of pictures, or into the one that is named."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else PICTURES
     folder.mkdir(parents=True, exist_ok=True)
-    for draw in (gaps, disciplines, queues):
+    for draw in (gaps, disciplines, queues, beliefs):
         draw(folder)
     for path in sorted(folder.glob("*.svg")):
         print(f"{path.name} {path.stat().st_size:,} bytes")

@@ -151,3 +151,20 @@ def test_the_same_seed_and_one_thread_give_the_same_plan() -> None:
     first, second = (CpSat().plan(problem, Budget(seed=3, num_threads=1)) for _ in range(2))
     assert first.assignment.tolist() == second.assignment.tolist()
     assert first.order.tolist() == second.order.tolist()
+
+
+@pytest.mark.parametrize("where", ["stretto.bounds.cpsat.make_instance", "stretto.bounds.cpsat.first_schedule"])
+def test_an_early_interrupt_leaves_the_first_plan(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C may come before there is a schedule at all, or while the model is built."""
+
+    def press(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(where, press)
+    problem = _random_problem(30, 4, 1)
+    plan = CpSat().plan(problem, Budget(time_limit_s=60.0))
+    assert plan.info["status"] == "interrupted"
+    assert plan.info["interrupted"] is True
+    makespan_s = simulate(problem, plan).makespan_s
+    assert plan.info["objective_s"] == pytest.approx(makespan_s)
+    assert 0 < plan.info["lower_bound_s"] <= makespan_s * (1 + 1e-9)

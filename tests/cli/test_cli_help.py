@@ -10,7 +10,7 @@ import pytest
 import typer
 
 import stretto.errors
-from stretto.cli.examples import EXAMPLES
+from stretto.cli.examples import EXAMPLES, SUMMARIES
 from stretto.cli.help_cmd import EXIT_CODES, TOPICS
 from stretto.cli.main import app
 from stretto.errors import StrettoError
@@ -38,6 +38,15 @@ def test_every_command_has_examples_of_itself(run: Run, command: str) -> None:
 
 def test_no_examples_of_commands_that_are_gone() -> None:
     assert set(EXAMPLES) <= set(COMMANDS)
+    assert set(SUMMARIES) <= set(COMMANDS)
+
+
+def test_the_list_of_commands_says_whole_sentences(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    _, _, listed = run("--help").out.partition("Commands:\n")
+    lines = listed.partition("\n\n")[0].splitlines()
+    assert len(lines) == len(COMMANDS)
+    assert all(line.endswith(".") and not line.endswith("...") for line in lines), lines
 
 
 @pytest.mark.parametrize("line", READY)

@@ -84,6 +84,29 @@ CASES = {
         ("fcfs", "stretto: interrupted: 1 of 8 replays are in the result"),
     ),
     "replay": (("replay", LONG_TRACE, "--strategy", "portfolio"), b"replaying", ("stretto: interrupted",)),
+    "plan cp-sat": (
+        (
+            "plan",
+            "workload:random-dag?num_tasks=120",
+            "-c",
+            "cpu:6,gpu:2x3.0",
+            "--policy",
+            "cp-sat",
+            "--time-limit=600",
+        ),
+        b"planning",  # the solver has hardly begun, if at all
+        ("makespan", "stretto: interrupted: this is the best plan found until then"),
+    ),
+    "rack": (
+        ("rack", "two-nics", "--by", "mct-belief", "--pace", "0.01", "--no-log"),
+        b"playing",
+        ("two-nics by mct-belief", "decisions", "stretto: interrupted: these are the figures until then"),
+    ),
+    "train mars": (
+        ("train", "mars", "trace:lublin?num_jobs=2000&num_procs=64", "--budget", "600s", "--no-log"),
+        b"generations",  # the news of the first one
+        ("mars on lublin", "generation", "stretto: interrupted: this is the best that was found until then"),
+    ),
     "bound": (
         ("bound", "workload:fft", "-c", "cpu:3,gpu:1", "--exact", "--time-limit", "600"),
         b"asking the solver",

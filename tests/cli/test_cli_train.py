@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from stretto import catalog
-from stretto.cli.train import parse_budget
 from stretto.cli.train_bar import TrainingBar
+from stretto.cli.train_request import parse_budget
 from stretto.errors import InvalidInput
 from stretto.formats.checkpoint import load
 from stretto.training.trainer import TrainingRow
@@ -139,7 +139,7 @@ def test_the_bar_tells_best_mean_and_speed() -> None:
     bar = TrainingBar("training", time_limit_s=10.0, episodes=None)
     bar._recent.extend([(1.0, 100), (2.0, 420)])
     row = TrainingRow(420, 2.0, 0.0123, 0.045, stage="simulator")
-    assert bar.note(row) == "best 12.3 ms, mean 45 ms, 420 episodes, 320/s, simulator"
+    assert bar.note(bar.words(row), row.stage) == "best 12.3 ms, mean 45 ms, 420 episodes, 320/s, simulator"
 
 
 def test_ctrl_c_keeps_the_best_plan_and_the_checkpoint(diamond: Path, tmp_path: Path) -> None:
@@ -167,4 +167,4 @@ def test_ctrl_c_keeps_the_best_plan_and_the_checkpoint(diamond: Path, tmp_path: 
     assert document["episodes"] >= 4
     assert load(checkpoint)[1]["trainer"]["episode"] == document["episodes"]
     assert json.loads(plan.read_text())["makespan_s"] == document["makespan_s"]
-    assert "best plan found until then" in err
+    assert "best that was found until then" in err

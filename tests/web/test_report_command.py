@@ -59,6 +59,7 @@ def test_a_report_of_runs_needs_nothing_else(home: Path) -> None:
     assert len(views[1]["why"]["reason"]) == views[1]["summary"]["num_tasks"]
     names = {path.name for path in (home / "pictures").iterdir()}
     assert {"2-cholesky-8-gantt.png", "2-cholesky-8-gantt.svg", "2-cholesky-8-gantt.pdf"} <= names
+    assert {"2-cholesky-8-placement.png", "2-cholesky-8-map.svg"} <= names
     assert {"1-lublin-300-0-queue.png", "1-lublin-300-0-utilisation.pdf"} <= names
 
 

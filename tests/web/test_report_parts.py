@@ -19,7 +19,7 @@ from stretto.errors import InvalidInput
 from stretto.experiments.evaluate import evaluate
 from stretto.experiments.report_cost import device_costs
 from stretto.experiments.report_curves import device_use
-from stretto.experiments.report_events import bars_chart, read_events, training_json
+from stretto.experiments.report_events import bars_chart, read_events
 from stretto.experiments.report_explain import Timetable, explain_task
 from stretto.experiments.report_json import drawn, packed, plain, unpacked
 from stretto.experiments.report_layers import MAX_TASKS, depths, placement_drawing
@@ -27,6 +27,7 @@ from stretto.experiments.report_problem import attach_problem, plan_of, problem_
 from stretto.experiments.report_record import Rows, record_plan, recording
 from stretto.experiments.report_replay import play_with_choices, record_replay, replay_of
 from stretto.experiments.report_tables import comparison_tables, runs_tables
+from stretto.experiments.report_training import training_json
 from stretto.experiments.report_view import run_view
 from stretto.runlog import Event, RunLog
 from stretto.workloads.lublin import lublin

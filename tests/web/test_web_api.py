@@ -13,7 +13,9 @@ import pytest
 
 from stretto import workloads
 from stretto.api import plan
+from stretto.experiments.report_record import recording
 from stretto.formats.native import FORMAT
+from stretto.runlog import RunLog
 
 CLUSTER = "cpu:6x1.0,gpu:2x5.0"
 DOT = "digraph g { a [work=2]; b [work=3]; c [work=1]; a -> b [size=1e6]; a -> c [size=2e6]; }"
@@ -134,6 +136,54 @@ def test_a_replay_and_the_same_jobs_otherwise(client: httpx.Client) -> None:
     direct = post(client, "/api/replay", body | {"strategy": "fcfs"})
     assert other["after"]["summary"]["mean_wait_s"] == direct["mean_wait_s"]
     assert other["before"]["summary"]["mean_wait_s"] == first["mean_wait_s"] != direct["mean_wait_s"]
+
+
+POOLS = "own:2*16x1.0,cloud:0-8*8@0.40~90s"
+
+
+@pytest.mark.parametrize("change", [{"strategy": "saf"}, {"pool_rule": "fastest"}, {"pool_rule": "burst"}])
+def test_a_replay_on_pools_and_the_same_jobs_otherwise(client: httpx.Client, change: dict[str, str]) -> None:
+    made = {"generator": "lublin", "generator_params": {"num_jobs": 300, "num_procs": 64, "seed": 2}}
+    body = {**made, "strategy": "fcfs", "pools": POOLS, "pool_rule": "cheapest"}
+    first = post(client, "/api/replay", body)
+    other = post(client, f"/api/runs/{first['run_id']}/what-if", change)
+    direct = post(client, "/api/replay", {**body, **change})
+    for name in ("mean_flow_s", "cost_usd", "makespan_s"):
+        assert other["after"]["summary"][name] == direct[name]
+        assert other["before"]["summary"][name] == first[name]
+    command = other["after"]["settings"]["command"]
+    assert f"--pools '{POOLS}'" in command
+    assert "--pool-rule " + change.get("pool_rule", "cheapest") in command
+
+
+def test_a_replay_moves_to_other_pools(client: httpx.Client) -> None:
+    body = {"generator": "lublin", "generator_params": {"num_jobs": 100, "num_procs": 64, "seed": 2}}
+    first = post(client, "/api/replay", body)
+    other = post(client, f"/api/runs/{first['run_id']}/what-if", {"pools": "cloud:0-16*8@1.5"})
+    assert first["cost_usd"] == 0.0
+    assert other["after"]["summary"]["cost_usd"] > 0.0
+    assert "pools" in post(client, f"/api/runs/{first['run_id']}/what-if", {"pools": "cloud"}, 422)["error"]
+
+
+def test_a_rack_decided_by_another_rule(server: Any, client: httpx.Client) -> None:
+    report_rack = pytest.importorskip("stretto.experiments.report_rack")
+    show = report_rack.RackShow("two-nics", "mct", stream=1, seed=0)
+    with RunLog.open(server.runs) as log:
+        settings = {"policy": "mct", "cluster": "two-nics", "stream": 1, "seed": 0}
+        with recording(log, "rack", "two-nics", settings) as run:
+            report_rack.record_rack(run, show)
+            for look, ended in show.moments():
+                report_rack.record_moment(run, look, ended)
+            run.finish("done", show.watched.summary())
+    other = post(client, f"/api/runs/{run.id}/what-if", {"policy": "srpt-true"})
+    direct = report_rack.RackShow("two-nics", "srpt-true", stream=1, seed=0)
+    for _ in direct.moments():
+        pass
+    expected = direct.watched.summary()["mean_completion_s"]
+    assert other["after"]["summary"]["mean_completion_s"] == pytest.approx(expected)
+    assert other["before"]["summary"]["mean_completion_s"] != pytest.approx(expected)
+    assert other["after"]["settings"]["parent"] == run.id
+    assert "srpt-belief" in post(client, f"/api/runs/{run.id}/what-if", {"policy": "srtp-belief"}, 422)["error"]
 
 
 def test_a_trace_comes_packed(client: httpx.Client) -> None:

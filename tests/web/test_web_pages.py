@@ -10,14 +10,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from web_serving import serving
 
 from stretto import workloads
 from stretto.api import plan
 from stretto.cli.main import main
+from stretto.domain.machine_presets import preset
+from stretto.domain.machine_work import rack_model
+from stretto.experiments.report_belief import Look, record_look
+from stretto.experiments.report_json import packed
 from stretto.experiments.report_record import record_plan, recording
+from stretto.experiments.report_topology import TOPOLOGY, rack_topology
 from stretto.runlog import RunLog
+from stretto.workloads.rack_kernels import PAPER_KERNELS
 
 SCREENS = Path(__file__).parents[2] / "out" / "screens"
 PATIENCE_MS = 90_000
@@ -76,9 +83,10 @@ def test_the_list_shows_runs_and_filters_them(server: Any, page: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "sections"),
     [
-        ("small", ["gantt", "use", "graph", "cost"]),
-        ("large", ["gantt", "use", "graph", "cost"]),
+        ("small", ["gantt", "map", "use", "graph", "cost"]),
+        ("large", ["gantt", "map", "use", "graph", "cost"]),
         ("queue", ["use", "queue", "choices", "cost"]),
+        ("pools", ["map", "use", "queue", "cost"]),
         ("lesson", ["training"]),
     ],
 )
@@ -142,6 +150,73 @@ def test_asking_what_if_answers_on_the_page(server: Any, page: Any, ids: dict[st
     assert "what-if of" in page.inner_text("#about")
 
 
+def test_another_rule_for_pools_shows_what_it_costs_and_takes(server: Any, page: Any, ids: dict[str, str]) -> None:
+    page.goto(f"{server.url}/runs/{ids['pools']}")
+    ready(page)
+    page.fill("#ask-form input[name=strategy]", "saf")
+    page.fill("#ask-form input[name=pool_rule]", "fastest")
+    page.click("#ask-form button")
+    page.wait_for_selector("#answer table")
+    assert "what if, saf, fastest" in page.inner_text("#answer thead")
+    rows = [row.inner_text().split("\t") for row in page.query_selector_all("#answer tbody tr")]
+    assert {"cost", "mean flow time"} <= {row[0] for row in rows}
+    cost = next(row for row in rows if row[0] == "cost")
+    assert cost[1].startswith("$")
+    assert cost[1] != cost[2]
+    shot(page, "what-if-pools")
+
+
+def test_the_map_of_a_machine_follows_what_is_believed(server: Any, page: Any) -> None:
+    model = rack_model(preset("small-rack"), PAPER_KERNELS)
+    num = len(model.resources)
+    busy = ["smith-waterman", *[None] * (len(model.processors) - 1)]
+    with RunLog.open(server.runs) as log:
+        run = log.start("rack", "believed", {"policy": "symphony", "cluster": "small-rack"})
+        run.attach(TOPOLOGY, packed(rack_topology(model)))
+        record_look(run, Look(0.0, np.full(num, 0.3), np.full(num, 0.1), running=busy))
+        page.goto(f"{server.url}/runs/{run.id}")
+        ready(page)
+        tile = page.locator("#belief button.tile").first
+        assert "30 %" in tile.inner_text()
+        assert "10\u201350" in tile.inner_text()
+        assert tile.get_attribute("aria-label") == "m1/mem0: believed 30 %, 95 % between 10 % and 50 %"
+        assert page.locator("#belief .chip.busy").inner_text().split() == ["cpu0.0.0", "smith-waterman"]
+        record_look(run, Look(1.0, np.full(num, 0.8), np.full(num, 0.05), running=busy))
+        page.wait_for_selector("#belief button.tile:has-text('80 %')")
+        page.focus("#belief input[type=range]")
+        page.keyboard.press("ArrowLeft")  # back in time; what comes in does not pull it forward
+        assert "30 %" in tile.inner_text()
+        record_look(run, Look(2.0, np.full(num, 0.9), np.full(num, 0.05), running=busy))
+        page.wait_for_selector("body[data-ready='3']")
+        assert "30 %" in tile.inner_text()
+        page.locator("#belief button.tile").nth(2).press("Enter")
+        assert page.locator("#belief button.tile").nth(2).get_attribute("aria-pressed") == "true"
+        assert "switch0" in page.inner_text("#belief h3 >> nth=-1")
+        assert page.eval_on_selector("#belief canvas", COLOURS) > 4
+        shot(page, "run-belief")
+        run.finish("done", {})
+
+
+def test_a_training_is_followed_while_it_learns(server: Any, page: Any) -> None:
+    with RunLog.open(server.runs) as log:
+        run = log.start("train", "queue-lesson", {"algorithm": "mars", "procs": 64})
+        run.record("row", generation=1, seconds=1.0, train=1.2, validation=1.1, best_validation=1.1, jobs_per_s=9e3)
+        page.goto(f"{server.url}/runs/{run.id}")
+        ready(page)
+        before = page.eval_on_selector("#training canvas", DIGEST)
+        for number in (2, 3):
+            row = {"train": 1.0 / number, "validation": None, "best_validation": 1.1, "jobs_per_s": 9e3}
+            run.record("row", generation=number, seconds=1.0 * number, **row)
+        page.wait_for_selector("body[data-ready='3']")
+        page.wait_for_timeout(200)
+        assert page.eval_on_selector("#training canvas", DIGEST) != before
+        assert "validation" in page.inner_text("#training .legend")
+        judged = {"mars": 9.0, "saf": 12.0}
+        run.finish("done", {"judged": judged, "judged_as": "slowdown", "mean_bounded_slowdown": 9.0, "generations": 3})
+        page.wait_for_selector("#judged tr.chosen:has-text('mars')")
+    shot(page, "run-training-live")
+
+
 def test_news_of_a_live_run_arrive_while_the_page_is_open(server: Any, page: Any) -> None:
     with RunLog.open(server.runs) as log:
         run = log.start("run", "live", {"engine": "local"})
@@ -179,7 +254,7 @@ def test_a_plan_that_is_being_searched_is_followed_to_its_end(server: Any, page:
         page.wait_for_selector("#state:text-is('done')")
         page.wait_for_selector("#cost")
     found = page.eval_on_selector_all("#sections > section", "parts => parts.map(part => part.id)")
-    assert found == ["gantt", "use", "progress", "graph", "cost"]
+    assert found == ["gantt", "map", "use", "progress", "graph", "cost"]
 
 
 def test_the_list_follows_runs_that_begin(server: Any, page: Any) -> None:

@@ -58,7 +58,12 @@ def solve(relaxation: Relaxation, limits: Limits) -> Answer:
     if known.makespan_s <= lower_s * (1.0 + _SAME):
         return Answer(known, lower_s, "optimal")
     found = _solve_project if is_project else _solve_devices
-    answer = found(relaxation, known, lower_s, limits)
+    try:
+        answer = found(relaxation, known, lower_s, limits)
+    except KeyboardInterrupt:  # while the model was being built: large ones take a while
+        if not limits.keeps_first:
+            raise
+        return Answer(known, lower_s, "feasible")
     return replace(answer, lower_bound_s=max(answer.lower_bound_s, lower_s))
 
 

@@ -21,8 +21,8 @@ class CpSat:
     """Finds the best plan for small problems, with proof, and good ones for middling problems.
 
     The plan is for the ``sequence`` discipline without contention: the best schedule may wait.
-    ``info`` says the ``status`` (``optimal`` or ``feasible``), ``objective_s`` (the makespan without
-    contention), ``lower_bound_s`` (proven) and ``elapsed_s``.
+    ``info`` says the ``status`` (``optimal``, ``feasible``, or ``interrupted`` by Ctrl-C), ``objective_s`` (the
+    makespan without contention), ``lower_bound_s`` (proven) and ``elapsed_s``.
 
     Attributes
     ----------
@@ -47,33 +47,65 @@ class CpSat:
         return None
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
-        """Search until the optimum is proven, the time is up or the user interrupts."""
+        """Search until the optimum is proven, the time is up or the user interrupts.
+
+        Who interrupts always gets a plan: the best found, or the first one where the solver had not begun.
+        """
+        begin = time.perf_counter()
+        try:
+            return self._search(problem, budget, begin)
+        except KeyboardInterrupt:
+            if problem.graph.resources is not None:
+                raise
+            return _first_plan(problem, begin)
+
+    def _search(self, problem: Problem, budget: Budget, begin: float) -> Plan:
         from stretto.bounds.cpsat import solve
         from stretto.bounds.cpsat_search import Limits
         from stretto.bounds.relaxation import Relaxation
         from stretto.bounds.rounding import on_grid
 
-        begin = time.perf_counter()
         limits = Limits(
             time_limit_s=budget.time_limit_s or DEFAULT_TIME_LIMIT_S,
             num_threads=budget.num_threads,
             seed=budget.seed,
             on_solution=_listener(budget),
+            keeps_first=True,
         )
         relaxation = Relaxation.of(problem)
         answer = solve(relaxation, limits)
         timed = answer.timed
         plan = Plan.from_times(timed.device, timed.start_s, timed.finish_s, problem.arrays.topo)
         elapsed_s = time.perf_counter() - begin
+        # Without a proof, the solver ends before its time only when the user stops it.
+        is_interrupted = answer.status != "optimal" and elapsed_s < limits.time_limit_s
         info = {
-            "status": answer.status,
-            # Without a proof, the solver ends before its time only when the user stops it.
-            "interrupted": answer.status != "optimal" and elapsed_s < limits.time_limit_s,
+            "status": "interrupted" if is_interrupted else answer.status,
+            "interrupted": is_interrupted,
             "objective_s": _makespan(problem, plan),
             "lower_bound_s": on_grid(answer.lower_bound_s, relaxation.grid, problem.num_tasks),
             "elapsed_s": elapsed_s,
         }
         return Plan(plan.assignment, plan.order, plan.discipline, info)
+
+
+def _first_plan(problem: Problem, begin: float) -> Plan:
+    """Return the schedule that the search would have begun with; it needs no solver."""
+    from stretto.bounds.interval import combined
+    from stretto.bounds.list_schedule import first_schedule
+    from stretto.bounds.relaxation import Relaxation
+
+    relaxation = Relaxation.of(problem)
+    timed = first_schedule(relaxation)
+    plan = Plan.from_times(timed.device, timed.start_s, timed.finish_s, problem.arrays.topo)
+    info = {
+        "status": "interrupted",
+        "interrupted": True,
+        "objective_s": _makespan(problem, plan),
+        "lower_bound_s": combined(relaxation),
+        "elapsed_s": time.perf_counter() - begin,
+    }
+    return Plan(plan.assignment, plan.order, plan.discipline, info)
 
 
 def _listener(budget: Budget) -> Callable[[float, float], None] | None:
@@ -93,10 +125,11 @@ def _listener(budget: Budget) -> Callable[[float, float], None] | None:
 
 def _makespan(problem: Problem, plan: Plan) -> float:
     """Return the makespan of the plan in true seconds, not ticks."""
-    from stretto.bounds.cpsat_project import place_in_order
     from stretto.bounds.list_schedule import run_in_sequence
 
     if problem.graph.resources is not None:
+        from stretto.bounds.cpsat_project import place_in_order
+
         duration = problem.arrays.duration[:, problem.arrays.device_class[0]]
         return place_in_order(problem, duration, plan.order.tolist()).makespan_s
     return run_in_sequence(problem, plan.assignment, plan.order).makespan_s

@@ -18,12 +18,19 @@ OnSolution = Callable[[float, float], None]
 
 @dataclass(frozen=True)
 class Limits:
-    """How long and with what the search may work."""
+    """How long and with what the search may work.
+
+    Attributes
+    ----------
+    keeps_first
+        Whether Ctrl-C before the solver has begun ends in the first schedule; otherwise it goes to the caller.
+    """
 
     time_limit_s: float = 30.0
     num_threads: int = 2
     seed: int = 0
     on_solution: OnSolution | None = None
+    keeps_first: bool = False
 
 
 @dataclass(frozen=True, eq=False)

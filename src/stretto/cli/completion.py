@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+#: Cases of racks and who may decide there, as of ``symphony_cases`` and ``rack_rules``: those import compiled code and
+#: jax, for which nobody waits after Tab. A test keeps the lists equal.
+RACK_CASES = ("two-nics", "small-rack", "paper-rack")
+RACK_DECIDERS = (
+    *("symphony", "sparrow", "graphene", "paragon", "mct", "heft", "srpt", "mct-counters", "heft-counters"),
+    *("srpt-counters", "mct-belief", "srpt-belief", "mct-true", "srpt-true"),
+)
+
 
 def policy_names(incomplete: str) -> list[str]:
     """Offer policies."""
@@ -33,6 +41,16 @@ def trainer_names(incomplete: str) -> list[str]:
     from stretto.catalog import QUEUE_TRAINERS, RACK_TRAINERS, TRAINERS
 
     return [name for name in (*TRAINERS, *QUEUE_TRAINERS, *RACK_TRAINERS) if name.startswith(incomplete)]
+
+
+def rack_cases(incomplete: str) -> list[str]:
+    """Offer racks with their jobs."""
+    return [name for name in RACK_CASES if name.startswith(incomplete)]
+
+
+def rack_deciders(incomplete: str) -> list[str]:
+    """Offer who may decide on a rack."""
+    return [name for name in RACK_DECIDERS if name.startswith(incomplete)]
 
 
 def policy_lists(incomplete: str) -> list[str]:

@@ -24,18 +24,27 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "stretto simulate {plan.json} --trace schedule.paje",
     ),
     "train": (
-        "stretto train doppler workload:ffnn -c gpu:4 --budget 60s --checkpoint run.npz",
+        "stretto train doppler workload:ffnn -c gpu:4 --budget 60s --save plan.json",
+        "stretto train doppler workload:ffnn -c gpu:4 --checkpoint run.npz",
         "stretto train doppler workload:ffnn -c gpu:4 --checkpoint run.npz --resume",
         "stretto train mars {jobs.swf.gz} --budget 10m --save nets.npz",
+        "stretto train symphony two-nics --budget 5m --curves curves.png",
+        "stretto train --continue {run-id} --budget 10m",
     ),
     "replay": (
         "stretto replay 'trace:lublin?num_jobs=1000&num_procs=64' --strategy saf",
         "stretto replay {jobs.swf.gz} --backfill conservative --estimates last-two",
-        "stretto replay {jobs.swf.gz} --pools 'own:128*16,cloud:0-64*8@0.40~90s'",
+        "stretto replay {jobs.swf.gz} --pools 'own:128*16,cloud:0-64*8@0.40~90s' --log",
+    ),
+    "rack": (
+        "stretto rack small-rack --by symphony",
+        "stretto rack paper-rack --by srpt-belief --stream 3",
+        "stretto rack two-nics --by mct-belief --pace 200",
     ),
     "run": (
         "stretto run workload:montage -c cpu:4 --scale 0.001",
         "stretto run {workflow.toml} -c cpu:2 --policy heft",
+        "stretto run workload:montage -c cpu:2 --scale 0.01 --telemetry",
         "stretto run --resume {run-id}",
     ),
     "engines": ("stretto engines", "stretto engines --output json"),
@@ -54,6 +63,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "steer": (
         "stretto steer slurm --strategy saf --once",
         "stretto steer slurm --strategy portfolio --history {jobs.sacct} --apply",
+        "stretto steer slurm --rest https://slurm.example:6820 --token-file {token} --once",
         "stretto steer slurm --off",
     ),
     "testbed": (
@@ -86,6 +96,20 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "stretto prices list {catalogue.tar.gz} --gpu A100 --region 'us-*'",
         "stretto prices pool {catalogue.tar.gz} --instance m5.4xlarge --nodes 0-16 > cloud.toml",
     ),
+}
+
+#: What ``stretto --help`` says of a command whose own first sentence is too long for a line.
+SUMMARIES = {
+    "plan": "Plan a graph with one policy, and judge the plan.",
+    "train": "Learn to plan a graph, order a queue or schedule a rack.",
+    "rack": "Play jobs on a rack with hidden load, and watch the belief.",
+    "run": "Run a workflow for real, on record and resumable.",
+    "report": "Write one page about runs, plans and comparisons.",
+    "serve": "Show runs in the browser, and answer programs over HTTP.",
+    "list": "List policies, formats, workloads or rules of queues.",
+    "demo": "See it work in a minute: workloads, policies, a training.",
+    "doctor": "Check the installation: versions, extras, engines, caches.",
+    "prices": "Find offers of cloud machines, and write them as pools.",
 }
 
 

@@ -22,7 +22,7 @@ LogOption = Annotated[
 
 @contextmanager
 def kept(
-    wanted: bool, kind: str, name: str, settings: Mapping[str, Any], *, usual: bool = False
+    wanted: bool, kind: str, name: str, settings: Mapping[str, Any], *, usual: bool = False, resume: str | None = None
 ) -> Iterator[Run | None]:
     """Begin a run where one is wanted; otherwise there is None to write to.
 
@@ -30,6 +30,8 @@ def kept(
     ----------
     usual
         The command keeps runs unless told otherwise: a log that cannot be written is then no reason to stop.
+    resume
+        A run that is gone on with, in place of a new one.
     """
     if not wanted:
         yield None
@@ -40,12 +42,12 @@ def kept(
     try:
         log = RunLog.open()
     except InvalidInput as error:
-        if not usual:
+        if not usual or resume is not None:
             raise
         remark(f"this is not kept in the run log: {error}")
         yield None
         return
-    with log, recording(log, kind, name, {**settings, "command": command_line()}) as run:
+    with log, recording(log, kind, name, {**settings, "command": command_line()}, resume=resume) as run:
         yield run
 
 

@@ -21,13 +21,14 @@ from stretto.cli.convert import convert
 from stretto.cli.demo import demo
 from stretto.cli.doctor import doctor
 from stretto.cli.engines import engines
-from stretto.cli.examples import epilog
+from stretto.cli.examples import SUMMARIES, epilog
 from stretto.cli.explain import explain
 from stretto.cli.gantt import gantt
 from stretto.cli.help_cmd import help_page
 from stretto.cli.listing import list_components
 from stretto.cli.plan import plan
 from stretto.cli.prices import prices
+from stretto.cli.rack import rack
 from stretto.cli.replay import replay
 from stretto.cli.report import report
 from stretto.cli.run import run
@@ -95,6 +96,7 @@ for _name, _command in (
     ("simulate", simulate),
     ("train", train),
     ("replay", replay),
+    ("rack", rack),
     ("run", run),
     ("engines", engines),
     ("explain", explain),
@@ -109,9 +111,9 @@ for _name, _command in (
     ("help", help_page),
     ("version", version),
 ):
-    app.command(_name, epilog=epilog(_name))(_command)
+    app.command(_name, epilog=epilog(_name), short_help=SUMMARIES.get(_name))(_command)
 for _name, _group in (("config", config), ("prices", prices), ("steer", steer), ("testbed", testbed)):
-    app.add_typer(_group, name=_name, epilog=epilog(_name))
+    app.add_typer(_group, name=_name, epilog=epilog(_name), short_help=SUMMARIES.get(_name))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

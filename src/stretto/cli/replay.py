@@ -78,6 +78,7 @@ def replay(
     jobs = cut_window(whole, window)
     machine = machine_of(jobs, procs, pools)
     settings = {"trace": trace, "procs": machine if isinstance(machine, int) else None, "seed": seed, **rules, **more}
+    settings["pools"] = None if procs is not None else pools
     with kept(log, "replay", whole.name, settings) as run, ProgressLine(f"replaying {jobs.num_jobs:,} jobs"):
         found = in_background(lambda: evaluate_replay(jobs, machine, seed=seed, **rules, **more))
         if run is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,6 +23,7 @@ from stretto.cli.options import (
 if TYPE_CHECKING:
     from stretto.cli.run_request import RunRequest
     from stretto.engines.session import Session
+    from stretto.experiments.report_host import HostWatch
     from stretto.runlog import RunLog
 
 
@@ -80,6 +82,10 @@ def run(
             "--gantt", metavar="FILE", help="Draw what ran when: .png, .svg, .pdf or .html.", show_default=False
         ),
     ] = None,
+    telemetry: Annotated[
+        bool,
+        typer.Option("--telemetry", help="Keep what this host's counters say beside the run, for stretto serve."),
+    ] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Run a workflow for real: plan it, run it on an engine, keep a record."""
@@ -94,7 +100,8 @@ def run(
             info = log.run(resume)
             if info.kind != "run":
                 raise InvalidInput(f"is a {info.kind!r}, not a run of a workflow", field=f"run {info.id}")
-            session = _execute(log, RunRequest.from_settings(info.settings, info.id), info.id, output, gantt)
+            request = RunRequest.from_settings(info.settings, info.id)
+            session = _execute(log, request, info.id, output, gantt, telemetry)
         else:
             if workflow is None or cluster is None:
                 raise InvalidInput("name a workflow and the machines (--cluster), or a run to --resume")
@@ -116,11 +123,13 @@ def run(
                 params=parse_params(param or []),
                 engine_params=parse_params(engine_param or [], field="--engine-param"),
             )
-            session = _execute(log, request, None, output, gantt)
+            session = _execute(log, request, None, output, gantt, telemetry)
     _exit(session)
 
 
-def _execute(log: RunLog, request: RunRequest, resume: str | None, output: Output, gantt: Path | None) -> Session:
+def _execute(
+    log: RunLog, request: RunRequest, resume: str | None, output: Output, gantt: Path | None, telemetry: bool
+) -> Session:
     from stretto.cli.bar import ProgressBar
     from stretto.cli.run_report import draw_run, report
     from stretto.cli.sources import load_cluster
@@ -133,9 +142,11 @@ def _execute(log: RunLog, request: RunRequest, resume: str | None, output: Outpu
     work, cluster = request.load_work(), load_cluster(request.cluster)
     problem = Problem.of(work.graph, cluster)
     plan = saved_plan(log, resume, problem) if resume is not None else request.make_plan(problem)
-    with ProgressBar(f"running {work.graph.name}", problem.num_tasks) as bar:
+    with ProgressBar(f"running {work.graph.name}", problem.num_tasks) as bar, _watch(log, telemetry) as watch:
 
         def on_begin(run_id: str, num_done: int) -> None:
+            if watch is not None:
+                watch.begin(run_id)
             if output is Output.TABLE:
                 remark(
                     f"run {run_id}" + (f", {num_done:,} of {problem.num_tasks:,} tasks done before" * bool(num_done))
@@ -169,6 +180,15 @@ def _execute(log: RunLog, request: RunRequest, resume: str | None, output: Outpu
         draw_run(session, problem, gantt)
     report(session, problem, plan, output)
     return session
+
+
+def _watch(log: RunLog, is_wanted: bool) -> AbstractContextManager[HostWatch | None]:
+    """Return who watches the host beside a run, or nobody."""
+    if not is_wanted:
+        return nullcontext()
+    from stretto.experiments.report_host import HostWatch
+
+    return HostWatch(log.path)
 
 
 def _exit(session: Session) -> None:

@@ -12,7 +12,9 @@ from stretto.cli.options import OutputOption
 
 if TYPE_CHECKING:
     from stretto.domain.queue_view import QueueOrder
-    from stretto.engines.slurm.client import SlurmClient
+    from stretto.engines.slurm.book import Book
+    from stretto.engines.slurm.queue_client import QueueClient
+    from stretto.engines.slurm.rest import RestPlace
     from stretto.engines.slurm.steer import Step
 
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
@@ -50,6 +52,12 @@ def steer_slurm(
     conf: Annotated[
         Path | None, typer.Option("--conf", metavar="FILE", help="slurm.conf.", show_default="$SLURM_CONF")
     ] = None,
+    rest: Annotated[
+        str | None, typer.Option("--rest", metavar="URL", help="Reach Slurm by its slurmrestd, not by its programs.")
+    ] = None,
+    token_file: Annotated[
+        Path | None, typer.Option("--token-file", metavar="FILE", help="Token for --rest.", show_default="$SLURM_JWT")
+    ] = None,
     once: Annotated[bool, typer.Option("--once", help="Look once; with --apply the order stays until --off.")] = False,
     off: Annotated[bool, typer.Option("--off", help="Stop all steering, and give Slurm its own order back.")] = False,
     on: Annotated[bool, typer.Option("--on", help="Allow steering again.")] = False,
@@ -57,7 +65,7 @@ def steer_slurm(
 ) -> None:
     """Steer the queue of Slurm."""
     from stretto.domain.units import parse_seconds
-    from stretto.engines.slurm.book import book_path
+    from stretto.engines.slurm.book import Book, book_path
     from stretto.engines.slurm.steer import SteerSettings
     from stretto.policies.queueing.online import warm_up
 
@@ -65,13 +73,15 @@ def steer_slurm(
         _switch(is_off=off)
         return
     settings = SteerSettings(apply, parse_seconds(interval), parse_seconds(budget), depth, partition)
-    client = _client(conf)
-    _check(client, mode, is_applied=apply)
+    book = Book(book_path(), mode="priority" if mode == "priority" else "sitefactor")
+    book.conf = str(conf.resolve()) if conf is not None else None
+    book.rest = _rest_place(rest, token_file, conf)
+    _check(book.client(), mode, is_applied=apply)
     order = make_order(strategy, settings.budget_s)
     warm_up(order)  # compiling is no part of a decision
     named = {"strategy": strategy, "mode": mode, "apply": apply, "interval": interval, "budget": budget}
     past = _history(history)
-    _follow(client, order, settings, named, mode, past, book_path(), once, output)
+    _follow(book, order, settings, named, past, once, output)
 
 
 def make_order(name: str, budget_s: float) -> QueueOrder:
@@ -104,23 +114,38 @@ def _switch(*, is_off: bool) -> None:
     remark(f"steering is off; {count} jobs have Slurm's own order back (allow it again with --on)")
 
 
-def _client(conf: Path | None) -> SlurmClient:
-    from stretto.engines.slurm.client import SlurmClient
-    from stretto.engines.slurm.command import Commands
+def _rest_place(url: str | None, token_file: Path | None, conf: Path | None) -> RestPlace | None:
+    from stretto.engines.slurm.rest import RestPlace
+    from stretto.errors import InvalidInput
 
-    return SlurmClient(Commands(conf.resolve() if conf is not None else None))
+    if url is None:
+        if token_file is not None:
+            raise InvalidInput("is for --rest URL", field="--token-file")
+        return None
+    if conf is not None:
+        raise InvalidInput("Slurm is reached by its programs (--conf) or by --rest, not by both", field="--conf")
+    place = RestPlace(url, str(token_file.resolve()) if token_file is not None else None)
+    if not place.is_private:
+        remark(f"the token for {url} can be read on its way: https would hide it")
+    return place
 
 
-def _check(client: SlurmClient, mode: str, *, is_applied: bool) -> None:
+def _check(client: QueueClient, mode: str, *, is_applied: bool) -> None:
     from stretto.engines.slurm.book import MODES, switch_path
+    from stretto.engines.slurm.client import SlurmClient
+    from stretto.engines.slurm.rest import RestClient
     from stretto.errors import InvalidInput, UnknownName
 
     if mode not in MODES:
         raise UnknownName("mode", mode, MODES)
     if switch_path().exists():
         raise InvalidInput(f"steering is off ({switch_path()}); allow it with  stretto steer slurm --on")
-    plugin = client.setting("PriorityType")
-    if is_applied and mode == "sitefactor" and "multifactor" not in plugin:
+    if not is_applied or mode != "sitefactor":
+        return
+    if isinstance(client, RestClient) and not client.has_site_factors:
+        raise InvalidInput("this slurmrestd cannot set site factors (v0.0.39 can): use priority", field="--mode")
+    plugin = client.setting("PriorityType") if isinstance(client, SlurmClient) else "multifactor"
+    if "multifactor" not in plugin:
         raise InvalidInput(f"site factors need priority/multifactor, and this Slurm has {plugin}", field="--mode")
 
 
@@ -133,15 +158,7 @@ def _history(path: str | None) -> Any:
 
 
 def _follow(
-    client: SlurmClient,
-    order: QueueOrder,
-    settings: Any,
-    named: dict[str, Any],
-    mode: str,
-    past: Any,
-    path: Path,
-    once: bool,
-    output: Output,
+    fresh: Book, order: QueueOrder, settings: Any, named: dict[str, Any], past: Any, once: bool, output: Output
 ) -> None:
     import signal
 
@@ -150,14 +167,13 @@ def _follow(
     from stretto.engines.slurm.steer import Steerer
     from stretto.runlog import RunLog
 
+    path = fresh.path
     book = Book.read(path)
     if book.labels and settings.is_applied:
         remark(f"taking back {book.reset(book.client())} labels that an earlier steerer left")
-    conf = client.commands.conf
-    fresh = Book(path, "priority" if mode == "priority" else "sitefactor", str(conf) if conf is not None else None)
     with RunLog.open() as log:
         run = log.start("steer", f"slurm by {named['strategy']}", named)
-        steerer = Steerer(client, order, fresh, switch_path(), settings, run=run)
+        steerer = Steerer(fresh.client(), order, fresh, switch_path(), settings, run=run)
         if past is not None:
             steerer.memory.take_history(past)
         if once:

@@ -42,6 +42,7 @@ def slurm_up(
     auth: Annotated[
         str, typer.Option("--auth", metavar="munge|none", help="none: everyone here may pretend to be anyone.")
     ] = "munge",
+    rest: Annotated[bool, typer.Option("--rest", help="Start slurmrestd too, and write a token for it.")] = False,
     dir: DirOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
@@ -50,13 +51,17 @@ def slurm_up(
     from stretto.engines.slurm.conf import TestbedSpec
     from stretto.engines.slurm.testbed import Testbed
 
-    spec = TestbedSpec(nodes, cpus, gpus, auth=auth)
+    spec = TestbedSpec(nodes, cpus, gpus, auth=auth, has_rest=rest)
     with ProgressLine("starting Slurm"):
         bed = Testbed.up(_folder(dir), spec)
     if output is Output.JSON:
-        print_json({"conf": str(bed.conf), "nodes": nodes, "cpus_per_node": cpus, "gpu_nodes": list(spec.gpu_nodes)})
+        more = {"rest": vars(bed.rest)} if rest else {}
+        shape = {"nodes": nodes, "cpus_per_node": cpus, "gpu_nodes": list(spec.gpu_nodes)}
+        print_json({"conf": str(bed.conf), **shape, **more})
     else:
         print(f"export SLURM_CONF={bed.conf}")
+    if output is Output.TABLE and rest:
+        remark(f"slurmrestd: --rest {bed.rest.url} --token-file {bed.rest.token_file}")
     if output is Output.TABLE:
         remark(f"{nodes} nodes are idle; stop them with  stretto testbed slurm down{_dir_words(dir)}")
 

@@ -2,80 +2,177 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import time
 from typing import TYPE_CHECKING, Any
 
-from stretto.cli.console import Output, facts, print_json, remark, stdout
+from stretto.cli.console import Output, facts, print_json, stdout
+from stretto.cli.logged import kept, news
+from stretto.cli.patience import Patience
+from stretto.cli.train_bar import TrainingBar
+from stretto.cli.train_state import TrainState
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stretto.cli.train_request import TrainRequest
     from stretto.domain.csr import Floats
     from stretto.domain.trace import Trace
+    from stretto.runlog import Run
+    from stretto.training.mars import MarsRow
+    from stretto.training.mars_log import LogTraining
 
 #: What the result is set against.
 _OPPONENTS = ("fcfs", "sjf", "saf", "f1", "f2", "f3", "f4", "wfp3", "expansion", "unicep")
 
 
-def train_mars(
-    source: str,
-    *,
-    time_limit_s: float,
-    seed: int,
-    path: Path | None,
-    resume: bool,
-    save: Path | None,
-    output: Output,
-) -> bool:
+def train_mars(request: TrainRequest) -> bool:
     """Train, judge and report; return whether the user stopped it."""
     from stretto.cli.progress import ProgressLine
     from stretto.cli.queue_sources import load_queue
-    from stretto.cli.train import Patience
-    from stretto.learned.mars.network import bold_nets, save_nets
+    from stretto.learned.mars.network import save_nets
+    from stretto.learned.mars.replay import pretrained
+
+    request.refuse(
+        "a queue", cluster=request.cluster, episodes=request.rounds, start=request.start, engine=request.engine
+    )
+    whole = load_queue(request.source)
+    num_procs = whole.max_procs or int(whole.num_procs.max())
+    trace, _ = whole.fitting(num_procs)
+    settings = {**request.settings(), "procs": num_procs}
+    wanted = request.is_logged or request.run_id is not None
+    with TrainState(request) as state:
+        if state.is_going_on:
+            _check_state(trace, num_procs, state)
+        with kept(wanted, "train", trace.name, settings, usual=True, resume=request.run_id) as record:
+            state.run = record
+            found, rows, is_stopped = _train(trace, num_procs, request, state, record)
+            nets = [*pretrained(), found.net]
+            with ProgressLine("judging on the rest of the log"):
+                judged = _judge(trace, num_procs, nets)
+            if record is not None:
+                record.finish("interrupted" if is_stopped else "done", _summary(found, rows, judged))
+    if request.save is not None:
+        save_nets(request.save, nets, {"trace": trace.name, "seed": request.seed})
+    if request.curves is not None:
+        from stretto.experiments.report_lesson import draw_lesson
+
+        draw_lesson(rows, request.curves, name=trace.name, algorithm="mars")
+    written = [path for path in (request.checkpoint, request.save, request.curves) if path is not None]
+    _report(trace, found, rows, judged, request, written, record)
+    return is_stopped
+
+
+def _train(
+    trace: Trace, num_procs: int, request: TrainRequest, state: TrainState, record: Run | None
+) -> tuple[LogTraining, list[dict[str, Any]], bool]:
+    """Train until the time is up, with news for the terminal and the log."""
+    from stretto.learned.mars.network import bold_nets
     from stretto.learned.mars.replay import pretrained
     from stretto.training.mars_log import train_on_log
 
-    whole = load_queue(source)
-    num_procs = whole.max_procs or int(whole.num_procs.max())
-    trace, _ = whole.fitting(num_procs)
-    with Patience() as patience, ProgressLine(f"training mars on {int(0.6 * trace.num_jobs):,} jobs"):
+    seconds = request.seconds
+    assert seconds is not None
+    bar = TrainingBar(f"training mars on {int(0.6 * trace.num_jobs):,} jobs", time_limit_s=seconds, episodes=None)
+    rows: list[dict[str, Any]] = []
+    with Patience() as patience, bar, news(record, "row") as told:
+        begin_s = _earlier_s(record)
+
+        def on_row(row: MarsRow) -> None:
+            now_s = time.monotonic() - start_s + begin_s
+            before_s = rows[-1]["seconds"] if rows else begin_s
+            rows.append(_row(row, now_s, row.num_jobs / max(now_s - before_s, 1e-9)))
+            bar.tell(row.generation, [f"best {row.best_validation:.4g}", f"{row.generation:,} generations"])
+            if told is not None:
+                told.add(**rows[-1])
+            state.keep()
+
+        start_s = time.monotonic()
         found = train_on_log(
             trace,
             num_procs,
-            seed=seed,
-            time_limit_s=time_limit_s,
+            seed=request.seed,
+            time_limit_s=seconds,
             starts=[*pretrained(), *bold_nets()],
-            path=path,
-            resume=resume,
+            path=state.path,
+            resume=state.is_going_on,
+            on_row=on_row,
             is_stopped=lambda: patience.is_over,
         )
-        nets = [*pretrained(), found.net]
-        judged = _judge(trace, num_procs, nets)
-    if save is not None:
-        save_nets(save, nets, {"trace": trace.name, "seed": seed})
+        state.keep()
+    return found, rows, patience.is_over
+
+
+def _check_state(trace: Trace, num_procs: int, state: TrainState) -> None:
+    """Refuse a state of another log before the run is touched: a run that ended well stays as it is."""
+    from stretto.formats import checkpoint
+    from stretto.formats.checkpoint import InvalidCheckpoint
+
+    assert state.path is not None
+    _, meta = checkpoint.load(state.path)
+    here = {"trace": trace.name, "jobs": trace.num_jobs, "procs": num_procs, "seed": state.request.seed}
+    for field, value in here.items():
+        if meta.get(field) != value:
+            where = f"run {state.request.run_id}" if state.request.run_id else str(state.path)
+            raise InvalidCheckpoint(f"is {meta.get(field)!r} there, and {value!r} here", source=where, field=field)
+
+
+def _row(row: MarsRow, seconds: float, jobs_per_s: float) -> dict[str, Any]:
+    values = {"train": row.train, "validation": row.validation, "best_validation": row.best_validation}
+    finite = {name: value if abs(value) < float("inf") else None for name, value in values.items()}
+    return {"generation": row.generation, "seconds": seconds, **finite, "jobs_per_s": jobs_per_s}
+
+
+def _earlier_s(record: Run | None) -> float:
+    """Return how long this run had been trained before."""
+    if record is None:
+        return 0.0
+    rows = record.log.events(record.id, kinds=["row"])
+    return float(rows[-1].fields.get("seconds", 0.0)) if rows else 0.0
+
+
+def _summary(found: LogTraining, rows: list[dict[str, Any]], judged: dict[str, float]) -> dict[str, Any]:
+    return {
+        "generations": rows[-1]["generation"],
+        "train_seconds": rows[-1]["seconds"],
+        "jobs_per_second": found.num_jobs / found.seconds,
+        "mean_bounded_slowdown": judged["mars"],
+        "judged": judged,
+        "judged_as": "mean bounded slowdown on the rest of the log",
+    }
+
+
+def _report(
+    trace: Trace,
+    found: LogTraining,
+    rows: list[dict[str, Any]],
+    judged: dict[str, float],
+    request: TrainRequest,
+    written: list[Path],
+    record: Run | None,
+) -> None:
     name = min(_OPPONENTS, key=lambda one: judged[one])
     rate = found.num_jobs / found.seconds
-    if output is Output.JSON:
-        history = [row._asdict() | {"validation": _finite(row.validation)} for row in found.rows]
-        document = {"trace": trace.name, "seed": seed, "train_seconds": found.seconds, "jobs_per_second": rate}
-        print_json(document | {"mean_bounded_slowdown": judged, "best_fixed": name, "history": history})
-    elif output is Output.QUIET:
+    if request.output is Output.JSON:
+        document = {"trace": trace.name, "seed": request.seed, "train_seconds": found.seconds, "jobs_per_second": rate}
+        document |= {"run_id": record.id if record is not None else None, "history": rows}
+        print_json(document | {"mean_bounded_slowdown": judged, "best_fixed": name})
+    elif request.output is Output.QUIET:
         print(repr(judged["mars"]))
     else:
-        change = judged["mars"] / judged[name] - 1
+        change, many = judged["mars"] / judged[name] - 1, "s" * (len(found.rows) != 1)
         lines = {
-            "trained": f"{len(found.rows):,} generations, {found.num_jobs:,} scheduled jobs, {rate:,.0f}/s",
+            "trained": f"{len(found.rows):,} generation{many}, {found.num_jobs:,} scheduled jobs, {rate:,.0f}/s",
             "judged on": f"the last {trace.num_jobs - int(0.6 * trace.num_jobs):,} jobs: mean bounded slowdown",
             "the network alone": f"{judged['network']:,.2f}",
             "mars": f"{judged['mars']:,.2f}",
             "best fixed strategy": f"{judged[name]:,.2f} ({name}), so mars is {change:+.1%}",
             "fcfs": f"{judged['fcfs']:,.2f}",
         }
+        if record is not None:
+            lines["run"] = record.id
         stdout().print(facts(f"mars on {trace.name}", lines))
-        for target in (path, save):
-            if target is not None:
-                stdout().print(f"  wrote {target}", soft_wrap=True)
-    if patience.is_over:
-        remark("interrupted: this is what was learned until then")
-    return patience.is_over
+        for path in written:
+            stdout().print(f"  wrote {path}", soft_wrap=True)
 
 
 def _judge(trace: Trace, num_procs: int, nets: list[Any]) -> dict[str, float]:
@@ -98,7 +195,3 @@ def _judge(trace: Trace, num_procs: int, nets: list[Any]) -> dict[str, float]:
     values["network"] = mean(mars_replay(trace, num_procs, candidates=[nets[-1]]).start_s)
     values["mars"] = mean(mars_replay(trace, num_procs, candidates=candidates_of(nets=nets)).start_s)
     return values
-
-
-def _finite(value: float) -> float | None:
-    return value if value == value else None

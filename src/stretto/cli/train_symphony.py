@@ -2,85 +2,159 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import time
 from typing import TYPE_CHECKING, Any
 
-from stretto.cli.console import Output, facts, print_json, remark, stdout
+from stretto.cli.console import Output, facts, print_json, stdout
+from stretto.cli.logged import kept, news
+from stretto.cli.patience import Patience
+from stretto.cli.train_bar import TrainingBar
+from stretto.cli.train_state import TrainState
+from stretto.domain.units import format_seconds
 
 if TYPE_CHECKING:
-    from stretto.training.symphony import SymphonyTrainer, World
+    from pathlib import Path
+
+    from stretto.cli.train_request import TrainRequest
+    from stretto.runlog import Run
+    from stretto.training.rack_lesson import RackLesson, RackRow
 
 #: Rules that the result is set against; they take no training.
-_OPPONENTS = ("sparrow", "graphene", "paragon", "mct", "heft", "mct-counters", "srpt-counters", "mct-belief")
-_NUM_TRAIN, _NUM_HELD_OUT = 128, 16
+_OPPONENTS = ("sparrow", "graphene", "paragon", "mct", "heft", "mct-counters", "srpt-counters", "srpt-belief")
+_NUM_HELD_OUT = 16
+#: Wall time between checkpoints.
+_SAVE_EVERY_S = 30.0
 
 
-def train_symphony(
-    name: str,
-    *,
-    time_limit_s: float,
-    iterations: int | None,
-    seed: int,
-    save: Path | None,
-    output: Output,
-) -> bool:
+def train_symphony(request: TrainRequest) -> bool:
     """Train, judge and report; return whether the user stopped it."""
-    from stretto.cli.progress import ProgressLine
-    from stretto.cli.train import Patience
     from stretto.learned.symphony.scheduler import save_policy
-    from stretto.learned.symphony.settings import NetSettings
-    from stretto.training.symphony import SymphonyTrainer
+    from stretto.training.rack_lesson import RackLesson
     from stretto.training.symphony_cases import case
 
-    which = case(name)
-    world = which.world(seed=seed, num_instances=_NUM_TRAIN)
-    held_out = which.world(seed=None, num_instances=_NUM_HELD_OUT)
-    trainer = SymphonyTrainer(world, NetSettings("belief"), which.a2c, seed=seed)
-    with Patience() as patience, ProgressLine(f"training symphony on {name}"):
-        trainer.step()  # compiles; the budget is for learning
-        trainer.seconds = 0.0
-        while trainer.seconds < time_limit_s and not patience.is_over:
-            if iterations is not None and trainer.iteration >= iterations:
-                break
-            trainer.step()
-        judged = _judge(trainer, held_out)
-    if save is not None:
-        meta: dict[str, Any] = {"case": name, "seed": seed, "iterations": trainer.iteration, "judged": judged}
-        save_policy(save, trainer.params, trainer.net, trainer.shape, meta)
-    _report(name, trainer, judged, output, save)
-    if patience.is_over:
-        remark("interrupted: this is what was learned until then")
-    return patience.is_over
+    request.refuse("a rack", cluster=request.cluster, start=request.start, engine=request.engine)
+    which = case(request.source)
+    lesson = RackLesson(which, seed=request.seed)
+    with TrainState(request) as state:
+        if state.is_going_on:
+            _resume(lesson, state)
+        wanted = request.is_logged or request.run_id is not None
+        with kept(wanted, "train", which.name, request.settings(), usual=True, resume=request.run_id) as record:
+            state.run = record
+            rows, is_stopped = _train(lesson, request, state, record)
+            judged = _judge(lesson)
+            summary = {
+                "iterations": lesson.iteration,
+                "train_seconds": lesson.trainer.seconds,
+                "mean_completion_s": judged["symphony"],
+                "judged": judged,
+                "judged_as": "mean completion time on held-out streams, s",
+            }
+            if record is not None:
+                record.finish("interrupted" if is_stopped else "done", summary)
+    if request.save is not None:
+        meta: dict[str, Any] = {"case": which.name, "seed": request.seed, "iterations": lesson.iteration}
+        save_policy(request.save, lesson.best, lesson.net, lesson.trainer.shape, meta | {"judged": judged})
+    if request.curves is not None:
+        from stretto.experiments.report_lesson import draw_lesson
+
+        draw_lesson([row._asdict() for row in rows], request.curves, name=which.name, algorithm="symphony")
+    written = [path for path in (request.checkpoint, request.save, request.curves) if path is not None]
+    _report(lesson, judged, rows, request, written, record)
+    return is_stopped
 
 
-def _judge(trainer: SymphonyTrainer, held_out: World) -> dict[str, float]:
-    """Return the mean completion time on held-out streams, of the policy and of the rules."""
+def _resume(lesson: RackLesson, state: TrainState) -> None:
+    from stretto.errors import InvalidInput
+    from stretto.formats import checkpoint
+    from stretto.formats.checkpoint import InvalidCheckpoint
+
+    assert state.path is not None
+    try:
+        lesson.restore(*checkpoint.load(state.path))
+    except InvalidInput as error:
+        where = f"run {state.request.run_id}" if state.request.run_id else str(state.path)
+        raise InvalidCheckpoint(error.message, source=where, field=error.field) from None
+
+
+def _train(
+    lesson: RackLesson, request: TrainRequest, state: TrainState, record: Run | None
+) -> tuple[list[RackRow], bool]:
+    """Step until the time or the iterations are over; what was learned is in the file and in the log at the end."""
+    from stretto.formats import checkpoint
+
+    found: list[RackRow] = []
+    bar = TrainingBar(f"training symphony on {lesson.case.name}", time_limit_s=request.seconds, episodes=request.rounds)
+    with Patience() as patience, bar, news(record, "row") as news_rows:
+        begin_s = saved_s = time.monotonic()
+        while not found or not (patience.is_over or _is_done(lesson, request, time.monotonic() - begin_s)):
+            row = lesson.step()
+            if not found and request.seconds is not None:
+                begin_s = time.monotonic()  # the first step compiles; the budget is for learning
+            found.append(row)
+            best = [f"best {format_seconds(row.best_s)}", f"mean {format_seconds(row.mean_s)}"]
+            bar.tell(row.iteration, [*best, f"{row.iteration:,} iterations"])
+            if news_rows is not None:
+                news_rows.add(**row._asdict())
+            if state.path is not None and time.monotonic() - saved_s >= _SAVE_EVERY_S:
+                saved_s = time.monotonic()
+                checkpoint.save(state.path, *lesson.state())
+                state.keep()
+        if state.path is not None:
+            checkpoint.save(state.path, *lesson.state())
+            state.keep()
+    return found, patience.is_over
+
+
+def _is_done(lesson: RackLesson, request: TrainRequest, elapsed_s: float) -> bool:
+    is_late = request.seconds is not None and elapsed_s >= request.seconds
+    return is_late or (request.rounds is not None and lesson.iteration >= request.rounds)
+
+
+def _judge(lesson: RackLesson) -> dict[str, float]:
+    """Return the mean completion time on held-out streams, of the best weights and of the rules."""
+    from stretto.cli.progress import ProgressLine
     from stretto.sim.rack_rules import play
     from stretto.training.symphony import Judge
 
-    values = {"symphony": float(Judge(held_out, trainer.shape, trainer.net).flow_s(trainer.params).mean())}
-    for rule in _OPPONENTS:
-        flow = play(rule, held_out.model, held_out.streams, seed=0, counters=held_out.counters, params=held_out.belief)
-        values[rule] = float(flow.mean())
+    held_out = lesson.case.world(seed=None, num_instances=_NUM_HELD_OUT)
+    with ProgressLine("judging on held-out streams"):
+        flow_s = Judge(held_out, lesson.trainer.shape, lesson.net).flow_s(lesson.best)
+        values = {"symphony": float(flow_s.mean())}
+        for rule in _OPPONENTS:
+            flow = play(
+                rule, held_out.model, held_out.streams, seed=0, counters=held_out.counters, params=held_out.belief
+            )
+            values[rule] = float(flow.mean())
     return values
 
 
-def _report(name: str, trainer: SymphonyTrainer, judged: dict[str, float], output: Output, save: Path | None) -> None:
+def _report(
+    lesson: RackLesson,
+    judged: dict[str, float],
+    rows: list[RackRow],
+    request: TrainRequest,
+    written: list[Path],
+    record: Run | None,
+) -> None:
     best = min(_OPPONENTS, key=lambda rule: judged[rule])
-    if output is Output.JSON:
-        document = {"case": name, "iterations": trainer.iteration, "train_seconds": trainer.seconds}
+    if request.output is Output.JSON:
+        document = {"case": lesson.case.name, "iterations": lesson.iteration, "train_seconds": lesson.trainer.seconds}
+        document |= {"run_id": record.id if record is not None else None, "history": [row._asdict() for row in rows]}
         print_json(document | {"mean_completion_s": judged, "best_rule": best})
-    elif output is Output.QUIET:
+    elif request.output is Output.QUIET:
         print(repr(judged["symphony"]))
     else:
         change = judged["symphony"] / judged[best] - 1
         lines = {
-            "trained": f"{trainer.iteration:,} iterations in {trainer.seconds:.1f} s",
+            "trained": f"{lesson.iteration:,} iterations in {format_seconds(lesson.trainer.seconds)}",
             "judged on": f"{_NUM_HELD_OUT} held-out streams: mean job completion time",
             "symphony": f"{judged['symphony']:,.3f} s",
             "best rule": f"{judged[best]:,.3f} s ({best}), so symphony is {change:+.1%}",
             "blind": f"{judged['mct']:,.3f} s (mct)",
         }
-        stdout().print(facts(f"symphony on {name}", lines))
-        if save is not None:
-            stdout().print(f"  wrote {save}", soft_wrap=True)
+        if record is not None:
+            lines["run"] = record.id
+        stdout().print(facts(f"symphony on {lesson.case.name}", lines))
+        for path in written:
+            stdout().print(f"  wrote {path}", soft_wrap=True)

@@ -10,15 +10,13 @@ from stretto.experiments.colours import PALETTE, REST, text_on
 from stretto.experiments.report_json import drawn
 from stretto.runlog import Event
 
-_RUNNING, _DONE, _FAILED = 0, 1, 2
+_RUNNING, DONE, _FAILED = 0, 1, 2
 _LEGEND = (("running", PALETTE[1]), ("done", PALETTE[0]), ("failed", PALETTE[3]))
 _STARTS = frozenset({"started", "start", "task_started", "task_start"})
 _ENDS = frozenset({"finished", "finish", "done", "task_finished", "task_finish", "task_done"})
 _FAILURES = frozenset({"failed", "task_failed", "task_fail"})
 _CHOICES = frozenset({"choice", "decision", "decide", "decided"})
-_ROWS = frozenset({"row", "generation", "epoch", "update"})
-#: Fields of a row that say where it stands, not what was measured.
-_PLACES = ("episode", "generation", "epoch", "update", "step")
+_ROWS = frozenset({"row", "generation", "iteration", "epoch", "update"})
 
 
 @dataclass
@@ -41,6 +39,8 @@ class Story:
     rows: list[dict[str, Any]] = field(default_factory=list)
     choices: list[dict[str, Any]] = field(default_factory=list)
     samples: list[tuple[float, float, float | None]] = field(default_factory=list)
+    beliefs: list[Mapping[str, Any]] = field(default_factory=list)
+    failures: list[dict[str, Any]] = field(default_factory=list)
 
 
 def read_events(events: Iterable[Event], started_s: float) -> Story:
@@ -54,8 +54,10 @@ def read_events(events: Iterable[Event], started_s: float) -> Story:
             _task(story, running, kind, event, at_s)
         elif kind == "progress":
             best = event.fields.get("best_s")
-            if _is_number(best):
+            if _isnumber_or(best):
                 story.progress.append((float(event.fields.get("elapsed_s") or at_s), float(best)))
+        elif kind == "belief":
+            story.beliefs.append({"at_s": at_s, **event.fields})
         elif kind in _ROWS:
             story.rows.append(dict(event.fields))
         elif kind in _CHOICES:
@@ -67,30 +69,33 @@ def read_events(events: Iterable[Event], started_s: float) -> Story:
 
 def _task(story: Story, running: dict[str, Bar], kind: str, event: Event, at_s: float) -> None:
     fields = event.fields
-    at_s = _number(fields.get("at_s"), at_s)  # the engine's own clock, where it tells it
+    at_s = number_or(fields.get("at_s"), at_s)  # the engine's own clock, where it tells it
     device = str(fields.get("device", "?"))
     if kind in _STARTS:
-        running[event.subject] = Bar(event.subject, device, _number(fields.get("start_s"), at_s))
+        running[event.subject] = Bar(event.subject, device, number_or(fields.get("start_s"), at_s))
         story.bars.append(running[event.subject])
         return
     bar = running.pop(event.subject, None)
     if bar is None:
-        bar = Bar(event.subject, device, _number(fields.get("start_s"), at_s))
+        bar = Bar(event.subject, device, number_or(fields.get("start_s"), at_s))
         story.bars.append(bar)
     if "device" in fields:
         bar.device = device
-    bar.start_s = _number(fields.get("start_s"), bar.start_s)
-    bar.finish_s = max(bar.start_s, _number(fields.get("end_s", fields.get("finish_s")), at_s))
-    bar.state = _FAILED if kind in _FAILURES else _DONE
+    bar.start_s = number_or(fields.get("start_s"), bar.start_s)
+    bar.finish_s = max(bar.start_s, number_or(fields.get("end_s", fields.get("finish_s")), at_s))
+    bar.state = _FAILED if kind in _FAILURES else DONE
+    if bar.state == _FAILED:
+        about = {name: fields.get(name) for name in ("attempt", "blame", "reason")}
+        story.failures.append({"at_s": bar.finish_s, "task": event.subject, "device": bar.device, **about})
 
 
 def _choice(event: Event, at_s: float) -> dict[str, Any]:
     fields = event.fields
     chosen = str(fields.get("chosen", event.subject))
-    choice: dict[str, Any] = {"seq": event.seq, "at_s": _number(fields.get("at_s"), at_s), "chosen": chosen}
+    choice: dict[str, Any] = {"seq": event.seq, "at_s": number_or(fields.get("at_s"), at_s), "chosen": chosen}
     cost = fields.get("cost", fields.get("costs"))
     if isinstance(cost, Mapping) and cost:
-        choice["cost"] = {str(name): value for name, value in cost.items() if _is_number(value)}
+        choice["cost"] = {str(name): value for name, value in cost.items() if _isnumber_or(value)}
     if "job" in fields:
         choice["job"] = fields["job"]
     reason = fields.get("reason") or fields.get("fallback") or _least(chosen, choice.get("cost"))
@@ -111,16 +116,17 @@ def _sample(story: Story, event: Event, at_s: float) -> None:
     if isinstance(inputs, Mapping) and isinstance(inputs.get("jobs"), list):  # as steering a queue writes it down
         running = len(inputs.get("running", ()))
         waiting = len(inputs["jobs"]) - running
-    if _is_number(waiting):
-        story.samples.append((at_s, float(waiting), float(running) if _is_number(running) else None))
+    if _isnumber_or(waiting):
+        story.samples.append((at_s, float(waiting), float(running) if _isnumber_or(running) else None))
 
 
-def _is_number(value: Any) -> TypeGuard[float]:
+def _isnumber_or(value: Any) -> TypeGuard[float]:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _number(value: Any, otherwise: float) -> float:
-    return float(value) if _is_number(value) else otherwise
+def number_or(value: Any, otherwise: float) -> float:
+    """Return a value that is a number, or another."""
+    return float(value) if _isnumber_or(value) else otherwise
 
 
 def bars_chart(bars: Sequence[Bar], devices: Sequence[str], now_s: float) -> dict[str, Any]:
@@ -153,24 +159,4 @@ def bars_chart(bars: Sequence[Bar], devices: Sequence[str], now_s: float) -> dic
         "colour": [bars[i].state for i in order],
         "names": [bars[i].task for i in order],
         "moves": None,
-    }
-
-
-def training_json(rows: Sequence[Mapping[str, Any]], baselines: Mapping[str, float]) -> dict[str, Any] | None:
-    """Return the curves of a training: what is measured against what it stands at."""
-    if not rows:
-        return None
-    place = next((name for name in _PLACES if name in rows[0]), None)
-    skip = (*_PLACES, "seconds")
-    names = [key for key, value in rows[-1].items() if key not in skip and not isinstance(value, (str, list, dict))]
-    at = [_number(row.get(place), number) if place else number for number, row in enumerate(rows)]
-    return {
-        "x_name": f"{place}s" if place else "rows",
-        "x": drawn(at),
-        "seconds": drawn([_number(row.get("seconds"), float("nan")) for row in rows]),
-        "stage": [str(row.get("stage", "")) for row in rows],
-        "series": [
-            {"name": name, "values": drawn([_number(row.get(name), float("nan")) for row in rows])} for name in names
-        ],
-        "baselines": dict(baselines),
     }

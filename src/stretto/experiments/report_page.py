@@ -14,7 +14,7 @@ from stretto.experiments.gantt_html import script_json
 from stretto.experiments.report_json import plain
 from stretto.experiments.report_tables import Table
 
-_SCRIPTS = ("base.js", "lines.js", "gantt.js", "placement.js", "tables.js", "sections.js", "report.js")
+_SCRIPTS = ("base.js", "lines.js", "gantt.js", "map.js", "placement.js", "tables.js", "sections.js", "report.js")
 
 
 def render(title: str, views: Sequence[Mapping[str, Any]], tables: Sequence[Table], commands: Sequence[str]) -> bytes:

@@ -40,9 +40,11 @@ _PLAN_FIGURES = (
 
 
 @contextmanager
-def recording(log: RunLog, kind: str, name: str, settings: Mapping[str, Any]) -> Iterator[Run]:
-    """Begin a run, and close it as failed or interrupted where the work inside does not end well."""
-    run = log.start(kind, name, plain(settings))
+def recording(
+    log: RunLog, kind: str, name: str, settings: Mapping[str, Any], *, resume: str | None = None
+) -> Iterator[Run]:
+    """Begin a run or go on with one, and close it as failed or interrupted where the work inside does not end well."""
+    run = log.start(kind, name, plain(settings)) if resume is None else log.resume(resume)
     try:
         yield run
     except KeyboardInterrupt:

@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 
 from stretto.catalog import SELECTOR_REPLAYS, SELECTORS
-from stretto.domain.pool import Pool
 from stretto.domain.queue_metrics import measure
 from stretto.domain.queue_result import QueueResult
 from stretto.domain.trace import Trace
 from stretto.errors import InvalidInput
 from stretto.experiments.queue_evaluate import Machine, figures
 from stretto.experiments.queue_play import check_rules, play, selector_result
-from stretto.experiments.report_json import packed, plain, unpacked
+from stretto.experiments.report_json import dumps, packed, plain, unpacked
+from stretto.formats.document import Document
+from stretto.formats.pool_toml import read_pools, write_pools
 from stretto.registry import lookup
 from stretto.runlog import Run, RunLog
 
@@ -91,8 +92,7 @@ def _columns(result: QueueResult) -> bytes:
 
 
 def _about(result: QueueResult) -> dict[str, Any]:
-    keep = ("name", "num_nodes", "procs_per_node", "speed", "price_usd_per_hour")
-    pools = [{key: getattr(pool, key) for key in keep} for pool in result.pools]
+    pools = write_pools(result.pools).decode()
     about = {"trace": result.trace.name, "max_procs": result.trace.max_procs, "num_dropped": result.num_dropped}
     return {**about, "pools": pools, "spec": dict(result.spec)}
 
@@ -112,15 +112,17 @@ def replay_of(log: RunLog, run_id: str) -> QueueResult | None:
 def _result(columns: Mapping[str, Any], about: Mapping[str, Any]) -> QueueResult:
     jobs = {name: columns[name] for name in (*_TRACE, *_PAIRS) if name in columns}
     trace = Trace(name=about["trace"], max_procs=about["max_procs"], **jobs)
-    pools = tuple(Pool(**pool) for pool in about["pools"])
+    kept = about["pools"]
+    # Logs of older versions have the main fields of each pool, as JSON.
+    text = kept if isinstance(kept, str) else dumps({"pool": kept})
+    pools = read_pools(Document("pools", text.encode()))
     outcome = {name: columns[name] for name in _RESULT}
     return QueueResult(
         trace=trace, pools=pools, num_dropped=int(about["num_dropped"]), spec=dict(about["spec"]), **outcome
     )
 
 
-def same_jobs(result: QueueResult) -> tuple[Trace, int]:
-    """Return trace and machine of a replay, for playing them once more; only one plain machine can be."""
-    if len(result.pools) != 1 or result.pools[0].name != "machine":
-        raise InvalidInput("was on pools; only replays on one plain machine can be asked again", field="run")
-    return dataclasses.replace(result.trace), result.pools[0].num_procs
+def same_jobs(result: QueueResult) -> tuple[Trace, Machine]:
+    """Return trace and machine of a replay, for playing them once more."""
+    is_plain = len(result.pools) == 1 and result.pools[0].name == "machine"
+    return dataclasses.replace(result.trace), result.pools[0].num_procs if is_plain else result.pools

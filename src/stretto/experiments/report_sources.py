@@ -33,7 +33,7 @@ class Report:
         """Add a run of the log."""
         info = log.run(run_id)
         view = run_view(log, info.id)
-        self._command(info.settings.get("command"))
+        self._command(view["settings"]["command"])
         planned = None
         if has_problem(log, info.id) and view["is_planned"]:
             problem = problem_of(log, info.id)

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from stretto.domain.units import format_seconds
 from stretto.errors import InvalidInput
+from stretto.experiments.gantt_chart import time_unit
 from stretto.experiments.queue_compare import Range
 
 Json = Mapping[str, Any]
@@ -16,11 +16,9 @@ Show = Callable[[float], str]
 
 
 def _time(value: float) -> str:
-    """Write seconds; long ones as minutes, hours and days."""
-    for unit, unit_s in (("d", 86400.0), ("h", 3600.0), ("min", 60.0)):
-        if value >= 3 * unit_s:
-            return f"{_number(value / unit_s)} {unit}"
-    return format_seconds(value)
+    """Write a time as the charts of the page do: seconds up to ten minutes, minutes up to three hours."""
+    unit, unit_s = time_unit(abs(value))
+    return f"{_number(value / unit_s)} {unit}"
 
 
 def _percent(value: float) -> str:
@@ -41,16 +39,29 @@ _FIGURES: tuple[tuple[str, str, Show, bool], ...] = (
     ("gap", "gap", _percent, True),
     ("mean_bounded_slowdown", "mean bounded slowdown", _number, True),
     ("p99_bounded_slowdown", "its p99", _number, True),
+    ("mean_flow_s", "mean flow time", _time, True),
     ("mean_wait_s", "mean wait", _time, True),
     ("max_wait_s", "longest wait", _time, True),
+    ("mean_completion_s", "mean job completion", _time, True),
+    ("p99_completion_s", "its p99", _time, True),
+    ("belief_error", "belief off by", _percent, True),
+    ("counter_error", "counters off by", _percent, True),
     ("utilisation", "utilisation", _percent, False),
     ("utilization", "utilisation", _percent, False),
     ("cost_usd", "cost", _usd, True),
     ("plan_seconds", "planned in", _time, True),
+    ("train_seconds", "trained for", _time, True),
 )
 
 
-_TITLES = {"plan": "Plans", "replay": "Replays", "train": "Trainings", "run": "Executions", "steer": "Steered queues"}
+_TITLES = {
+    "plan": "Plans",
+    "replay": "Replays",
+    "train": "Trainings",
+    "run": "Executions",
+    "rack": "Racks",
+    "steer": "Steered queues",
+}
 _INTERVALS = "medians, and the interval that holds the true median with 95 % confidence (the range where runs are few)"
 
 
@@ -121,7 +132,7 @@ def _label(header: Json) -> str:
     settings = header["settings"]
     by = settings.get("policy") or settings.get("strategy") or settings.get("algorithm") or ""
     on = settings.get("cluster") or (f"{settings['procs']} processors" if settings.get("procs") else "")
-    return " · ".join(str(part) for part in (header["name"], by, on) if part)
+    return " · ".join(dict.fromkeys(str(part) for part in (header["name"], by, on) if part))
 
 
 def _figures(title: str, note: str, what: str, groups: Mapping[str, Sequence[Json]]) -> Table:

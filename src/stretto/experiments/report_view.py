@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,16 +13,20 @@ from stretto.domain.schedule import Schedule
 from stretto.errors import InvalidInput, UnknownName
 from stretto.experiments.gantt_chart import make_chart
 from stretto.experiments.gantt_html import chart_json
+from stretto.experiments.report_belief import belief_map
 from stretto.experiments.report_cost import device_costs, pool_costs
 from stretto.experiments.report_curves import device_use, queue_curves
-from stretto.experiments.report_events import Story, bars_chart, read_events, training_json
+from stretto.experiments.report_events import DONE, Story, bars_chart, read_events
 from stretto.experiments.report_explain import explain_task, find_task
 from stretto.experiments.report_json import unpacked
 from stretto.experiments.report_layers import placement_drawing
+from stretto.experiments.report_map import device_map, pool_map
 from stretto.experiments.report_problem import has_problem, plan_of, problem_of
 from stretto.experiments.report_record import COMPARISON
 from stretto.experiments.report_replay import replay_of
 from stretto.experiments.report_tables import comparison_tables
+from stretto.experiments.report_topology import TOPOLOGY, processor_kinds
+from stretto.experiments.report_training import training_json
 from stretto.formats.document import Document
 from stretto.runlog import RunInfo, RunLog
 
@@ -29,6 +34,7 @@ from stretto.runlog import RunInfo, RunLog
 ENGINE_PLAN = "plan.json"
 #: Rows of a training and points of a search that a page gets; more could not be seen.
 _MAX_POINTS = 3000
+_MAX_FAILURES = 50
 
 
 def run_header(info: RunInfo) -> dict[str, Any]:
@@ -41,9 +47,21 @@ def run_header(info: RunInfo) -> dict[str, Any]:
         "started_s": info.started_s,
         "ended_s": info.ended_s,
         "num_events": info.num_events,
-        "settings": dict(info.settings),
+        "settings": {**info.settings, "command": command_of(info)},
         "summary": dict(info.summary),
     }
+
+
+def command_of(info: RunInfo) -> str | None:
+    """Return the command that a run was, None where its input came with a request."""
+    settings = info.settings
+    if info.kind != "run" or "command" in settings or not isinstance(settings.get("workflow"), str):
+        return settings.get("command")
+    words = ["stretto", "run", settings["workflow"], "--cluster", str(settings.get("cluster"))]
+    for name in ("engine", "policy", "scale", "seed"):
+        if name in settings:
+            words += [f"--{name}", str(settings[name])]
+    return shlex.join(words)
 
 
 def run_view(log: RunLog, run_id: str) -> dict[str, Any]:
@@ -59,6 +77,10 @@ def run_view(log: RunLog, run_id: str) -> dict[str, Any]:
             view |= plan_view(problem, planned[1], _number(info.summary.get("lower_bound_s")))
         view["is_planned"] = planned is not None and not story.bars
     view |= _executed(story, _devices(log, info.id, problem))
+    believed = log.artifact(info.id, TOPOLOGY) if story.beliefs else None
+    if believed is not None:
+        view["belief"] = belief_map(unpacked(believed, TOPOLOGY), story.beliefs)
+        view["can_ask"] |= info.kind == "rack" and info.status != "running"
     if problem is not None and story.bars:
         view |= _placed(problem, story)
     compared = log.artifact(info.id, COMPARISON)
@@ -67,7 +89,9 @@ def run_view(log: RunLog, run_id: str) -> dict[str, Any]:
         view["tables"] = [table.to_json() for table in tables]
     result = replay_of(log, info.id)
     if result is not None:
-        view |= {"queue": queue_curves(result), "cost": pool_costs(result), "can_ask": len(result.pools) == 1}
+        curves = queue_curves(result)
+        view |= {"queue": curves, "cost": pool_costs(result), "can_ask": True}
+        view["map"] = pool_map(result, curves) if len(result.pools) > 1 else None
     return view
 
 
@@ -79,15 +103,27 @@ def plan_view(problem: Problem, schedule: Schedule, lower_bound_s: float | None)
     }
     if problem.graph.resources is None:  # a project has one shop, which does many things at a time
         view["cost"] = device_costs(problem, schedule)
-        kinds = [device.kind for device in problem.cluster.devices]
-        view["use"] = device_use(schedule.device, schedule.start_s, schedule.finish_s, kinds)
+        devices = problem.cluster.devices
+        kinds = [device.kind for device in devices]
+        times = (schedule.device, schedule.start_s, schedule.finish_s)
+        view["use"] = device_use(*times, kinds)
+        names, machines = [device.name for device in devices], [device.machine for device in devices]
+        view["map"] = device_map(*times, names=names, kinds=kinds, machines=machines)
     return view
 
 
 def empty_view() -> dict[str, Any]:
     """Return a view in which nothing is known yet."""
-    names = ("gantt", "use", "queue", "training", "graph", "cost", "progress", "samples")
-    return {**dict.fromkeys(names), "choices": [], "tables": [], "can_ask": False, "is_planned": False}
+    names = ("gantt", "map", "belief", "use", "queue", "training", "graph", "cost", "progress", "samples")
+    return {
+        **dict.fromkeys(names),
+        "choices": [],
+        "failures": [],
+        "num_failures": 0,
+        "tables": [],
+        "can_ask": False,
+        "is_planned": False,
+    }
 
 
 def _of_story(info: RunInfo, story: Story) -> dict[str, Any]:
@@ -101,20 +137,25 @@ def _of_story(info: RunInfo, story: Story) -> dict[str, Any]:
         "training": training_json(rows, baselines if isinstance(baselines, Mapping) else {}),
         "progress": [list(pair) for pair in progress] or None,
         "choices": story.choices,
+        "failures": story.failures[:_MAX_FAILURES],
+        "num_failures": len(story.failures),
         "samples": [list(sample) for sample in samples] or None,
     }
 
 
-def _devices(log: RunLog, run_id: str, problem: Problem | None) -> dict[str, str]:
-    """Return the devices that are known before anything has run on them, by name, with their kinds."""
+def _devices(log: RunLog, run_id: str, problem: Problem | None) -> dict[str, tuple[str, str]]:
+    """Return the devices that are known before anything has run on them, by name, with their kinds and machines."""
     if problem is not None:
-        return {device.name: device.kind for device in problem.cluster.devices}
+        return {device.name: (device.kind, device.machine) for device in problem.cluster.devices}
+    racks = log.artifact(run_id, TOPOLOGY)
+    if racks is not None:
+        return processor_kinds(unpacked(racks, TOPOLOGY))
     data = log.artifact(run_id, ENGINE_PLAN)
     names = Document(ENGINE_PLAN, data).json.get("devices", []) if data is not None else []
-    return {str(name): str(name).rstrip("0123456789") for name in names}
+    return {str(name): (str(name).rstrip("0123456789"), "") for name in names}
 
 
-def _executed(story: Story, devices: Mapping[str, str]) -> dict[str, Any]:
+def _executed(story: Story, devices: Mapping[str, tuple[str, str]]) -> dict[str, Any]:
     """Return chart and use of what has really been executed so far."""
     if not story.bars:
         return {}
@@ -123,14 +164,19 @@ def _executed(story: Story, devices: Mapping[str, str]) -> dict[str, Any]:
     names = [row[0] for row in chart["rows"]]
     start, length = np.array(chart["start"]), np.array(chart["length"])
     row = np.array(chart["row"], dtype=np.int32)
-    use = device_use(row, start, start + length, [devices.get(name) or "device" for name in names])
-    return {"gantt": chart, "use": use}
+    kinds, machines = zip(*(devices.get(name) or ("device", "") for name in names), strict=True)
+    use = device_use(row, start, start + length, kinds)
+    return {
+        "gantt": chart,
+        "use": use,
+        "map": device_map(row, start, start + length, names=names, kinds=kinds, machines=machines),
+    }
 
 
 def _placed(problem: Problem, story: Story) -> dict[str, Any]:
     """Return placement and costs of what was executed, once every task of the graph has been."""
     place = {device.name: index for index, device in enumerate(problem.cluster.devices)}
-    last = {bar.task: bar for bar in story.bars if bar.finish_s is not None and bar.device in place}
+    last = {bar.task: bar for bar in story.bars if bar.state == DONE and bar.device in place}
     bars = [last.get(problem.graph.task_name(task)) for task in range(problem.num_tasks)]
     known = [bar for bar in bars if bar is not None]
     if len(known) < problem.num_tasks:

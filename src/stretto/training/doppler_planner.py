@@ -57,6 +57,9 @@ class Doppler:
         The part of the first round in which policies are trained; a third of it in later ones. 0 leaves only search.
     rounds
         How often training and polishing take turns.
+    max_evaluations
+        Ends by so many plans tried, in episodes and searches, and not by the clock: then the answer repeats. Nothing
+        searches beside the training.
     """
 
     discipline: Discipline = "sequence"
@@ -64,6 +67,7 @@ class Doppler:
     train_share: float = 0.3
     rounds: int = 2
     starts: tuple[str, ...] = ("heft", "peft", "lookahead")
+    max_evaluations: int | None = None
 
     def __post_init__(self) -> None:
         if self.discipline not in DISCIPLINES:
@@ -72,6 +76,8 @@ class Doppler:
             raise InvalidInput(f"{self.train_share} is not in [0, 1)", field="train_share")
         if self.rounds < 1:
             raise InvalidInput(f"{self.rounds} must be at least 1", field="rounds")
+        if self.max_evaluations is not None and self.max_evaluations < 1:
+            raise InvalidInput(f"{self.max_evaluations} must be positive", field="max_evaluations")
 
     def supports(self, problem: Problem) -> str | None:
         return no_projects(problem)
@@ -96,7 +102,9 @@ class Search:
     def __init__(self, problem: Problem, params: Doppler, budget: Budget) -> None:
         self.problem, self.params, self.budget = problem, params, budget
         self.begin = time.perf_counter()
-        self.limit_s = budget.time_limit_s or DEFAULT_TIME_LIMIT_S
+        self.is_counted = params.max_evaluations is not None
+        #: In seconds, or in plans tried.
+        self.limit = float(params.max_evaluations or budget.time_limit_s or DEFAULT_TIME_LIMIT_S)
         self.tail: Floats = tails(problem.arrays)
         self.floor_s = floor_s(problem, self.tail)
         self.threads = max(1, budget.num_threads)
@@ -117,6 +125,11 @@ class Search:
         return time.perf_counter() - self.begin
 
     @property
+    def spent(self) -> float:
+        """What of the limit is used up."""
+        return float(self.evaluations + self.episodes) if self.is_counted else self.elapsed_s
+
+    @property
     def is_optimal(self) -> bool:
         return self.params.discipline == "sequence" and self.best.makespan_s <= self.floor_s * (1 + 1e-12)
 
@@ -131,26 +144,26 @@ class Search:
         return Plan(self.best.assignment, self.best.order, self.params.discipline, info)
 
     def run(self) -> None:
-        """Take turns until the time is up or a bound is met."""
+        """Take turns until the limit or a bound is met."""
         share = self.params.train_share
         problem = self.problem
-        worth_it = share > 0 and self.limit_s >= LEAST_TRAINING_S
+        worth_it = share > 0 and (self.is_counted or self.limit >= LEAST_TRAINING_S)
         if not worth_it or problem.num_devices == 1 or not 1 < problem.num_tasks <= MOST_TASKS:
-            self.polish(self.starts, self.limit_s)
+            self.polish(self.starts, self.limit)
             return
         training: DopplerTrainer | None = None
         for number in range(self.params.rounds):
             if self.is_optimal or self.is_interrupted:
                 return
-            begin_s = self.limit_s * number / self.params.rounds
-            end_s = self.limit_s * (number + 1) / self.params.rounds
-            turn_s = begin_s + share * (end_s - begin_s) / (1 if number == 0 else LATER_TRAINING)
+            begin = self.limit * number / self.params.rounds
+            end = self.limit * (number + 1) / self.params.rounds
+            turn = begin + share * (end - begin) / (1 if number == 0 else LATER_TRAINING)
             heat = HEATS[min(number, len(HEATS) - 1)]
-            training = self.train(training, turn_s, heat)
+            training = self.train(training, turn, heat)
             if self.is_interrupted:
                 return
             is_last = number == self.params.rounds - 1
-            self.polish([self.best, *self.candidates(training)], end_s, heat, is_last)
+            self.polish([self.best, *self.candidates(training)], end, heat, is_last)
 
     def candidates(self, training: DopplerTrainer) -> list[Solution]:
         """Return the policy's best plans, best first."""
@@ -158,19 +171,19 @@ class Search:
 
     # -- the two ways of looking ------------------------------------------------------------------------------
 
-    def train(self, training: DopplerTrainer | None, until_s: float, heat: float) -> DopplerTrainer:
+    def train(self, training: DopplerTrainer | None, until: float, heat: float) -> DopplerTrainer:
         """Train for a while, with the other cores searching from the best plan."""
         with ThreadPoolExecutor(1) as pool:
             beside: Future[Outcome] | None = None
-            if self.threads > 1:
+            if self.threads > 1 and not self.is_counted:
                 chains = self._chains([self.best, *self.starts], self.threads - 1, heat)
-                beside = pool.submit(self._search, chains, until_s, False)
+                beside = pool.submit(self._search, chains, until, False)
             try:
                 if training is None:
                     training = self._new_training()
                 for start in self.starts if self.episodes == 0 else [self.best]:
                     training.add_plan(start.order, start.assignment)
-                while self.elapsed_s < until_s and not self.is_optimal:
+                while self.spent < until and not self.is_optimal:
                     if training.episode < IMITATED:
                         training.imitate("lookahead")
                     else:
@@ -187,11 +200,11 @@ class Search:
                     self._take(beside.result())
         return training
 
-    def polish(self, starts: list[Solution], until_s: float, heat: float = HEATS[0], is_last: bool = False) -> None:
+    def polish(self, starts: list[Solution], until: float, heat: float = HEATS[0], is_last: bool = False) -> None:
         """Search on all cores, each from another of the best plans."""
-        if self.is_optimal:
+        if self.is_optimal or (self.is_counted and self.spent >= until):
             return
-        found = self._search(self._chains(starts, self.threads, heat, is_last), until_s, True)
+        found = self._search(self._chains(starts, self.threads, heat, is_last, until), until, True)
         self._take(found)
         self.is_interrupted |= found.interrupted
 
@@ -212,27 +225,34 @@ class Search:
             params=first_weights(self.params.start, self.problem, settings),
         )
 
-    def _chains(self, starts: list[Solution], num: int, heat: float = HEATS[0], is_last: bool = False) -> list[Chain]:
+    def _chains(
+        self, starts: list[Solution], num: int, heat: float = HEATS[0], is_last: bool = False, until: float = 0.0
+    ) -> list[Chain]:
         """Return chains of several kinds: window moves find the basin, single and exact ones its floor."""
+        most = max(num, int(until - self.spent)) if self.is_counted else None
         chains: list[Chain] = []
         problem, tail = self.problem, self.tail
-        budget = Budget(self.budget.seed, self.limit_s / 2, num)
+        budget = Budget(self.budget.seed, None if self.is_counted else self.limit / 2, num)
         for i in range(num):
             start = starts[i % len(starts)]
             self.streams += 1
             if self.params.discipline == "work-conserving":
-                params = Annealing("work-conserving", hot=heat)
+                params = Annealing("work-conserving", most, hot=heat)
                 chains.append(ConservingChain(problem, tail, start, params, budget, self.streams))
             elif i % 2 == 0:
-                chains.append(RuinChain(problem, tail, start, LargeNeighbourhood(hot=heat), budget, self.streams))
+                chains.append(RuinChain(problem, tail, start, LargeNeighbourhood(most, hot=heat), budget, self.streams))
             elif is_last and problem.num_tasks <= MOST_TABU_TASKS:
                 chains.append(TabuChain(problem, self.best, TabuSearch.patience, self.budget.seed, self.streams))
             else:
-                chains.append(AnnealingChain(problem, tail, start, Annealing(hot=heat), budget, self.streams))
+                chains.append(
+                    AnnealingChain(
+                        problem, tail, start, Annealing(max_evaluations=most, hot=heat), budget, self.streams
+                    )
+                )
         return chains
 
-    def _search(self, chains: list[Chain], until_s: float, is_told: bool) -> Outcome:
-        left_s = max(until_s - self.elapsed_s, 1e-3)
+    def _search(self, chains: list[Chain], until: float, is_told: bool) -> Outcome:
+        left = max(until - self.spent, 1e-3)
         before = self.evaluations
 
         def listen(news: Progress) -> None:
@@ -243,7 +263,9 @@ class Search:
                 made = before + news.evaluations + self.episodes
                 self.budget.on_progress(Progress(self.elapsed_s, made, best_s))
 
-        return run_chains(chains, Budget(self.budget.seed, left_s, len(chains), listen), floor_s=self.floor_s)
+        most = max(len(chains), int(left)) if self.is_counted else None
+        budget = Budget(self.budget.seed, None if self.is_counted else left, len(chains), listen)
+        return run_chains(chains, budget, max_evaluations=most, floor_s=self.floor_s)
 
     # -- bookkeeping ------------------------------------------------------------------------------------------
 

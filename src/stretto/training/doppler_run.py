@@ -102,6 +102,9 @@ class DopplerRun:
         if best is None:
             return None
         info = {"episodes": self.num_episodes}
+        stage = self.stages[self.trainer.stage]
+        if isinstance(stage, ReinforceOnEngine):
+            return replace(stage.choose(self.trainer), info=info)
         return Plan(best.assignment.copy(), best.order.copy(), self.trainer.player.discipline, info)
 
     def state(self) -> tuple[Arrays, dict[str, Any]]:

@@ -14,6 +14,7 @@ from stretto.domain.planner import Budget
 from stretto.domain.problem import Problem
 from stretto.errors import InvalidInput
 from stretto.sim.device import simulate
+from stretto.training.finals import fastest, rival_plans
 from stretto.training.trainer import Executor
 
 if TYPE_CHECKING:
@@ -106,11 +107,16 @@ class ReinforceOnEngine:
     ----------
     repeats
         Runs of each plan; their mean counts.
+    num_finalists, rivals, final_rounds
+        At the end so many of the best plans, and those of these planners, run in turns so many times.
     """
 
     engine: Executor
     episodes: int = 1024
     repeats: int = 1
+    num_finalists: int = 4
+    rivals: tuple[str, ...] = ("heft",)
+    final_rounds: int = 7
 
     def begin(self, trainer: DopplerTrainer) -> None:
         """Measure the best plans so far: simulated and measured seconds must not compete."""
@@ -120,6 +126,12 @@ class ReinforceOnEngine:
         discipline = trainer.player.discipline
         found = trainer.reinforce(lambda order, assignment: self.judge(order, assignment, discipline))
         return found.makespan_s[: trainer.learning.batch]
+
+    def choose(self, trainer: DopplerTrainer) -> Plan:
+        """Return the plan that is the fastest when the best ones are measured again."""
+        discipline = trainer.player.discipline
+        own = [Plan(e.assignment.copy(), e.order.copy(), discipline) for e in trainer.elites[: self.num_finalists]]
+        return fastest(self.engine, [*own, *rival_plans(trainer.problem, self.rivals, trainer.seed)], self.final_rounds)
 
     def judge(self, order: Ints, assignment: Ints, discipline: Discipline) -> Floats:
         """Return the mean measured seconds of each plan."""

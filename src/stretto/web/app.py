@@ -21,6 +21,7 @@ from stretto.web import pages, routes_jobs, routes_runs
 from stretto.web.failures import failure_of
 from stretto.web.guard import Guard, Tokens
 from stretto.web.jobs import JobTable
+from stretto.web.kept_jobs import KeptJobs
 from stretto.web.metrics import Requests
 from stretto.web.pool import WorkerPool
 from stretto.web.replies import Json, Refusal, shown
@@ -38,10 +39,11 @@ def create_app(settings: ServeSettings) -> FastAPI:
             place = (str(log.path), settings.max_memory_bytes)
             pool, readers = WorkerPool(settings.num_workers, *place), WorkerPool(1, *place)
             app.state.log, app.state.pool, app.state.readers = log, pool, readers
-            app.state.jobs = JobTable(settings, pool)
+            app.state.jobs = JobTable(settings, pool, KeptJobs.beside(log.path))
             try:
                 await readers.open()
                 await pool.open()
+                app.state.jobs.take_up()
                 yield
             finally:
                 await app.state.jobs.close()

@@ -69,7 +69,7 @@ def graph_source(request: Mapping[str, Any]) -> str | None:
 
 def cluster_of(text: str) -> Cluster:
     """Return a cluster from shorthand, or from TOML: whatever has more than one line or a key."""
-    if _is_document(text):
+    if is_document(text):
         return read_cluster(Document("cluster", text.encode(errors="replace")))
     return Cluster.parse(text)
 
@@ -110,7 +110,7 @@ def machine_of(trace: Trace, procs: int | None, pools: str | None) -> int | tupl
     if procs is not None and pools is not None:
         raise InvalidInput("say either procs or pools", field="procs")
     if pools is not None:
-        is_toml = _is_document(pools)
+        is_toml = is_document(pools)
         return read_pools(Document("pools", pools.encode(errors="replace"))) if is_toml else parse_pools(pools)
     if procs is None and trace.max_procs is None:
         raise InvalidInput(f"{trace.name!r} does not say on how many processors it ran", field="procs")
@@ -129,5 +129,6 @@ def checked(params: Mapping[str, Any], field: str) -> dict[str, Any]:
     return {key.replace("-", "_"): value for key, value in params.items()}
 
 
-def _is_document(text: str) -> bool:
+def is_document(text: str) -> bool:
+    """Say whether a text is a document and not shorthand."""
     return "\n" in text.strip() or "[" in text or text.lstrip().startswith("{")

@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
+from stretto.web.kept_jobs import KeptJob, KeptJobs
 from stretto.web.pool import WorkerPool
 from stretto.web.replies import Refusal
 from stretto.web.settings import ServeSettings
@@ -17,6 +18,8 @@ from stretto.web.settings import ServeSettings
 _REMEMBERED = 200
 #: What a search may take beyond its own limit: reading, judging, writing down.
 _GRACE_S = 60.0
+#: A job is begun so often; one that takes its server with it must not do so for ever.
+_MAX_BEGUN = 3
 
 
 @dataclass(eq=False)
@@ -55,19 +58,19 @@ class Job:
 class JobTable:
     """All jobs, and the workers that do them."""
 
-    def __init__(self, settings: ServeSettings, pool: WorkerPool) -> None:
-        self.settings = settings
-        self.pool = pool
+    def __init__(self, settings: ServeSettings, pool: WorkerPool, kept: KeptJobs) -> None:
+        self.settings, self.pool, self.kept = settings, pool, kept
         self.jobs: dict[str, Job] = {}
         self.ended: Counter[tuple[str, str]] = Counter()
         self.seconds: defaultdict[str, float] = defaultdict(float)
 
     @property
     def num_waiting(self) -> int:
-        return sum(job.state == "waiting" for job in self.jobs.values())
+        # A copy, made in one go: the metrics count in a thread while requests come and go.
+        return sum(job.state == "waiting" for job in list(self.jobs.values()))
 
-    def start(self, kind: str, body: dict[str, Any]) -> Job:
-        """Take on a job, or refuse it when too many wait already."""
+    def start(self, kind: str, body: dict[str, Any], *, is_kept: bool = False) -> Job:
+        """Take on a job, or refuse it when too many wait already; one that is kept outlives this server."""
         if self.num_waiting >= self.settings.max_waiting:
             raise Refusal(429, f"{self.num_waiting} jobs wait already", headers={"Retry-After": "5"})
         self._forget()
@@ -78,10 +81,27 @@ class JobTable:
                 raise Refusal(422, f"a job of this server may take {limit_s:g} s", "time_limit_s", asked_s)
             limit_s = min(limit_s, asked_s + _GRACE_S)
         job = Job(secrets.token_hex(6), kind, body, limit_s)
+        if is_kept:
+            self.kept.keep(KeptJob(job.id, kind, body, 1))
+        self._begin(job)
+        return job
+
+    def take_up(self) -> None:
+        """Begin again what servers took on that are gone; their work is pure, so doing it twice does no harm."""
+        for left in list(self.kept.orphans()):
+            job = Job(left.id, left.kind, left.body, self.settings.max_job_s)
+            if left.num_begun >= _MAX_BEGUN:
+                self.jobs[job.id] = job
+                job.error = f"interrupted {left.num_begun} times: each time the server ended while it ran"
+                self._end(job, "failed")
+            else:
+                self.kept.keep(left._replace(num_begun=left.num_begun + 1))
+                self._begin(job)
+
+    def _begin(self, job: Job) -> None:
         self.jobs[job.id] = job
         job.task = asyncio.create_task(self._run(job))
         job.task.add_done_callback(_retrieve)
-        return job
 
     async def _run(self, job: Job) -> bytes:
         def on_news(news: dict[str, Any]) -> None:
@@ -111,6 +131,7 @@ class JobTable:
     def _end(self, job: Job, outcome: str) -> None:
         job.state, job.ended_s = outcome, time.monotonic()
         job.has_run.set()
+        self.kept.forget(job.id)
         job.body = {}  # what was sent may be large, and is in the run log
         self.ended[job.kind, outcome] += 1
         self.seconds[job.kind] += job.ended_s - job.began_s

@@ -29,7 +29,7 @@ class Requests:
 
 def exposition(requests: Requests, jobs: JobTable, log: RunLog) -> str:
     """Return all figures."""
-    runs = Counter((info.kind, info.status) for info in log.runs(limit=100_000))
+    runs = log.tally()
     parts = [
         _metric("stretto_info", "gauge", "Which Stretto this is.", [({"version": stretto.__version__}, 1)]),
         _metric("stretto_uptime_seconds", "gauge", "Since the start.", [({}, time.monotonic() - requests.began_s)]),

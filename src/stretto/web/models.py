@@ -95,11 +95,16 @@ class ReplayRequest(Job):
 class WhatIfRequest(Job):
     """The same problem once more, decided otherwise."""
 
-    policy: Name | None = Field(default=None, description="Of a plan.")
+    policy: Name | None = Field(default=None, description="Of a plan; of a rack, its rule.")
     policy_params: dict[str, Scalar] = Field(default_factory=dict, max_length=20)
     cluster: str | None = Field(default=None, max_length=1_000_000, description="Other machines for the same graph.")
     strategy: Name | None = Field(default=None, description="Of a replay.")
     backfill: Name | None = Field(default=None, description="Of a replay.")
+    pool_rule: Name | None = Field(default=None, description="Of a replay on pools: which one a job goes to.")
+    pools: str | None = Field(default=None, max_length=1_000_000, description="Other pools for the same jobs.")
+    wait_usd_per_hour: float | None = Field(
+        default=None, ge=0, le=1e9, description="Of pool rule burst: what an hour less of waiting is worth."
+    )
     time_limit_s: float | None = Field(default=None, gt=0, le=3600)
 
 

@@ -63,7 +63,7 @@ async def cancel_job(request: Request, job_id: JobId) -> Json:
 
 async def _answer(request: Request, kind: str, body: dict[str, Any], wait: bool) -> Json:
     table: JobTable = request.app.state.jobs
-    job = table.start(kind, body)
+    job = table.start(kind, body, is_kept=not wait)
     if wait:
         return Json(await _while_connected(request, table, job))
     await job.has_run.wait()  # input that cannot be used is told here rather than later

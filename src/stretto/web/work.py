@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -18,8 +17,9 @@ from stretto.experiments.report_problem import has_problem, problem_of
 from stretto.experiments.report_record import Rows, record_plan, recording
 from stretto.experiments.report_replay import play_with_choices, record_replay, replay_of, same_jobs
 from stretto.experiments.report_view import explained, run_view
-from stretto.runlog import RunLog
+from stretto.runlog import RunInfo, RunLog
 from stretto.web import inputs
+from stretto.web.commands import plan_command, rack_command, replay_command
 
 Request = Mapping[str, Any]
 Tell = Callable[[dict[str, Any]], None]
@@ -67,7 +67,7 @@ class Desk:
             "seed": request["seed"],
             "time_limit_s": request["time_limit_s"],
             "contention": request["contention"],
-            "command": _plan_command(request, sources),
+            "command": plan_command(request, sources),
             **{key: sources[key] for key in ("parent",) if key in sources},
         }
         with recording(self.log, "plan", request["name"] or problem.graph.name, settings) as run:
@@ -97,7 +97,8 @@ class Desk:
     ) -> dict[str, Any]:
         strategy, seed = request["strategy"], request["seed"]
         settings = {"strategy": strategy, "seed": seed, "procs": machine if isinstance(machine, int) else None}
-        settings |= {**rules, **more, "command": _replay_command(request, more.get("trace"))}
+        settings |= {**rules, "pools": request["pools"], **more}
+        settings["command"] = replay_command(settings, request, more.get("trace"))
         with recording(self.log, "replay", request["name"] or trace.name, settings) as run:
             tell({"run_id": run.id})
             result, choices = play_with_choices(trace, machine, strategy=strategy, seed=seed, **rules)
@@ -108,7 +109,9 @@ class Desk:
     def what_if(self, request: Request, tell: Tell) -> dict[str, Any]:
         """Decide the problem of a run otherwise, and set the two side by side."""
         info = self.log.run(request["run"])
-        if has_problem(self.log, info.id):
+        if info.kind == "rack":
+            after = self._other_rack(info, request, tell)
+        elif has_problem(self.log, info.id):
             after = self._other_plan(info.id, request, tell)
         else:
             after = self._other_replay(info.id, request, tell)
@@ -139,19 +142,39 @@ class Desk:
         }
         return self._plan(problem, asked, sources, tell)
 
+    def _other_rack(self, info: RunInfo, request: Request, tell: Tell) -> dict[str, Any]:
+        from stretto.experiments.report_rack import RackShow, record_moment, record_rack
+
+        case, by = str(info.settings.get("cluster")), request["policy"] or str(info.settings.get("policy"))
+        stream, seed = (int(info.settings.get(name) or 0) for name in ("stream", "seed"))
+        show = RackShow(case, by, stream=stream, seed=seed)
+        settings = {"policy": by, "cluster": case, "stream": stream, "seed": seed, "parent": info.id}
+        with recording(self.log, "rack", case, {**settings, "command": rack_command(settings)}) as run:
+            tell({"run_id": run.id})
+            record_rack(run, show)
+            for look, ended in show.moments():
+                record_moment(run, look, ended)
+            run.finish("done", show.watched.summary())
+        return {"run_id": run.id}
+
     def _other_replay(self, run_id: str, request: Request, tell: Tell) -> dict[str, Any]:
         result = replay_of(self.log, run_id)
         if result is None:
             raise InvalidInput("keeps neither a plan nor a replay that could be asked again", field=f"run {run_id}")
-        trace, num_procs = same_jobs(result)
-        spec = result.spec
-        names = ("backfill", "estimates", "kill", "tie")
-        rules = {"pool_rule": "cheapest", **{name: spec[name] for name in names if name in spec}}
-        rules["backfill"] = request["backfill"] or rules.get("backfill", "easy")
-        asked = {**request, "strategy": request["strategy"] or str(spec["strategy"]), "procs": num_procs}
+        trace, machine = same_jobs(result)
+        spec, settings = result.spec, self.log.run(run_id).settings
+        names = ("backfill", "estimates", "kill", "tie", "pool_rule", "wait_usd_per_hour")
+        rules = {"backfill": "easy", "pool_rule": "cheapest", **{name: spec[name] for name in names if name in spec}}
+        rules |= {name: request[name] for name in names if request.get(name) is not None}
+        asked = {**request, "strategy": request["strategy"] or str(spec["strategy"])}
+        asked["procs"] = machine if isinstance(machine, int) and request["pools"] is None else None
+        if request["pools"] is not None:
+            machine = inputs.machine_of(trace, None, request["pools"])
+        elif asked["procs"] is None:
+            asked["pools"] = settings.get("pools")
         check_rules(asked["strategy"], **rules)
-        more = {"trace": self.log.run(run_id).settings.get("trace"), "parent": run_id}
-        return self._replay(trace, num_procs, asked, rules, more, tell)
+        more = {"trace": settings.get("trace"), "parent": run_id}
+        return self._replay(trace, machine, asked, rules, more, tell)
 
 
 def _cluster_text(work: Any, given: str | None) -> str:
@@ -167,26 +190,3 @@ def _evaluated(problem: Problem, request: Request, rows: Rows) -> PlanResult:
     budget = Budget(request["seed"], request["time_limit_s"], num_threads=1, on_progress=rows.progress)
     setting = Setting(request["discipline"], request["contention"])
     return evaluate(problem, request["policy"], params=params, budget=budget, setting=setting)
-
-
-def _plan_command(request: Request, sources: Mapping[str, Any]) -> str | None:
-    """Return the command that makes the same plan, None where the graph came with the request."""
-    if sources["graph_source"] is None:
-        return None
-    words = ["stretto", "plan", sources["graph_source"], "--policy", request["policy"], "--seed", str(request["seed"])]
-    if sources["cluster_source"] is not None:
-        words += ["--cluster", sources["cluster_source"]]
-    if request["time_limit_s"] is not None:
-        words += ["--time-limit", f"{request['time_limit_s']:g}"]
-    return shlex.join(words)
-
-
-def _replay_command(request: Request, source: str | None) -> str | None:
-    if source is None:
-        return None
-    words = ["stretto", "replay", source, "--strategy", request["strategy"]]
-    if request.get("backfill"):
-        words += ["--backfill", request["backfill"]]
-    if request.get("procs") is not None:
-        words += ["--procs", str(request["procs"])]
-    return shlex.join(words)

@@ -1,6 +1,6 @@
 "use strict";
 // Curves over a common axis: hover or arrow keys read values, + and - zoom, a strip above may name who decided.
-// spec: { label, x: [..], series: [{ name, values, colour, step, fill, dash }], xTime, xName, yFormat, yMin, yMax,
+// spec: { label, x: [..], series: [{ name, values, colour, step, fill, dash, band: [low, high], bandName }], xTime, xName, yFormat, yMin, yMax,
 //         rules: [{ name, value }], strip: [{ from, to, name, text, colour }], marks: [{ x, name }], height }
 Stretto.lines = function (holder, first) {
   const LEFT = 64,
@@ -41,7 +41,8 @@ Stretto.lines = function (holder, first) {
       }
     };
     const [a, b] = visible();
-    for (const one of spec.series) for (let i = a; i <= b; i++) see(one.values[i]);
+    for (const one of spec.series)
+      for (const values of [one.values, ...(one.band || [])]) for (let i = a; i <= b; i++) see(values[i]);
     for (const rule of spec.rules || []) see(rule.value);
     if (!(high >= low)) return [0, 1];
     if (spec.yMin !== undefined) low = spec.yMin;
@@ -76,7 +77,10 @@ Stretto.lines = function (holder, first) {
     (spec.marks || [])
       .filter(mark => mark.x > ends()[0])
       .forEach(mark => stroke(pen, px(mark.x), ceiling, px(mark.x), floor, ink, [2, 3]));
-    spec.series.forEach((one, k) => curve(pen, one, colour(one, k), py, floor));
+    spec.series.forEach((one, k) => {
+      if (one.band) band(pen, one, colour(one, k), py);
+      curve(pen, one, colour(one, k), py, floor);
+    });
     (spec.rules || []).forEach((rule, k) =>
       stroke(pen, LEFT, py(rule.value), wide - RIGHT, py(rule.value), ruleColour(k), [6, 4]),
     );
@@ -116,13 +120,26 @@ Stretto.lines = function (holder, first) {
     pen.fillStyle = ink;
     const name = spec.xTime ? "time (" + unit[0] + ")" : spec.xName || "",
       last = sheet.width - RIGHT - pen.measureText(name).width - 14;
-    for (const [value, text] of Stretto.ticks(from, to, (sheet.width - LEFT - RIGHT) / 90, unit[1])) {
+    for (const [value, exact] of Stretto.ticks(from, to, (sheet.width - LEFT - RIGHT) / 90, unit[1])) {
+      if (!spec.xTime && !Number.isInteger(value)) continue; // there is no half of a generation
+      const text = spec.xTime ? exact : value.toLocaleString("en");
       pen.fillRect(Math.round(px(value)), floor, 1, 4);
       if (px(value) + pen.measureText(text).width / 2 < last) pen.fillText(text, px(value), floor + 15);
     }
     pen.textAlign = "right";
     pen.fillText(name, sheet.width - RIGHT, floor + 15);
     pen.fillRect(LEFT, floor, sheet.width - LEFT - RIGHT, 1);
+  }
+  function band(pen, one, style, py) {
+    const [a, b] = visible(),
+      [low, high] = one.band;
+    pen.beginPath();
+    for (let i = a; i <= b; i++) if (high[i] !== null) pen.lineTo(px(spec.x[i]), py(high[i]));
+    for (let i = b; i >= a; i--) if (low[i] !== null) pen.lineTo(px(spec.x[i]), py(low[i]));
+    pen.globalAlpha = 0.2;
+    pen.fillStyle = style;
+    pen.fill();
+    pen.globalAlpha = 1;
   }
   function curve(pen, one, style, py, floor) {
     const [a, b] = visible();
@@ -233,7 +250,10 @@ Stretto.lines = function (holder, first) {
       lines.push([part.name, part.colour]);
       if (part.text) lines.push(part.text);
     }
-    spec.series.forEach((one, k) => lines.push([one.name + "  " + words(one.values[cursor]), colour(one, k)]));
+    spec.series.forEach((one, k) => {
+      lines.push([one.name + "  " + words(one.values[cursor]), colour(one, k)]);
+      if (one.band) lines.push(one.bandName + "  " + one.band.map(side => words(side[cursor])).join(" to "));
+    });
     (spec.note ? spec.note(cursor) : []).forEach(line => lines.push(line));
     Stretto.tip(lines, box.left + px(value), box.top + 20);
   }
@@ -340,16 +360,22 @@ Stretto.lines = function (holder, first) {
     });
 
   function name() {
-    const entries = spec.series.map((one, k) =>
-      Stretto.node("li", {}, Stretto.node("i", { colour: colour(one, k) }), one.name),
-    );
+    const entries = [];
+    spec.series.forEach((one, k) => {
+      entries.push(Stretto.node("li", {}, Stretto.node("i", { colour: colour(one, k) }), one.name));
+      if (one.band) {
+        const shade = Stretto.node("i", { colour: colour(one, k) });
+        shade.style.opacity = "0.25";
+        entries.push(Stretto.node("li", {}, shade, one.bandName));
+      }
+    });
     (spec.rules || []).forEach((rule, k) => {
       const mark = Stretto.node("i", { class: "rule" });
       mark.style.borderColor = ruleColour(k);
       entries.push(Stretto.node("li", {}, mark, rule.name + " " + words(rule.value)));
     });
     legend.replaceChildren(...entries);
-    legend.hidden = entries.length < 2 && !spec.rules;
+    legend.hidden = entries.length < 2;
     const ranges = spec.series.map(one => {
       const values = one.values.filter(value => value !== null && value !== undefined);
       return values.length

@@ -91,6 +91,19 @@ Stretto.sections = function (root, options) {
       },
     );
   }
+  function map(view) {
+    if (!view.map) return;
+    const note = view.queue
+      ? "share of each pool's processors in use"
+      : "share of the time that each device ran something";
+    chart("map", "Cluster map", note, Stretto.map, view.map);
+  }
+  function belief(view) {
+    if (!view.belief) return;
+    const isLive = view.status === "running",
+      note = "what is believed of every shared part, with its 95 % interval" + (isLive ? "; as it comes in" : "");
+    chart("belief", "Machines and what is believed of them", note, Stretto.map, { ...view.belief, isLive });
+  }
   function strip(view, end) {
     const choices = view.choices || [],
       names = [...new Set(choices.map(choice => choice.chosen))],
@@ -181,8 +194,6 @@ Stretto.sections = function (root, options) {
   function training(view) {
     const data = view.training;
     if (!data) return;
-    const seconds = data.series.filter(one => one.name.endsWith("_s")),
-      others = data.series.filter(one => !one.name.endsWith("_s"));
     const note = k =>
       [data.seconds[k] !== null ? Stretto.seconds(data.seconds[k]) + " of training" : null, data.stage[k]].filter(
         Boolean,
@@ -194,28 +205,74 @@ Stretto.sections = function (root, options) {
     const named = one => ({
       name: one.name.replace(/_s$/, "").replaceAll("_", " "),
       values: one.values,
-      step: one.name === "best_s",
-      thin: one.name !== "best_s",
+      step: one.name.startsWith("best"),
+      thin: !one.name.startsWith("best"),
       bridge: true,
     });
-    if (seconds.length)
-      chart("training", "Training", "makespans by " + data.x_name, Stretto.lines, {
-        ...common,
-        label: "Training curves",
-        yTime: true,
-        series: seconds.map(named),
-        rules: Object.entries(data.baselines).map(([name, value]) => ({ name, value })),
-      });
-    others
-      .filter(one => one.values.some(value => value !== null))
-      .forEach(one =>
-        chart("training-" + one.name, "Training: " + named(one).name, "", Stretto.lines, {
+    data.groups.forEach((group, k) => {
+      const series = group.names
+        .map(name => data.series.find(one => one.name === name))
+        .filter(one => one.values.some(value => value !== null));
+      if (!series.length) return;
+      chart(
+        k ? "training-" + group.names[0] : "training",
+        k ? "Training: " + group.title : "Training",
+        k ? "" : group.title + ", by " + data.x_name,
+        Stretto.lines,
+        {
           ...common,
-          label: "Training: " + one.name,
-          series: [named(one)],
-          height: 160,
-        }),
+          label: "Training: " + group.title,
+          yTime: group.unit === "s",
+          series: series.map(one => (series.length > 1 ? named(one) : { ...named(one), name: group.title })),
+          rules: k ? [] : Object.entries(data.baselines).map(([name, value]) => ({ name, value })),
+          height: k ? 160 : 240,
+        },
       );
+    });
+  }
+  function judged(view) {
+    const found = view.summary && view.summary.judged;
+    if (!found) return;
+    const rows = Object.entries(found)
+        .filter(([, value]) => typeof value === "number")
+        .sort((a, b) => a[1] - b[1]),
+      least = rows[0][1],
+      most = rows[rows.length - 1][1],
+      own = view.settings.algorithm;
+    const part = section("judged", "Judged", (view.summary.judged_as || "") + "; less is better");
+    part.body.replaceChildren(
+      Stretto.table(
+        ["", ["value", "number"], ["above the best", "number"], ""],
+        rows.map(([name, value]) => {
+          const meter = node("span", { class: "meter" }, node("i", {}));
+          meter.firstChild.style.width = (100 * value) / most + "%";
+          return [name, Stretto.number(value), value > least ? "+" + Stretto.percent(value / least - 1) : "", meter];
+        }),
+        rows.findIndex(([name]) => name === own),
+      ),
+    );
+  }
+  function failures(view) {
+    if (!view.failures || !view.failures.length) return;
+    const count = view.num_failures;
+    const part = section(
+      "failures",
+      "Failed attempts",
+      count > view.failures.length ? `the first ${view.failures.length} of ${count.toLocaleString("en")}` : "",
+    );
+    part.body.replaceChildren(
+      Stretto.table(
+        [["at", "number"], "task", "device", ["attempt", "number"], "at fault", "reason"],
+        view.failures.map(one => [
+          Stretto.seconds(one.at_s),
+          one.task,
+          one.device,
+          one.attempt === null || one.attempt === undefined ? "" : String(one.attempt),
+          one.blame || "",
+          one.reason || "",
+        ]),
+      ),
+    );
   }
   function progress(view) {
     if (!view.progress) return;
@@ -294,7 +351,7 @@ Stretto.sections = function (root, options) {
   }
   return {
     update: view => {
-      [tables, gantt, use, queue, samples, choices, training, progress, graph, cost].forEach((draw, place) => {
+      [tables, failures, gantt, belief, map, use, queue, samples, choices, training, judged, progress, graph, cost].forEach((draw, place) => {
         rank = place;
         draw(view);
       });

@@ -85,7 +85,7 @@ Stretto.figures = function (view) {
     add(
       "mean bounded slowdown",
       Stretto.number(summary.mean_bounded_slowdown),
-      "p99 " + Stretto.number(summary.p99_bounded_slowdown),
+      has("p99_bounded_slowdown") ? "p99 " + Stretto.number(summary.p99_bounded_slowdown) : "",
     );
   if (has("mean_wait_s"))
     add("mean wait", Stretto.seconds(summary.mean_wait_s, 3), "longest " + Stretto.seconds(summary.max_wait_s, 3));
@@ -97,12 +97,29 @@ Stretto.figures = function (view) {
   if (has("num_tasks"))
     add(
       "tasks",
-      summary.num_tasks.toLocaleString("en"),
+      (has("num_done_now") && view.status !== "done"
+        ? (summary.num_done_now + (summary.num_done_before || 0)).toLocaleString("en") + " of "
+        : "") + summary.num_tasks.toLocaleString("en"),
       summary.num_devices
         ? `on ${summary.num_devices.toLocaleString("en")} device${summary.num_devices > 1 ? "s" : ""}`
         : "",
     );
+  if (has("mean_completion_s"))
+    add(
+      "mean job completion",
+      Stretto.seconds(summary.mean_completion_s),
+      has("p99_completion_s") ? "p99 " + Stretto.seconds(summary.p99_completion_s) : "",
+    );
+  if (has("belief_error"))
+    add(
+      "belief off by",
+      Stretto.percent(summary.belief_error),
+      has("counter_error") ? "of capacity; its counters by " + Stretto.percent(summary.counter_error) : "of capacity",
+    );
+  if (has("coverage_95")) add("95 % intervals", Stretto.percent(summary.coverage_95), "of them held the truth");
+  if (has("num_decisions")) add("decisions", summary.num_decisions.toLocaleString("en"));
   if (has("num_jobs")) add("jobs", summary.num_jobs.toLocaleString("en"));
+  for (const name of ["generations", "iterations"]) if (has(name)) add(name, summary[name].toLocaleString("en"));
   if (has("episodes")) add("episodes", summary.episodes.toLocaleString("en"));
   if (has("plan_seconds") && !has("train_seconds")) add("planned in", Stretto.seconds(summary.plan_seconds, 3));
   if (has("train_seconds")) add("trained for", Stretto.seconds(summary.train_seconds, 3));

@@ -21,7 +21,11 @@
     find("state").textContent = view.status;
     find("state").className = "state " + view.status;
     const by = Stretto.decider(view),
-      on = view.settings.cluster || (view.settings.procs ? view.settings.procs + " processors" : "");
+      stream = view.settings.stream,
+      on =
+        view.settings.cluster && stream !== undefined
+          ? view.settings.cluster + ", stream " + stream
+          : view.settings.cluster || (view.settings.procs ? view.settings.procs + " processors" : "");
     const parent = view.settings.parent;
     find("about").replaceChildren(
       ...[
@@ -55,11 +59,19 @@
             "p",
             { class: "faint" },
             view.can_ask
-              ? "The input came with a request; it is kept with the run."
+              ? "The input or its pools came with a request; all of it is kept with the run."
               : "No command is kept with this run.",
           ),
+      ["failed", "interrupted"].includes(view.status) && ["run", "train"].includes(view.kind)
+        ? node(
+            "p",
+            { class: "small" },
+            "Go on: ",
+            node("code", {}, `stretto ${view.kind} ${view.kind === "run" ? "--resume" : "--continue"} ${view.id}`),
+          )
+        : "",
       node("p", { class: "small" }, "Report: ", node("code", {}, `stretto report ${view.id} -o report.html`)),
-      view.gantt && view.kind !== "compare"
+      view.gantt && ["plan", "run", "train"].includes(view.kind)
         ? node("p", { class: "small" }, node("a", { href: api + "/plan" }, "The plan as JSON"))
         : "",
       node(
@@ -101,83 +113,8 @@
   }
   function ask() {
     find("ask").hidden = !view.can_ask;
-    if (!view.can_ask || find("ask-form").children.length) return;
-    const isPlan = Boolean(view.graph),
-      fields = isPlan
-        ? [
-            Stretto.field("Policy", "policy", view.settings.policy || "heft", { size: 16, list: "names-policies" }),
-            Stretto.field("Cluster", "cluster", "", { size: 24, placeholder: "the same" }),
-          ]
-        : [
-            Stretto.field("Strategy", "strategy", view.settings.strategy || "fcfs", {
-              size: 16,
-              list: "names-strategies",
-            }),
-            Stretto.field("Backfilling", "backfill", view.settings.backfill || "easy", {
-              size: 12,
-              list: "names-backfills",
-            }),
-          ];
-    if (isPlan)
-      fields.push(Stretto.field("Time limit, s", "limit", "", { type: "number", min: "0.1", step: "any", size: 6 }));
-    const button = node("button", { class: "primary", type: "submit" }, "Ask"),
-      form = find("ask-form");
-    form.append(...fields, button);
-    form.addEventListener("focusin", Stretto.offer, { once: true });
-    form.addEventListener("submit", async event => {
-      event.preventDefault();
-      button.disabled = true;
-      find("answer").replaceChildren(node("p", { class: "faint" }, "deciding …"));
-      const body = isPlan
-        ? {
-            policy: form.policy.value || null,
-            cluster: form.cluster.value || null,
-            time_limit_s: form.limit.value ? Number(form.limit.value) : null,
-          }
-        : { strategy: form.strategy.value || null, backfill: form.backfill.value || null };
-      try {
-        answer(await Stretto.ask(api + "/what-if", body));
-      } catch (error) {
-        find("answer").replaceChildren(node("p", { class: "note error" }, error.message));
-      }
-      button.disabled = false;
-    });
-  }
-  function answer(found) {
-    const names = [
-      ["makespan_s", "makespan", Stretto.seconds],
-      ["gap", "gap", Stretto.percent],
-      ["cost_usd", "cost", Stretto.usd],
-      ["utilisation", "utilisation", Stretto.percent],
-      ["mean_bounded_slowdown", "mean bounded slowdown", Stretto.number],
-      ["p99_bounded_slowdown", "its p99", Stretto.number],
-      ["mean_wait_s", "mean wait", Stretto.seconds],
-      ["max_wait_s", "longest wait", Stretto.seconds],
-      ["utilization", "utilisation", Stretto.percent],
-    ];
-    const a = found.before.summary,
-      b = found.after.summary,
-      by = one => one.settings.policy || one.settings.strategy || "";
-    const rows = names
-      .filter(([name]) => typeof a[name] === "number" && typeof b[name] === "number" && (a[name] || b[name]))
-      .map(([name, text, show]) => [
-        text,
-        show(a[name]),
-        show(b[name]),
-        a[name] ? (b[name] >= a[name] ? "+" : "") + Stretto.percent(b[name] / a[name] - 1) : "–",
-      ]);
-    find("answer").replaceChildren(
-      Stretto.table(
-        [
-          "",
-          ["this run, " + by(found.before), "number"],
-          ["what if, " + by(found.after), "number"],
-          ["change", "number"],
-        ],
-        rows,
-      ),
-      node("p", {}, node("a", { href: "/runs/" + found.run_id }, "Open the new run")),
-    );
+    if (view.can_ask && !find("ask-form").children.length)
+      Stretto.whatIf(find("ask-form"), find("answer"), view, api + "/what-if");
   }
   async function fetchView() {
     if (isFetching) {

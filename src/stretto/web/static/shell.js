@@ -85,6 +85,8 @@ Stretto.headline = function (run) {
   if (summary.error) return summary.error;
   if (summary.best) return "best: " + summary.best;
   if (summary.mean_bounded_slowdown !== undefined) return "slowdown " + Stretto.number(summary.mean_bounded_slowdown);
+  if (typeof summary.mean_completion_s === "number")
+    return "mean completion " + Stretto.seconds(summary.mean_completion_s);
   if (summary.makespan_s !== undefined)
     return (
       Stretto.seconds(summary.makespan_s) +

@@ -1,0 +1,266 @@
+"use strict";
+// The map of a cluster: tiles in the boxes of their machines, coloured by utilisation, at a moment that a slider picks.
+// Two kinds of data: what devices did (a tile per device), and what is believed of shared parts (a tile per part, with
+// the mean as a bar, the 95 % interval as a whisker, and the curve of the part that is picked below).
+Stretto.map = function (holder, first) {
+  const node = Stretto.node,
+    isBelief = first.kind === "belief";
+  let data = first,
+    frame = 0,
+    isFollowing = true,
+    picked = null,
+    refresh = [],
+    curve = null,
+    shape = "";
+  const slider = node("input", { type: "range", min: "0", step: "1", "aria-label": "Moment of the map" }),
+    moment = node("output", {}),
+    key = node("ul", { class: "legend" }),
+    board = node("div", { class: "map" }),
+    below = node("div", {});
+  holder.append(node("div", { class: "map-time" }, slider, moment), key, board, below);
+  slider.addEventListener("input", () => {
+    frame = Number(slider.value);
+    isFollowing = frame === frames() - 1;
+    show();
+  });
+
+  const frames = () => (isBelief ? data.at_s.length : data.use[0].length + 1);
+  // The last moment of a map of devices is the whole run: that is what one looks at first.
+  const isWhole = () => !isBelief && frame === frames() - 1;
+  const percent = value => (value === null || value === undefined ? "–" : Math.round(100 * value) + " %");
+  const short = (low, high) => Math.round(100 * low) + "–" + Math.round(100 * high);
+  const colour = value =>
+    `color-mix(in oklab, var(--heat-high) ${Math.round(100 * Math.max(0, Math.min(1, value || 0)))}%, var(--heat-low))`;
+  const capacity = part =>
+    part.kind === "core" || !part.capacity ? part.model || "" : Stretto.number(part.capacity / 1e9, 3) + " GB/s";
+
+  function gauge(...marks) {
+    return node("span", { class: "gauge", "aria-hidden": "true" }, ...marks);
+  }
+  function tile(name, note, onpick) {
+    const value = node("span", { class: "tile-value" }),
+      fill = node("i", { class: "fill" }),
+      made = node(
+        onpick ? "button" : "div",
+        { class: "tile", type: onpick ? "button" : null, title: note ? name + ", " + note : name, onclick: onpick || (() => {}) },
+        node("span", { class: "tile-name" }, node("span", {}, name), note ? node("small", {}, note) : null),
+        value,
+        gauge(fill),
+      );
+    return { made, value, fill };
+  }
+  function level(found, value) {
+    found.fill.style.width = 100 * (value || 0) + "%";
+    found.fill.style.background = colour(value);
+  }
+
+  // What devices did.
+  function device(k) {
+    const found = tile(data.names[k], data.notes[k]);
+    refresh.push(() => {
+      const value = isWhole() ? data.total[k] : data.use[k][frame];
+      level(found, value);
+      found.value.textContent = percent(value);
+    });
+    return found.made;
+  }
+  function devices() {
+    return data.groups.map(group =>
+      node(
+        "div",
+        { class: "box", role: "group", "aria-label": group.name || "devices" },
+        group.name ? node("h3", {}, group.name) : null,
+        node("div", { class: "tiles" + (data.names.length < 5 ? " few" : "") }, ...group.tiles.map(device)),
+      ),
+    );
+  }
+
+  // What is believed of parts.
+  function resource(part, k) {
+    const found = tile(part.name, capacity(part), () => pick(k)),
+      whisker = node("i", { class: "whisker" }),
+      raw = node("i", { class: "raw" }),
+      truth = node("i", { class: "truth" });
+    found.made.querySelector(".gauge").append(whisker, raw, truth);
+    const hasCounter = data.raw && data.raw[k].some(value => value !== null);
+    if (!hasCounter) found.made.classList.add("hidden-part");
+    refresh.push(() => {
+      const low = data.low[k][frame],
+        high = data.high[k][frame],
+        mean = data.mean[k][frame];
+      level(found, mean);
+      whisker.style.left = 100 * low + "%";
+      whisker.style.width = 100 * (high - low) + "%";
+      const spread = high - low > 0.005 ? short(low, high) : "";
+      found.value.replaceChildren(percent(mean), spread ? node("small", {}, spread) : "");
+      for (const [mark, values] of [
+        [raw, data.raw],
+        [truth, data.truth],
+      ]) {
+        const value = values ? values[k][frame] : null;
+        mark.hidden = value === null || value === undefined;
+        if (!mark.hidden) mark.style.left = 100 * Math.max(0, Math.min(1, value)) + "%";
+      }
+      found.made.setAttribute("aria-pressed", String(picked === k));
+      found.made.setAttribute(
+        "aria-label",
+        `${data.resources[k]}: believed ${percent(mean)}, 95 % between ${percent(low)} and ${percent(high)}`,
+      );
+    });
+    return found.made;
+  }
+  function processor(part, k) {
+    const what = node("span", { class: "doing" }),
+      made = node("div", { class: "chip" }, node("b", {}, part.name), what);
+    refresh.push(() => {
+      const now = data.running[k] ? data.running[k][frame] : -1;
+      what.textContent = now < 0 ? "idle" : data.doing[now];
+      made.classList.toggle("busy", now >= 0);
+    });
+    return made;
+  }
+  function box(part) {
+    const own = [];
+    if (part.resource !== null) own.push(resource(part, part.resource));
+    if (part.processor !== null) own.push(processor(part, part.processor));
+    if (!own.length) own.push(node("div", { class: "chip" }, node("b", {}, part.name), node("span", {}, part.model)));
+    if (!part.inside.length) {
+      const leaf = own.length > 1 ? node("div", {}, ...own) : own[0];
+      leaf.classList.add("leaf");
+      // A part of the way to memory keeps its line to itself, also where nothing hangs on it.
+      leaf.classList.toggle("alone", !["core", "nic", "cpu", "gpu", "fpga"].includes(part.kind));
+      return leaf;
+    }
+    return node(
+      "div",
+      { class: "part", role: "group", "aria-label": part.name },
+      ...own,
+      node("div", { class: "inside" }, ...part.inside.map(box)),
+    );
+  }
+  function machines() {
+    return data.machines.map(machine =>
+      node(
+        "div",
+        { class: "box", role: "group", "aria-label": machine.name },
+        node("h3", {}, machine.name),
+        node("div", { class: "sockets" }, ...machine.boxes.map(box)),
+        machine.joints.length
+          ? node(
+              "div",
+              { class: "joints" },
+              ...machine.joints.map(part =>
+                part.resource === null ? node("div", { class: "chip" }, part.name) : resource(part, part.resource),
+              ),
+            )
+          : null,
+      ),
+    );
+  }
+  function pick(k) {
+    picked = k;
+    show();
+    draw();
+  }
+  function draw() {
+    const k = picked,
+      series = [
+        { name: "believed mean", values: data.mean[k], band: [data.low[k], data.high[k]], bandName: "95 % interval" },
+      ];
+    if (data.raw && data.raw[k].some(value => value !== null))
+      series.push({ name: "its counters", values: data.raw[k], colour: Stretto.series(1), thin: true, dash: [2, 3] });
+    if (data.truth)
+      series.push({
+        name: "truth, which only a simulation knows",
+        values: data.truth[k],
+        colour: Stretto.series(2),
+        thin: true,
+      });
+    const spec = {
+      label: "Belief about " + data.resources[k],
+      x: data.at_s,
+      xTime: true,
+      yPercent: true,
+      yMin: 0,
+      yMax: 1,
+      height: 200,
+      series,
+    };
+    below.querySelector("h3")?.remove();
+    below.prepend(node("h3", {}, "Belief about " + data.resources[k] + " over time"));
+    if (curve) curve.update(spec);
+    else curve = Stretto.lines(below, spec);
+  }
+  // At first, the part that is believed to be the fullest of those about which there is any doubt.
+  function fullest() {
+    let best = 0,
+      most = -1;
+    data.mean.forEach((values, k) => {
+      if (data.high[k][frame] - data.low[k][frame] > 0.01 && values[frame] > most) {
+        best = k;
+        most = values[frame];
+      }
+    });
+    return best;
+  }
+  // A run that goes on is followed; of one that is over, its fullest moment says more than its last.
+  function begin() {
+    frame = frames() - 1;
+    if (!isBelief || data.isLive) return;
+    let most = -1;
+    data.at_s.forEach((_, t) => {
+      const sum = data.mean.reduce((total, values) => total + values[t], 0);
+      if (sum > most) {
+        most = sum;
+        frame = t;
+      }
+    });
+    isFollowing = frame === frames() - 1;
+  }
+  function legend() {
+    const scale = node("i", { class: "scale" });
+    const entry = (mark, text) => node("li", {}, mark, text);
+    const parts = [entry(scale, "0 to 100 % in use")];
+    if (isBelief) {
+      parts.push(entry(node("i", { class: "whisker sample" }), "95 % interval"));
+      if (data.raw) parts.push(entry(node("i", { class: "raw sample" }), "its own counters"));
+      if (data.truth) parts.push(entry(node("i", { class: "truth sample" }), "truth"));
+      if (data.raw && data.raw.some(row => row.every(value => value === null)))
+        parts.push(entry(node("i", { class: "dashed" }), "has no counter: believed from the others"));
+    }
+    key.replaceChildren(...parts);
+  }
+  function show() {
+    slider.max = String(frames() - 1);
+    if (isFollowing) frame = frames() - 1;
+    slider.value = String(frame);
+    if (isBelief) moment.textContent = "at " + Stretto.seconds(data.at_s[frame], 4);
+    else {
+      const step = data.end_s / (frames() - 1);
+      moment.textContent = isWhole()
+        ? "all of the time"
+        : "from " + Stretto.seconds(frame * step, 3) + " to " + Stretto.seconds((frame + 1) * step, 3);
+    }
+    slider.setAttribute("aria-valuetext", moment.textContent);
+    refresh.forEach(one => one());
+  }
+  function update(next) {
+    data = next;
+    const now = JSON.stringify(isBelief ? data.resources : [data.names, data.groups]);
+    if (now !== shape) {
+      shape = now;
+      refresh = [];
+      board.replaceChildren(...(isBelief ? machines() : devices()));
+      board.classList.toggle("beliefs", isBelief);
+    }
+    legend();
+    if (isBelief && picked === null) {
+      begin();
+      picked = fullest();
+    }
+    show();
+    if (isBelief) draw();
+  }
+  update(first);
+  return { update };
+};

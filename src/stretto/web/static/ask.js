@@ -1,0 +1,98 @@
+"use strict";
+// What if: a form for deciding the problem of a run otherwise, and the two outcomes side by side.
+(function () {
+  const node = Stretto.node,
+    field = Stretto.field;
+  // Fields are called as the request calls them, so that a form is a request.
+  function rack(settings) {
+    return [field("Rule", "policy", settings.policy || "", { size: 18, placeholder: "srpt-belief, mct, symphony" })];
+  }
+  function plan(settings) {
+    return [
+      field("Policy", "policy", settings.policy || "heft", { size: 16, list: "names-policies" }),
+      field("Cluster", "cluster", "", { size: 24, placeholder: "the same" }),
+      field("Time limit, s", "time_limit_s", "", { type: "number", min: "0.1", step: "any", size: 6 }),
+    ];
+  }
+  function replay(settings) {
+    const fields = [
+      field("Strategy", "strategy", settings.strategy || "fcfs", { size: 16, list: "names-strategies" }),
+      field("Backfilling", "backfill", settings.backfill || "easy", { size: 12, list: "names-backfills" }),
+    ];
+    if (settings.procs) return fields;
+    const worth = { type: "number", min: "0", step: "any", size: 6, placeholder: "for burst: 1" };
+    return fields.concat(
+      field("Pool rule", "pool_rule", settings.pool_rule || "cheapest", { size: 12, list: "names-pool_rules" }),
+      field("An hour of waiting is worth, $", "wait_usd_per_hour", "", worth),
+      field("Pools", "pools", "", { size: 34, placeholder: "the same" }),
+    );
+  }
+  function request(form) {
+    const inputs = [...form.elements].filter(one => one.name);
+    return Object.fromEntries(
+      inputs.map(one => [one.name, one.value === "" ? null : one.type === "number" ? Number(one.value) : one.value]),
+    );
+  }
+
+  const FIGURES = [
+    ["makespan_s", "makespan", Stretto.seconds],
+    ["mean_completion_s", "mean job completion", Stretto.seconds],
+    ["p99_completion_s", "its p99", Stretto.seconds],
+    ["belief_error", "belief off by", Stretto.percent],
+    ["gap", "gap", Stretto.percent],
+    ["cost_usd", "cost", Stretto.usd],
+    ["utilisation", "utilisation", Stretto.percent],
+    ["mean_bounded_slowdown", "mean bounded slowdown", Stretto.number],
+    ["p99_bounded_slowdown", "its p99", Stretto.number],
+    ["mean_flow_s", "mean flow time", Stretto.seconds],
+    ["mean_wait_s", "mean wait", Stretto.seconds],
+    ["max_wait_s", "longest wait", Stretto.seconds],
+    ["utilization", "utilisation", Stretto.percent],
+  ];
+  function decider({ settings }) {
+    if (settings.policy || !settings.strategy) return settings.policy || "";
+    return settings.strategy + (settings.procs ? "" : ", " + (settings.pool_rule || "cheapest"));
+  }
+  function change(before, after) {
+    if (!before) return "–";
+    const share = after / before - 1;
+    return Math.abs(share) < 5e-5 ? "none" : (share > 0 ? "+" : "") + Stretto.percent(share);
+  }
+  function answer(found) {
+    const a = found.before.summary,
+      b = found.after.summary;
+    const rows = FIGURES.filter(
+      ([name]) => typeof a[name] === "number" && typeof b[name] === "number" && (a[name] || b[name]),
+    ).map(([name, text, show]) => [
+      text,
+      show(a[name]),
+      show(b[name]),
+      change(a[name], b[name]),
+    ]);
+    const heads = [
+      "",
+      ["this run, " + decider(found.before), "number"],
+      ["what if, " + decider(found.after), "number"],
+      ["change", "number"],
+    ];
+    return [Stretto.table(heads, rows), node("p", {}, node("a", { href: "/runs/" + found.run_id }, "Open the new run"))];
+  }
+
+  Stretto.whatIf = function (form, place, view, path) {
+    const button = node("button", { class: "primary", type: "submit" }, "Ask"),
+      fields = view.kind === "rack" ? rack : view.graph ? plan : replay;
+    form.append(...fields(view.settings), button);
+    form.addEventListener("focusin", Stretto.offer, { once: true });
+    form.addEventListener("submit", async event => {
+      event.preventDefault();
+      button.disabled = true;
+      place.replaceChildren(node("p", { class: "faint" }, "deciding …"));
+      try {
+        place.replaceChildren(...answer(await Stretto.ask(path, request(form))));
+      } catch (error) {
+        place.replaceChildren(node("p", { class: "note error" }, error.message));
+      }
+      button.disabled = false;
+    });
+  };
+})();
