@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 APT := $(shell [ "$$(id -u)" = 0 ] && command -v apt-get)
 
-.PHONY: run test test-long bench docs lint chromium slurm clean
+.PHONY: run test test-long bench docs coverage mutation lint chromium slurm clean
 
 run: $(VENV)/.run
 	$(BIN)/stretto demo --out out
@@ -26,6 +26,22 @@ docs: $(VENV)/.dev
 	$(BIN)/python docs/make_tables.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
+# Lines and branches that the tests reach; kernels as plain Python, for compiled code cannot be watched.
+coverage: $(VENV)/.dev chromium slurm
+	rm -f .coverage .coverage.*
+	-$(BIN)/coverage run -m pytest -m "not long"
+	-NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -m "not long" $(PLAIN_TESTS)
+	-NUMBA_DISABLE_JIT=1 PYTHONPATH=tests $(BIN)/coverage run tests/kernels_plain/plain_cases.py .coverage-cases.json
+	$(BIN)/coverage combine -q
+	$(BIN)/coverage report --skip-covered --fail-under 90
+PLAIN_TESTS := tests/kernels tests/sim tests/queue/test_queue_reference.py tests/queue/test_portfolio.py \
+	tests/queue/test_queue_parts.py tests/envs/test_queue_env.py tests/policies/test_placement_oracles.py
+
+# Does a test notice when the code is changed in one place? Some hours; see tests/trust/run_mutation.py.
+mutation: $(VENV)/.dev
+	$(BIN)/pip install -q -c constraints.txt mutmut
+	$(BIN)/python tests/trust/run_mutation.py
+
 lint: $(VENV)/.dev
 	$(BIN)/ruff check src tests benchmarks examples docs
 	$(BIN)/ruff format --check -q src tests benchmarks examples docs
@@ -40,9 +56,10 @@ chromium:
 
 # Tests of the Slurm engine want its daemons (nothing is started but by the tests); without root they are skipped.
 slurm:
-	@command -v slurmctld >/dev/null || [ -z "$(APT)" ] || { \
+	@command -v slurmrestd >/dev/null || [ -z "$(APT)" ] || { \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-			slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge >/dev/null; } \
+			slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge \
+			slurmrestd slurm-wlm-jwt-plugin >/dev/null; } \
 		|| echo "slurm could not be installed: its tests are skipped"
 
 $(VENV)/bin/python:
@@ -50,7 +67,7 @@ $(VENV)/bin/python:
 	$(BIN)/pip install -q --upgrade pip
 
 $(VENV)/.run: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(BIN)/pip install -q -c constraints.txt -e '.[learn]'
+	$(BIN)/pip install -q -c constraints.txt -e '.[learn,web,dask]'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt

@@ -28,6 +28,7 @@ from stretto.domain.planner import Budget
 from stretto.domain.problem import Problem
 from stretto.engines.calibrate import calibrate, judge, measure_hop
 from stretto.engines.engine import RunOptions
+from stretto.engines.executor import EngineExecutor
 from stretto.engines.kernels.llama_block import llama_block_work
 from stretto.engines.kernels.tiled_matmul import tiled_matmul_work
 from stretto.engines.local.engine import LocalEngine
@@ -142,7 +143,7 @@ def calibration(options: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def planners(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """The same kernels planned by Doppler and by HEFT on calibrated times, and left to Dask's own scheduler."""
+    """The same kernels planned by HEFT on calibrated times, by Doppler after its stage III, and by Dask itself."""
     from dask_contender import DaskContender
 
     rows, lines = [], [("work", "contender", "best ms", "median ms", "over the best")]
@@ -174,8 +175,27 @@ PART = {"hop": hop, "rate": rate, "utilisation": utilisation, "calibration": cal
 def _plans(work: Work, engine: LocalEngine, options: argparse.Namespace) -> dict[str, Plan]:
     found = calibrate(engine, work, CLUSTER, repeats=options.repeats)
     problem = Problem.of(found.graph(work.graph), found.cluster(CLUSTER))
-    budget = Budget(time_limit_s=options.think, num_threads=2)
-    return {name: planner_named(name, {}).plan(problem, budget) for name in ("heft", "doppler")}
+    heft = planner_named("heft", {}).plan(problem, Budget())
+    return {"heft": heft, "doppler": _after_stage_three(work, engine, problem, options)}
+
+
+def _after_stage_three(work: Work, engine: LocalEngine, problem: Problem, options: argparse.Namespace) -> Plan:
+    """Plan in the simulator, learn from measured plans, and return what was the fastest when measured in turns."""
+    from stretto.training.doppler_run import DopplerRun
+    from stretto.training.stages import ImitatePlanner, ReinforceOnEngine
+    from stretto.training.trainer import TrainingSpec
+
+    thought = planner_named("doppler", {}).plan(problem, Budget(time_limit_s=options.think, num_threads=2))
+    executor = EngineExecutor(engine, work, CLUSTER)
+    stages = (ImitatePlanner(episodes=1), ReinforceOnEngine(executor, episodes=options.measure))
+    run = DopplerRun(problem, TrainingSpec(), stages=stages)
+    run.step()
+    run.trainer.add_plan(thought.order, thought.assignment)
+    while executor.runs < options.measure:
+        run.step()
+    plan = run.best_plan()
+    assert plan is not None
+    return plan
 
 
 def _works() -> dict[str, Work]:
@@ -195,6 +215,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--parts", type=lambda text: text.split(","), default=list(PARTS), help=",".join(PARTS))
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--think", type=float, default=20.0, help="seconds that doppler may plan")
+    parser.add_argument("--measure", type=int, default=128, help="plans that stage III runs on the engine")
     parser.add_argument("--plot", type=Path, default=None, help="a .png for the scatter plots of the calibration")
     return parser.parse_args()
 

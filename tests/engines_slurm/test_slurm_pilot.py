@@ -11,6 +11,7 @@ from stretto.domain.cluster import Cluster, Device
 from stretto.domain.graph import TaskGraph
 from stretto.domain.plan import Plan
 from stretto.engines.engine import RunOptions
+from stretto.engines.events import DeviceJoined, DeviceLost, Event
 from stretto.engines.simulated import SimulatedEngine
 from stretto.engines.slurm.client import SlurmClient
 from stretto.engines.slurm.pilot import SlurmDaskEngine
@@ -36,3 +37,29 @@ def test_many_small_tasks_share_a_few_jobs(bed: Testbed, client: SlurmClient, tm
     assert len(jobs) == 2
     assert {job.nodes for job in jobs} == {"n1", "n2"}
     assert all(job.is_ended or job.state == "COMPLETING" for job in jobs)
+
+
+def test_a_job_is_submitted_when_its_device_has_work_and_ends_when_it_has_none(
+    bed: Testbed, client: SlurmClient, tmp_path: Path
+) -> None:
+    """A chain whose second task runs elsewhere; the rest of the chain is long enough for that job to end."""
+    graph = TaskGraph.from_edges([1.0] * 20, list(range(19)), list(range(1, 20)))
+    plan = Plan((np.arange(20) == 1).astype(np.int32), np.arange(20, dtype=np.int32))
+    work = Work.timed(graph, 0.3)
+    events: list[Event] = []
+    options = RunOptions(keep="all", on_event=events.append)
+    engine = SlurmDaskEngine(
+        conf=str(bed.conf), folder=str(tmp_path / "run"), host="127.0.0.1", is_elastic=True, idle_s=1.0
+    )
+    before = {job.job_id for job in client.queue()}
+    result = engine.run(work, plan, NODES, options).check()
+    assert result.outputs == SimulatedEngine().run(work, plan, NODES, RunOptions(keep="all")).outputs
+    assert result.device.tolist() == plan.assignment.tolist()
+    assert [type(event) for event in events if isinstance(event, (DeviceJoined, DeviceLost))] == [
+        DeviceJoined,
+        DeviceLost,
+    ]
+    first, second = sorted((job for job in client.queue() if job.job_id not in before), key=lambda job: job.job_id)
+    assert (first.nodes, second.nodes) == ("n1", "n2")
+    assert second.submit_s >= first.start_s
+    assert second.state == "COMPLETED"  # by itself: nobody had to cancel it

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from stretto.domain.plan import Discipline
 from stretto.engines.events import Instruction, Start, Transfer
+from stretto.engines.memory import Ledger
 from stretto.engines.tables import Tables
 
 WAITING, READY, ISSUED, DONE, FAILED = range(5)
@@ -30,9 +31,10 @@ class Board:
         capacity: int,
         moves_data: bool,
         absent: Iterable[int],
+        memory: Ledger | None = None,
     ) -> None:
         n, m = len(tables.reads), len(tables.device_class)
-        self.tables, self.discipline, self.capacity = tables, discipline, capacity
+        self.tables, self.discipline, self.capacity, self.memory = tables, discipline, capacity, memory
         self.device, self.rank = device, rank
         self.travels = [moves_data and size > 0 for size in tables.size]
         self.carries_data = [not moves_data or size > 0 for size in tables.size]
@@ -65,6 +67,8 @@ class Board:
         """Book the end of a running task: its readers come closer, its outputs are wanted elsewhere."""
         self.withdraw(task, device)
         self.settle(task, device)
+        if self.memory is not None:
+            self.touched |= self.memory.finish(task, device)
         if self.is_stale:
             return
         state, missing = self.state, self._missing
@@ -85,6 +89,8 @@ class Board:
         """Book that a device no longer runs a task."""
         self.issued[device].remove(task)
         self.touched.add(device)
+        if self.memory is not None:
+            self.memory.withdraw(task)
 
     def arrive(self, item: int, target: int) -> None:
         """Book that an object has come to a device."""
@@ -136,9 +142,17 @@ class Board:
         heap, issued, state = self._heaps[device], self.issued[device], self.state
         if not self.is_alive[device]:
             return
+        held: list[tuple[int, int]] = []  # they do not fit now; others may go first
         while heap and len(issued) < self.capacity:
             task = heap[0][1]
             if state[task] == READY and self.device[task] == device:
+                if self.memory is not None:
+                    if not self.memory.admits(task, device, issued):
+                        if self.discipline == "sequence":
+                            return
+                        held.append(heapq.heappop(heap))
+                        continue
+                    self.memory.reserve(task, device)
                 heapq.heappop(heap)
                 state[task] = ISSUED
                 self.attempt[task] += 1
@@ -148,6 +162,13 @@ class Board:
                 return
             else:
                 heapq.heappop(heap)  # from before it moved, or failed for good
+        for entry in held:
+            heapq.heappush(heap, entry)
+
+    def held_back(self) -> list[int]:
+        """Return the tasks that are ready where they are placed, in order: they wait for room, or for their turn."""
+        placed = [(self.rank[t], t) for t, state in enumerate(self.state) if state == READY and self.device[t] >= 0]
+        return [task for _, task in sorted(placed) if self.is_alive[self.device[task]]]
 
     def waits_for_device(self) -> bool:
         """Say whether some task only waits for a device that has not joined yet."""

@@ -1,7 +1,7 @@
 """Measure an engine on this machine, so that the simulator speaks of it: kernels, transfers, the way between tasks.
 
 The model that is fitted is that of the simulator: a task takes its kernel's seconds plus the overhead of one more on
-its device; data takes latency + bytes / bandwidth. :func:`judge` says how well it predicts.
+its device; data takes latency + bytes / bandwidth. :func:`judge` says how well plans are predicted (prediction.py).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from stretto.domain.graph import TaskGraph
 from stretto.domain.plan import Plan
 from stretto.domain.problem import Problem
 from stretto.engines.engine import Engine, RunOptions
+from stretto.engines.prediction import predict
 from stretto.engines.work import Call, Work
 from stretto.errors import InvalidInput
-from stretto.sim.device import simulate
 
 _QUIET = RunOptions(digests=False, keep="none")
 _SIZES = (1 << 16, 1 << 18, 1 << 20, 1 << 22)
@@ -31,8 +31,8 @@ class Calibration:
 
     Attributes
     ----------
-    task_s
-        Median seconds of each task, its inputs at hand.
+    task_s, alone_s
+        Median seconds of each task, its inputs at hand: while all devices are busy, and while the others are idle.
     same_s, cross_s
         From the end of a task to the start of the next, on its device and on another.
     latency_s, bandwidth
@@ -40,6 +40,7 @@ class Calibration:
     """
 
     task_s: Floats  # [n]
+    alone_s: Floats  # [n]
     same_s: float
     cross_s: float
     latency_s: float
@@ -76,6 +77,7 @@ def calibrate(engine: Engine, work: Work, cluster: Cluster, *, repeats: int = 5)
     latency_s, bandwidth = measure_links(engine, cluster, repeats=repeats)
     return Calibration(
         task_s=measure_tasks(engine, work, cluster, repeats=repeats),
+        alone_s=measure_tasks(engine, work, cluster, repeats=repeats, share=0.0),
         same_s=measure_hop(engine, cluster, is_cross=False),
         cross_s=measure_hop(engine, cluster, is_cross=True),
         latency_s=latency_s,
@@ -83,15 +85,19 @@ def calibrate(engine: Engine, work: Work, cluster: Cluster, *, repeats: int = 5)
     )
 
 
-def measure_tasks(engine: Engine, work: Work, cluster: Cluster, *, repeats: int = 5) -> Floats:
-    """Return the median seconds of each task while all devices are busy, without the time to fetch its inputs.
+def measure_tasks(engine: Engine, work: Work, cluster: Cluster, *, repeats: int = 5, share: float = 0.5) -> Floats:
+    """Return the median seconds of each task, without the time to fetch its inputs.
 
-    Devices share a memory bus and caches, so tasks are measured in company: in plans that keep every device at work.
+    Parameters
+    ----------
+    share
+        Of the tasks that run elsewhere than on the first device. Devices share a memory bus and caches: in company
+        tasks take longer than alone (0).
     """
     problem, rng = Problem.of(work.graph, cluster), np.random.default_rng(0)
     rows = []
     for _ in range(repeats + 1):
-        plan = spread_plan(problem, rng, share=0.5)
+        plan = spread_plan(problem, rng, share=share)
         found = engine.run(work, plan, cluster, _QUIET).check()
         rows.append(found.end_s - found.start_s - found.fetch_s)
     return np.median(np.array(rows[1:]), axis=0)  # the first one warmed up
@@ -171,11 +177,11 @@ def judge(
     Of several runs of a plan the fastest counts: whatever else the machine does only ever adds.
     """
     rng = np.random.default_rng(seed)
-    problem = Problem.of(calibration.graph(work.graph), calibration.cluster(cluster))
+    problem = Problem.of(work.graph, cluster)
     predicted, measured = [], []
     for _ in range(num_plans):
         plan = spread_plan(problem, rng, share=float(rng.uniform(0.0, 0.5)))
-        predicted.append(simulate(problem, plan, memory_limits=False).makespan_s)
+        predicted.append(predict(calibration, work.graph, cluster, plan).makespan_s)
         measured.append(min(engine.run(work, plan, cluster, _QUIET).check().makespan_s for _ in range(repeats)))
         if on_plan is not None:
             on_plan(predicted[-1], measured[-1])

@@ -23,6 +23,7 @@ from stretto.domain.plan import Discipline, Plan
 from stretto.domain.problem import Problem
 from stretto.engines import recovery
 from stretto.engines.board import ISSUED, READY, UNPLACED, WAITING, Board
+from stretto.engines.elastic import Elastic, Pool
 from stretto.engines.events import (
     CHARGED,
     Cancel,
@@ -37,6 +38,7 @@ from stretto.engines.events import (
     Tick,
     TransferFinished,
 )
+from stretto.engines.memory import Ledger
 from stretto.engines.online import Dispatcher, View, checked_choice
 from stretto.engines.tables import Tables, ranks
 from stretto.errors import EngineFailure
@@ -68,6 +70,11 @@ class Driver:
         Tasks that ended in an earlier run; their outputs are there.
     absent
         Devices that have not joined yet; their tasks wait for them.
+    memory
+        Holds tasks back until they fit; None where memory is no concern. A task that nothing would ever make room for
+        goes to another device, and counts as failed where there is none.
+    elastic
+        Devices come and go as there is work for them, by :class:`~stretto.engines.events.Scale`; None keeps them all.
     """
 
     def __init__(
@@ -84,6 +91,8 @@ class Driver:
         time_scale: float = 1.0,
         done: Iterable[int] = (),
         absent: Iterable[int] = (),
+        memory: Ledger | None = None,
+        elastic: Elastic | None = None,
     ) -> None:
         self.problem, self.tables = problem, Tables.of(problem)
         self.keeps_data, self.max_attempts, self.keep_going = keeps_data, max_attempts, keep_going
@@ -95,6 +104,10 @@ class Driver:
             self.dispatcher = decider
             self.discipline = discipline or "work-conserving"
             device, rank = [UNPLACED] * problem.num_tasks, [0] * problem.num_tasks
+        self.pool: Pool | None = None
+        if elastic is not None:
+            self.pool = Pool(elastic, problem.cluster.devices, self.dispatcher is None, time_scale)
+            absent = {*absent, *elastic.absent_at_first(problem.num_devices)}
         self.board = Board(
             self.tables,
             device,
@@ -103,8 +116,10 @@ class Driver:
             capacity=1 + num_queued,
             moves_data=moves_data,
             absent=absent,
+            memory=memory,
         )
         self.failures: list[list[TaskFailed]] = [[] for _ in range(problem.num_tasks)]
+        self.refused: list[TaskFailed] = []  # tasks that could not even be started where they were placed
         self.price_usd_per_hour = [machine.price_usd_per_hour for machine in problem.cluster.devices]
         self.now_s = 0.0
         self.is_stopping = False
@@ -129,7 +144,12 @@ class Driver:
             return []
         if self.dispatcher is not None:
             self._ask(self.dispatcher)
-        return self.board.orders()
+        instructions = self.board.orders()
+        if self.board.memory is not None:
+            instructions += self._unstick(self.board.memory, bool(instructions))
+        if self.pool is not None:
+            instructions += self.pool.orders(self.board, self.now_s)
+        return instructions
 
     def stop(self) -> list[Instruction]:
         """Start nothing more, and return orders to cancel what is under way."""
@@ -155,12 +175,21 @@ class Driver:
             return True
         if any(self.board.issued):
             return False
-        return self.is_stopping or not (self.board.moving or self._releases or self.board.waits_for_device())
+        return self.is_stopping or not (
+            self.board.moving or self._releases or self.board.waits_for_device() or self._awaits_pool()
+        )
+
+    def _awaits_pool(self) -> bool:
+        """Say whether devices that were asked for have yet to come, and tasks without a place wait for them."""
+        if self.pool is None or all(self.board.is_alive[device] for device in self.pool.wanted):
+            return False
+        return bool(self.board.open_tasks()[0])
 
     @property
     def next_release_s(self) -> float:
-        """When the next tasks are released; the engine sends a Tick then."""
-        return self._releases[0][0] if self._releases else math.inf
+        """When the next tasks are released, or a device may have been idle for long; the engine sends a Tick then."""
+        idle_s = self.pool.next_s if self.pool is not None else math.inf
+        return min(idle_s, self._releases[0][0] if self._releases else math.inf)
 
     @property
     def num_done(self) -> int:
@@ -217,14 +246,16 @@ class Driver:
         board, lost = self.board, event.device
         board.is_alive[lost] = False
         board.is_stale = True
-        for task in board.issued[lost]:
+        for task in list(board.issued[lost]):
+            board.withdraw(task, lost)
             board.state[task] = WAITING
-        board.issued[lost].clear()
         board.moving = {(item, target) for item, target in board.moving if target != lost}
-        if not self.keeps_data:
+        if not self.keeps_data and not event.is_data_safe:
             for holders in board.holders:
                 holders.discard(lost)
             self._revive()
+        if self.pool is not None and lost not in self.pool.wanted:
+            return  # given back: the tasks of its plan wait until it is asked for again
         self._move([t for t, d in enumerate(board.device) if d == lost and board.state[t] in (WAITING, READY)])
 
     def _on_tick(self, event: Tick) -> None:
@@ -243,6 +274,9 @@ class Driver:
 
     def _revive(self) -> None:
         revived = recovery.revive(self.board)
+        if self.dispatcher is not None:
+            # Who has to wait for them must not keep a device from them, as a dispatcher sees it.
+            recovery.displace(self.board)
         self._move([task for task in revived if not self.board.is_alive[self.board.device[task]]])
 
     def _move(self, tasks: Collection[int], avoid: Collection[int] = ()) -> None:
@@ -253,6 +287,36 @@ class Driver:
                 self.board.device[task] = UNPLACED
             elif not recovery.move(self.board, task, load, avoid):
                 self._give_up(task)
+
+    def _unstick(self, memory: Ledger, is_moving: bool) -> list[Instruction]:
+        """Move or give up tasks that will never fit where they are; return what starts then."""
+        found: list[Instruction] = []
+        while not self.is_stopping:
+            board = self.board
+            is_stuck = not (is_moving or found or any(board.issued) or board.moving or self._releases)
+            waiting = board.held_back() if is_stuck else sorted(memory.hopeless)
+            memory.hopeless.clear()
+            if not waiting:
+                break
+            for task in waiting[:1] if is_stuck else waiting:
+                self._refuse(task, memory)
+            if board.is_stale:
+                board.rebuild()
+            found += [] if self.is_stopping else board.orders()
+        return found
+
+    def _refuse(self, task: int, memory: Ledger) -> None:
+        board, device = self.board, self.board.device[task]
+        reason = memory.story(task, device)
+        self.refused.append(TaskFailed(task, device, board.attempt[task], self.now_s, "memory", reason))
+        self.failures[task].append(self.refused[-1])
+        tried = {failure.device for failure in self.failures[task]}
+        able = {d for d, is_alive in enumerate(board.is_alive) if is_alive and self.tables.can_run(task, d)}
+        board.state[task] = WAITING
+        if able - tried:
+            recovery.move(board, task, recovery.load_s(board), tried)
+        else:
+            self._give_up(task)
 
     def _give_up(self, task: int) -> None:
         recovery.give_up(self.board, task)

@@ -18,7 +18,7 @@ from stretto.domain.csr import Floats, Ints
 from stretto.domain.plan import Discipline, Plan
 from stretto.domain.problem import Problem
 from stretto.domain.schedule import Schedule
-from stretto.engines.events import Event, TaskFailed
+from stretto.engines.events import Event, TaskFailed, TaskFinished
 from stretto.engines.work import Work
 from stretto.errors import EngineFailure
 
@@ -40,10 +40,15 @@ class RunOptions:
         Whether to compute digests of outputs.
     keep
         Which outputs the result brings back.
+    decision_s
+        How long a dispatcher may take over a decision on a real engine. Where it takes longer, fails or answers
+        nonsense, a simple rule decides and ``on_event`` is told. None trusts it in everything.
     on_event
         Told of everything that happens, in order, from one thread at a time; it should be quick.
     on_output
         Told the output of every finished task, before the event of its end; None saves the way.
+    on_done
+        Called where a task ran, which may be another process, before anybody else hears that it ended.
     """
 
     discipline: Discipline | None = None
@@ -52,8 +57,10 @@ class RunOptions:
     done: Mapping[int, Any] = field(default_factory=dict)
     digests: bool = True
     keep: Keep = "sinks"
+    decision_s: float | None = 2.0
     on_event: Callable[[Event], None] | None = None
     on_output: Callable[[int, Any], None] | None = None
+    on_done: Callable[[TaskFinished, Any], None] | None = None
 
 
 @dataclass(frozen=True, eq=False)

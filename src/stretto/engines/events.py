@@ -11,8 +11,9 @@ from typing import Literal
 
 #: Who is to blame for a failure. ``task``: its own error or exit code. ``timeout``: it took too long. ``memory``: it
 #: did not fit. ``worker``: its worker died under it. These four count against the task. ``device``: it never had a fair
-#: chance; ``input``: data it reads was gone; ``cancelled``: it was told to stop. These do not count.
-Blame = Literal["task", "timeout", "memory", "worker", "device", "input", "cancelled"]
+#: chance; ``input``: data it reads was gone; ``full``: its output had no room yet, and it waits until there is some;
+#: ``cancelled``: it was told to stop. These do not count.
+Blame = Literal["task", "timeout", "memory", "worker", "device", "input", "full", "cancelled"]
 CHARGED: frozenset[str] = frozenset({"task", "timeout", "memory", "worker"})
 
 
@@ -76,11 +77,18 @@ class DeviceJoined:
 
 @dataclass(frozen=True, slots=True)
 class DeviceLost:
-    """A device is gone, with what it ran and, unless the engine keeps data elsewhere, what it held."""
+    """A device is gone, with what it ran and, unless the engine keeps data elsewhere, what it held.
+
+    Attributes
+    ----------
+    is_data_safe
+        True when what it held was brought elsewhere before it went, as one that is given back can do.
+    """
 
     device: int
     at_s: float
     reason: str
+    is_data_safe: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +107,26 @@ class PriceChanged:
     at_s: float
 
 
-Event = TaskStarted | TaskFinished | TaskFailed | TransferFinished | DeviceJoined | DeviceLost | Tick | PriceChanged
+@dataclass(frozen=True, slots=True)
+class Overruled:
+    """A dispatcher's decision could not be used, and a simple rule decided; for the record, not for the driver."""
+
+    at_s: float
+    dispatcher: str
+    reason: str
+
+
+Event = (
+    TaskStarted
+    | TaskFinished
+    | TaskFailed
+    | TransferFinished
+    | DeviceJoined
+    | DeviceLost
+    | Tick
+    | PriceChanged
+    | Overruled
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +158,15 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Ask for so many devices of a kind; what comes of it is told by DeviceJoined and DeviceLost."""
+    """Have these devices of a kind there, and no others; what comes of it is told by DeviceJoined and DeviceLost."""
 
     kind: str
-    num_devices: int
+    devices: tuple[int, ...]
+
+    @property
+    def num_devices(self) -> int:
+        """How many, for engines whose devices of a kind are all alike."""
+        return len(self.devices)
 
 
 Instruction = Start | Cancel | Transfer | Scale

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import base64
+import os
 import threading
 from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Any
 
 from stretto.domain.cluster import Cluster
+from stretto.engines.ends import End, EndBook, book_path, read_ends
 from stretto.engines.events import (
     DeviceJoined,
     DeviceLost,
     Event,
+    Overruled,
     PriceChanged,
     TaskFailed,
     TaskFinished,
@@ -34,15 +37,19 @@ _GATHER_S = 0.05
 class Journal:
     """Writes from a thread of its own, many events at a time: a run must not wait for its own record.
 
-    What happened in the last moments before the death of this process may be missing; the tasks concerned run again.
+    Ends are the exception. Each stands in the book of ends (``engines/ends.py``) when :meth:`on_event` returns, which
+    is before the driver hears of it: so no end that anything was built on is lost with this process.
     """
 
     def __init__(self, run: Run, work: Work, cluster: Cluster) -> None:
         self.run, self.work = run, work
         self._names = [work.graph.task_name(task) for task in range(work.graph.num_tasks)]
         self._devices = [device.name for device in cluster.devices]
-        self._queue: SimpleQueue[Event | tuple[int, Any]] = SimpleQueue()
+        self._queue: SimpleQueue[Event | End] = SimpleQueue()
         self._outputs: dict[int, bytes | None] = {}
+        self._book = EndBook(book_path(run.log, run.id))
+        self._booked: set[tuple[int, int]] = set()
+        self._pid = os.getpid()
         self._is_closing = threading.Event()
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._write_all, name="stretto-journal", daemon=True)
@@ -56,17 +63,43 @@ class Journal:
     ) -> None:
         self._is_closing.set()
         self._thread.join()
+        self._book.close(is_entered=self._error is None)
         if self._error is not None and error is None:
             raise EngineFailure(f"the tasks ran, but their record is not complete: {self._error}") from self._error
 
     def on_event(self, event: Event) -> None:
         """Take an event; for ``RunOptions.on_event``."""
-        self._queue.put(event)
+        if isinstance(event, TaskFinished):
+            end = self._end(event, self._outputs.pop(event.task, None))
+            if (event.task, event.attempt) not in self._booked:  # by a worker's process, or not yet
+                self._book.add(end)
+            self._booked.discard((event.task, event.attempt))
+            self._queue.put(end)
+        else:
+            self._queue.put(event)
 
     def on_output(self, task: int, value: Any) -> None:
         """Take an output; for ``RunOptions.on_output``."""
-        if num_bytes(value) <= _MAX_BYTES:
-            self._queue.put((task, value))
+        if task not in self._outputs:
+            self._outputs[task] = _as_bytes(value)
+
+    def on_done(self, event: TaskFinished, value: Any) -> None:
+        """Write an end down before it is reported, wherever the task ran; for ``RunOptions.on_done``."""
+        data = _as_bytes(value)
+        self._book.add(self._end(event, data))
+        if os.getpid() == self._pid:  # a worker's process reports to us, and its memory is its own
+            self._outputs[event.task] = data
+            self._booked.add((event.task, event.attempt))
+
+    def _end(self, event: TaskFinished, data: bytes | None) -> End:
+        fields: dict[str, Any] = {
+            "device": self._devices[event.device],
+            "attempt": event.attempt,
+            "start_s": event.start_s,
+            "end_s": event.at_s,
+            "digest": event.digest,
+        }
+        return End(self._names[event.task], fields, data)
 
     def _write_all(self) -> None:
         try:
@@ -79,8 +112,8 @@ class Journal:
         except BaseException as error:  # told at the end: a full disk must not stop the run itself
             self._error = error
 
-    def _gather(self) -> list[Event | tuple[int, Any]]:
-        items: list[Event | tuple[int, Any]] = []
+    def _gather(self) -> list[Event | End]:
+        items: list[Event | End] = []
         try:
             items.append(self._queue.get(timeout=_GATHER_S))
             while True:
@@ -88,14 +121,12 @@ class Journal:
         except Empty:
             return items
 
-    def _write(self, item: Event | tuple[int, Any]) -> None:
-        if isinstance(item, tuple):
-            self._outputs[item[0]] = _as_bytes(item[1])
+    def _write(self, item: Event | End) -> None:
+        if isinstance(item, End):
+            enter(self.run, self.work, item)
         elif isinstance(item, TaskStarted):
             where = self._devices[item.device]
             self.run.record("task-started", self._names[item.task], device=where, attempt=item.attempt, at_s=item.at_s)
-        elif isinstance(item, TaskFinished):
-            self._write_end(item)
         elif isinstance(item, TaskFailed):
             self.run.record(
                 "task-failed",
@@ -112,22 +143,34 @@ class Journal:
         elif isinstance(item, PriceChanged):
             where = self._devices[item.device]
             self.run.record("price-changed", where, at_s=item.at_s, price_usd_per_hour=item.price_usd_per_hour)
+        elif isinstance(item, Overruled):
+            self.run.record("decision-overruled", item.dispatcher, at_s=item.at_s, reason=item.reason)
 
-    def _write_end(self, event: TaskFinished) -> None:
-        fields: dict[str, Any] = {
-            "device": self._devices[event.device],
-            "attempt": event.attempt,
-            "start_s": event.start_s,
-            "end_s": event.at_s,
-            "digest": event.digest,
-        }
-        data = self._outputs.pop(event.task, None)
-        if data is not None and len(data) <= _INLINE_BYTES:
-            fields["output"] = base64.b64encode(data).decode()
-        elif data is not None:
-            self.run.attach(_artifact(event.task), data)
-            fields["attached"] = True
-        self.run.record("task-finished", self._names[event.task], **fields)
+
+def enter(run: Run, work: Work, end: End) -> None:
+    """Enter an end into the run log, with its output."""
+    fields = dict(end.fields)
+    if end.output is not None and len(end.output) <= _INLINE_BYTES:
+        fields["output"] = base64.b64encode(end.output).decode()
+    elif end.output is not None:
+        run.attach(_artifact(work.graph.index_of[end.task]), end.output)
+        fields["attached"] = True
+    run.record("task-finished", end.task, **fields)
+
+
+def catch_up(run: Run, work: Work) -> int:
+    """Enter the ends that an earlier part of a run wrote down and did not live to enter; return how many."""
+    path = book_path(run.log, run.id)
+    num_new = 0
+    with run.batch():
+        known = {event.subject for event in run.log.events(run.id, kinds=["task-finished"])}
+        # Of a worker's word and the coordinator's, the second has the exact times.
+        for end in {end.task: end for end in read_ends(path)}.values():
+            if end.task not in known and end.task in work.graph.index_of:
+                enter(run, work, end)
+                num_new += 1
+    path.unlink(missing_ok=True)
+    return num_new
 
 
 def finished_before(log: RunLog, run_id: str, work: Work) -> dict[int, Any]:
@@ -157,6 +200,8 @@ def _artifact(task: int) -> str:
 
 
 def _as_bytes(value: Any) -> bytes | None:
+    if num_bytes(value) > _MAX_BYTES:
+        return None
     try:
         return encode(value)
     except TypeError:

@@ -60,6 +60,6 @@ class Recorder:
             fetch_s=np.array(self.fetch_s),
             digests=tuple(self.digests),
             outputs=dict(self.outputs),
-            failures=tuple(self.failures),
+            failures=(*self.failures, *driver.refused),
             discipline=driver.discipline,
         )

@@ -76,3 +76,12 @@ def revive(board: Board) -> list[int]:
                 revived.append(producer)
     board.is_stale = True
     return revived
+
+
+def displace(board: Board) -> None:
+    """Take the device from every task that was placed and now waits for a parent to run again."""
+    for task, state in enumerate(board.state):
+        parents = (board.tables.producer[item] for item in board.tables.reads[task])
+        if state in (WAITING, READY) and any(board.state[parent] != DONE for parent in parents):
+            board.device[task] = UNPLACED
+    board.is_stale = True

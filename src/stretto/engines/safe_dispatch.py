@@ -7,7 +7,10 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as Late
 from dataclasses import dataclass, field
 
-from stretto.engines.background import in_background
+from stretto.domain.plan import Plan
+from stretto.engines.background import Clerk
+from stretto.engines.engine import RunOptions
+from stretto.engines.events import Overruled
 from stretto.engines.online import Dispatcher, GreedyDispatcher, View, checked_choice
 from stretto.engines.tables import Tables
 from stretto.errors import InvalidInput, InvalidPlan
@@ -24,7 +27,7 @@ class SafeDispatcher:
     budget_s
         For a decision. While a late one is still under way, the other dispatcher decides at once.
     on_fallback
-        Told why the other one was asked, each time.
+        Told each time when and why the other one was asked.
     num_fallbacks
         How often that was.
     """
@@ -32,12 +35,13 @@ class SafeDispatcher:
     dispatcher: Dispatcher
     fallback: Dispatcher = field(default_factory=GreedyDispatcher)
     budget_s: float = 1.0
-    on_fallback: Callable[[str], None] | None = None
+    on_fallback: Callable[[float, str], None] | None = None
     num_fallbacks: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         if not self.budget_s > 0:
             raise InvalidInput(f"{self.budget_s} must be positive", field="budget_s")
+        self._clerk = Clerk()
         self._pending: Future[Choice] | None = None
         self._tables: tuple[object, Tables] | None = None
 
@@ -48,14 +52,14 @@ class SafeDispatcher:
             return chosen
         self.num_fallbacks += 1
         if self.on_fallback is not None:
-            self.on_fallback(reason)
+            self.on_fallback(view.now_s, reason)
         return self.fallback.choose(view)
 
     def _ask(self, view: View) -> tuple[Choice, str]:
         """Return the dispatcher's choice, or why there is none to be used."""
         if self._pending is not None and not self._pending.done():
             return (), "the last decision is still under way"
-        self._pending = in_background(self.dispatcher.choose, view)
+        self._pending = self._clerk.ask(self.dispatcher.choose, view)
         try:
             chosen = [(int(task), int(device)) for task, device in self._pending.result(self.budget_s)]
             checked_choice(view, self._tables_of(view), chosen)
@@ -73,3 +77,15 @@ class SafeDispatcher:
         if self._tables is None or self._tables[0] is not view.problem:
             self._tables = view.problem, Tables.of(view.problem)
         return self._tables[1]
+
+
+def guarded(decider: Plan | Dispatcher, options: RunOptions) -> Plan | Dispatcher:
+    """Return the decider, a dispatcher within its guard unless the options trust it; what the guard does is told."""
+    if isinstance(decider, (Plan, SafeDispatcher)) or options.decision_s is None:
+        return decider
+
+    def tell(at_s: float, reason: str) -> None:
+        if options.on_event is not None:
+            options.on_event(Overruled(at_s, type(decider).__name__, reason))
+
+    return SafeDispatcher(decider, budget_s=options.decision_s, on_fallback=tell)

@@ -16,7 +16,7 @@ from stretto.domain.problem import Problem
 from stretto.engines.engine import Engine, RunOptions, RunResult
 from stretto.engines.events import Event
 from stretto.engines.interrupts import hear_ctrl_c
-from stretto.engines.journal import Journal, finished_before
+from stretto.engines.journal import Journal, catch_up, finished_before
 from stretto.engines.kept_problem import keep_problem
 from stretto.engines.work import Work
 from stretto.errors import InvalidInput
@@ -90,7 +90,10 @@ def run_recorded(
         run = log.resume(resume) if resume is not None else log.start("run", work.graph.name, asked)
         keep_problem(run, problem)
         run.attach(PLAN, json.dumps(plan_to_json(plan, problem)).encode())
-    done = finished_before(log, run.id, work) if resume is not None else {}
+    done = {}
+    if resume is not None:
+        catch_up(run, work)
+        done = finished_before(log, run.id, work)
     if on_begin is not None:
         on_begin(run.id, len(done))
     try:
@@ -116,7 +119,8 @@ def _watched(options: RunOptions, journal: Journal, done: dict[int, Any]) -> Run
         if options.on_output is not None:
             options.on_output(task, value)
 
-    return replace(options, on_event=on_event, on_output=on_output, done={**options.done, **done})
+    known = {**options.done, **done}
+    return replace(options, on_event=on_event, on_output=on_output, on_done=journal.on_done, done=known)
 
 
 def _predicted_s(problem: Problem, plan: Plan, work: Work, options: RunOptions) -> float:

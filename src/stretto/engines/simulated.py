@@ -17,11 +17,13 @@ from stretto.domain.cluster import Cluster
 from stretto.domain.plan import Plan
 from stretto.domain.problem import Problem
 from stretto.engines.driver import Driver
+from stretto.engines.elastic import Elastic
 from stretto.engines.engine import RunOptions, RunResult
 from stretto.engines.events import (
     DeviceJoined,
     DeviceLost,
     Event,
+    Scale,
     Start,
     TaskFailed,
     TaskFinished,
@@ -50,12 +52,16 @@ class SimulatedEngine:
         Losses and returns of devices, at their times.
     failing
         Pairs of a task and how many of its first attempts fail.
+    elastic, join_s
+        Devices come when they are asked for, so many seconds later, and go when they are given back.
     """
 
     contention: Literal["none", "fifo"] = "none"
     keeps_data: bool = False
     faults: tuple[Fault, ...] = ()
     failing: tuple[tuple[int, int], ...] = ()
+    elastic: Elastic | None = None
+    join_s: float = 0.0
 
     def available(self) -> str | None:
         return None
@@ -74,6 +80,7 @@ class SimulatedEngine:
             max_attempts=options.max_attempts,
             keep_going=options.keep_going,
             done=options.done,
+            elastic=self.elastic,
         )
         clock = _Clock(problem, driver, self)
         recorder = Recorder(work, driver, options)
@@ -98,6 +105,7 @@ class _Clock:
         self.running: dict[int, tuple[float, float, Start]] = {}  # by device: end, start
         self.arrivals: list[tuple[float, int, int]] = []  # time, object, target
         self.faults = deque(sorted(engine.faults, key=lambda fault: fault.at_s))
+        self.moves: dict[int, Fault] = {}  # devices that come or go because somebody asked, at most one move each
         self.links = _Links(problem) if engine.contention == "fifo" else None
         self.now = 0.0
 
@@ -108,6 +116,7 @@ class _Clock:
             times.append(self.arrivals[0][0])
         if self.faults:
             times.append(self.faults[0].at_s)
+        times += [move.at_s for move in self.moves.values()]
         now = min([*times, self.driver.next_release_s], default=math.inf)
         if now == math.inf:
             return []
@@ -122,6 +131,9 @@ class _Clock:
             fault = self.faults.popleft()
             self.running.pop(fault.device, None)
             events.append(fault)
+        for device, move in sorted(self.moves.items()):
+            if move.at_s == now:
+                events.append(self.moves.pop(device))
         events.append(Tick(now))
         return events
 
@@ -140,9 +152,24 @@ class _Clock:
                 self.running[order.device] = (self.now + seconds, self.now, order)
             elif isinstance(order, Transfer):
                 self._send(order)
+            elif isinstance(order, Scale):
+                self._scale(order)
         if self.links is not None:
             for order in self.links.startable():
                 self._move(order)
+
+    def _scale(self, order: Scale) -> None:
+        """Have the devices of a kind come and go; those on their way that nobody wants any more never come."""
+        devices = self.problem.cluster.devices
+        kind = {device for device, facts in enumerate(devices) if facts.kind == order.kind}
+        for device in sorted(kind):
+            is_there, is_wanted = self.driver.board.is_alive[device], device in order.devices
+            if is_there == is_wanted:
+                self.moves.pop(device, None)
+            elif is_wanted:
+                self.moves.setdefault(device, DeviceJoined(device, self.now + self.engine.join_s))
+            else:
+                self.moves[device] = DeviceLost(device, self.now, "given back", is_data_safe=True)
 
     def _send(self, order: Transfer) -> None:
         if self.links is None:

@@ -46,7 +46,7 @@ def load_workflow(source: str | Path) -> Work:
     document = read_document(source)
     try:
         body = tomllib.loads(document.text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also of numbers with thousands of digits, and of endless brackets
         raise InvalidInput(f"wrong TOML: {error}", source=document.name) from None
     rows = body.get("task")
     if not isinstance(rows, list) or not rows:

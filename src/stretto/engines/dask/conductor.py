@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from stretto.domain.problem import Problem
+from stretto.engines.dask.crew import Crew
 from stretto.engines.dask.ledger import Ledger
 from stretto.engines.dask.remote import run_remote
 from stretto.engines.dask.workers import bind, check_names, from_client
@@ -21,6 +22,7 @@ from stretto.engines.events import (
     DeviceLost,
     Event,
     Instruction,
+    Scale,
     Start,
     TaskFailed,
     TaskFinished,
@@ -33,6 +35,10 @@ from stretto.errors import EngineFailure
 
 #: How long to wait for news before looking after deadlines and lost connections.
 _PATIENCE_S = 0.2
+#: After so long without any news, what waits in Dask is looked at.
+_STARVED_S = 5.0
+#: States, in Dask's scheduler, of a finished task whose output is gone.
+_LOST = frozenset({None, "released", "waiting", "no-worker", "forgotten"})
 Message = dict[str, Any]
 
 
@@ -44,23 +50,47 @@ class Conductor:
     """
 
     def __init__(
-        self, client: Any, problem: Problem, work: Work, driver: Driver, recorder: Recorder, options: RunOptions
+        self,
+        client: Any,
+        problem: Problem,
+        work: Work,
+        driver: Driver,
+        recorder: Recorder,
+        options: RunOptions,
+        crew: Crew | None = None,
     ) -> None:
-        self.client, self.work, self.driver = client, work, driver
+        self.client, self.work, self.driver, self.crew = client, work, driver, crew
         self.recorder, self.options = recorder, options
         self.ledger = Ledger(work, problem.num_devices)
-        workers = from_client(client)
-        check_names(workers, problem.cluster)
-        binding = bind(workers, problem.cluster)
-        self.worker_name = [workers[place].name for place in binding.worker_of]
-        self.address: list[str | None] = [binding.address(device) for device in range(problem.num_devices)]
-        self.has_one_thread = [workers[place].num_threads == 1 for place in binding.worker_of]
+        self.kinds = [device.kind for device in problem.cluster.devices]
+        self.worker_name: list[str]
+        self.address: list[str | None]
+        self.has_one_thread: list[bool]
+        if crew is None:
+            self._bind(problem)
+        else:
+            present = {worker.name: worker.address for worker in from_client(client)}
+            self.worker_name = [device.name for device in problem.cluster.devices]
+            self.address = [present.get(name) for name in self.worker_name]
+            self.has_one_thread = [True] * problem.num_devices
         self.topic = f"stretto-run-{uuid.uuid4().hex[:12]}"
         self.inbox: queue.SimpleQueue[Message] = queue.SimpleQueue()
         self.begin = time.time()  # of the workers' reports; what we decide by goes by a clock that cannot jump
         self.began_s = time.monotonic()
         self.num_sent = 0
+        self.heard_s = 0.0  # when the last message came
         self.is_restarting: set[int] = set()  # devices whose workers we ended ourselves
+        self.asked_for: set[int] = set()  # devices whose workers are to come
+        self.given_back: set[int] = set()  # devices whose workers bring their data elsewhere and go
+
+    def _bind(self, problem: Problem) -> None:
+        """Find the worker of each device; all of them must be there."""
+        workers = from_client(self.client)
+        check_names(workers, problem.cluster)
+        binding = bind(workers, problem.cluster)
+        self.worker_name = [workers[place].name for place in binding.worker_of]
+        self.address = [binding.address(device) for device in range(problem.num_devices)]
+        self.has_one_thread = [workers[place].num_threads == 1 for place in binding.worker_of]
 
     def conduct(self) -> bool:
         """Run to the end; return whether the user interrupted."""
@@ -90,9 +120,22 @@ class Conductor:
                 self.ledger.outbox[order.device].append(order)
             elif isinstance(order, Cancel):
                 self.ledger.drop(order.task, order.attempt)
+            elif isinstance(order, Scale) and self.crew is not None:
+                self._scale(order, self.crew)
         for device, waiting in enumerate(self.ledger.outbox):
             while waiting and self._has_room(device):
                 self._send(waiting.popleft())
+
+    def _scale(self, order: Scale, crew: Crew) -> None:
+        for device, (name, address) in enumerate(zip(self.worker_name, self.address, strict=True)):
+            if self.kinds[device] != order.kind:
+                continue
+            if device in order.devices and address is None and device not in self.asked_for:
+                self.asked_for.add(device)
+                crew.grow(name)
+            elif device not in order.devices and address is not None and device not in self.given_back:
+                self.given_back.add(device)
+                crew.shrink(name, address)
 
     def _has_room(self, device: int) -> bool:
         sent = self.ledger.sent[device]
@@ -141,8 +184,10 @@ class Conductor:
         except queue.Empty:
             yield from self._late()
             yield from self._missed()
+            yield from self._starving()
             yield Tick(self._now())
             return
+        self.heard_s = self._now()
         if message["op"] == "left":
             yield from self._left(message["worker"])
         elif message["op"] == "joined":
@@ -214,11 +259,15 @@ class Conductor:
         for device, name in enumerate(self.worker_name):
             if self.address[device] is None and name in names:
                 self.address[device] = names[name]
+                self.asked_for.discard(device)
                 yield DeviceJoined(device, self._now())
 
     def _lose(self, device: int) -> Iterator[Event]:
         """A worker is gone, with what it ran, what waited there, and the outputs it held."""
         self.address[device] = None
+        if device in self.given_back:
+            yield from self._leave(device)
+            return
         lost = self.ledger.lose(task for task, where in enumerate(self.driver.device) if where == device)
         for place, order in enumerate(list(self.ledger.sent[device])):
             self.ledger.drop(order.task, order.attempt)
@@ -234,6 +283,16 @@ class Conductor:
             yield TaskFailed(order.task, order.device, order.attempt, self._now(), "input", reason, lost=read)
         yield DeviceLost(device, self._now(), f"the worker {self.worker_name[device]!r} left")
 
+    def _leave(self, device: int) -> Iterator[Event]:
+        """A worker went because we said so, and Dask has its data elsewhere."""
+        self.given_back.discard(device)
+        for order in [*self.ledger.sent[device], *self.ledger.outbox[device]]:  # sent while it was going
+            self.ledger.drop(order.task, order.attempt)
+        yield DeviceLost(device, self._now(), "given back", is_data_safe=True)
+        if self.crew is not None and self.driver.pool is not None and device in self.driver.pool.wanted:
+            self.asked_for.add(device)  # meanwhile there is work for it again
+            self.crew.grow(self.worker_name[device])
+
     def _missed(self) -> Iterator[Event]:
         """Catch up with workers that came or went without our hearing of it."""
         if self.client.status != "running":
@@ -244,6 +303,23 @@ class Conductor:
                 yield from self._lose(device)
         if None in self.address:
             yield from self._joined()
+
+    def _starving(self) -> Iterator[Event]:
+        """Give up attempts that wait in Dask for data it has lost: it knows no worker that may make it again."""
+        waiting = [order for sent in self.ledger.sent for order in sent]
+        waiting = [order for order in waiting if (order.task, order.attempt) not in self.ledger.begun]
+        if not waiting or self._now() - self.heard_s < _STARVED_S:
+            return
+        self.heard_s = self._now()
+        known = self.client.run_on_scheduler(task_states, prefix=self.topic)
+        for order in waiting:
+            outputs = {task: self.ledger.output.get(task) for task in self.work.inputs(order.task)}
+            lost = tuple(t for t, future in outputs.items() if future is not None and known.get(future.key) in _LOST)
+            if lost:
+                self.ledger.lose(lost)
+                self.ledger.drop(order.task, order.attempt)
+                reason = "Dask has lost what it reads"
+                yield TaskFailed(order.task, order.device, order.attempt, self._now(), "input", reason, lost=lost)
 
     def _late(self) -> Iterator[Event]:
         """Give up attempts that take too long; a worker's thread cannot be stopped, so the worker is restarted."""
@@ -260,6 +336,11 @@ class Conductor:
             if address is not None:
                 self.is_restarting.add(order.device)
                 self.client.restart_workers([address], raise_for_error=False)
+
+
+def task_states(dask_scheduler: Any, prefix: str) -> dict[str, str]:
+    """Return the states of the tasks of a run; runs in Dask's scheduler."""
+    return {key: state.state for key, state in dask_scheduler.tasks.items() if str(key).startswith(prefix)}
 
 
 def _about_workers(event: Any) -> Message:

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 from stretto.errors import EngineFailure
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Any]:
+    """Yield a client of the scheduler at an address."""
+    from distributed import Client
+
+    with Client(address, set_as_default=False) as client:
+        yield client
 
 
 def wait_for_workers(address: str, names: Iterable[str], *, timeout_s: float, check: Callable[[], None]) -> None:

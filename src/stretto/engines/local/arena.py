@@ -35,6 +35,12 @@ class Arena:
         self._position = 0
         self._free: dict[int, list[tuple[str, int]]] = {}
 
+    def prepare(self, size: int) -> None:
+        """Have so many bytes at hand, at most a chunk of them, whose pages exist already."""
+        if size > 0:
+            chunk = self._grow(_SMALLEST)
+            np.ndarray(min(size, _CHUNK_BYTES), dtype=np.uint8, buffer=_buffer(chunk))[::_SMALLEST] = 0
+
     def put(self, buffer: Buffer) -> Ref:
         """Copy a buffer into shared memory and return its reference."""
         size = len(buffer) if isinstance(buffer, bytes) else buffer.nbytes
@@ -52,14 +58,18 @@ class Arena:
         spare = self._free.get(size)
         if spare:
             return spare.pop()
-        if self._current is None or self._position + size > self._current.size:
-            self._current = SharedMemory(
-                name=chunk_name(self.prefix, len(self._chunks)), create=True, size=max(size, _CHUNK_BYTES)
-            )
-            self._chunks[self._current.name] = self._current
-            self._position = 0
+        current = self._current
+        if current is None or self._position + size > current.size:
+            current = self._grow(size)
         self._position += size
-        return self._current.name, self._position - size
+        return current.name, self._position - size
+
+    def _grow(self, size: int) -> SharedMemory:
+        name = chunk_name(self.prefix, len(self._chunks))
+        self._current = SharedMemory(name=name, create=True, size=max(size, _CHUNK_BYTES))
+        self._chunks[name] = self._current
+        self._position = 0
+        return self._current
 
     def owns(self, ref: Ref) -> bool:
         return not isinstance(ref, str) and ref[0] in self._chunks

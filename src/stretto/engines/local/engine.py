@@ -13,6 +13,7 @@ from stretto.engines.engine import RunOptions, RunResult
 from stretto.engines.interrupts import hear_ctrl_c
 from stretto.engines.local.cores import cores_for, usable_cores
 from stretto.engines.online import Dispatcher
+from stretto.engines.safe_dispatch import guarded
 from stretto.engines.work import Work
 from stretto.errors import InvalidInput
 
@@ -59,6 +60,7 @@ class LocalEngine:
     def play(self, problem: Problem, decider: Plan | Dispatcher, work: Work, options: RunOptions) -> RunResult:
         """Run a problem, which may have release times, by a plan or by the late decisions of a dispatcher."""
         hear_ctrl_c()
+        decider = guarded(decider, options)
         cores = cores_for(problem.num_devices, self.is_pinned and not work.is_timed)
         if self.workers == "thread":
             from stretto.engines.local.threads import ThreadRun

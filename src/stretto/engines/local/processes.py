@@ -13,6 +13,7 @@ from typing import Any
 
 from stretto.domain.plan import Plan
 from stretto.domain.problem import Problem
+from stretto.engines.board import UNPLACED
 from stretto.engines.driver import Driver
 from stretto.engines.engine import RunOptions, RunResult
 from stretto.engines.events import (
@@ -27,12 +28,13 @@ from stretto.engines.events import (
     Transfer,
 )
 from stretto.engines.local import wire
-from stretto.engines.local.arena import Arena, Attached, unlink_chunks
+from stretto.engines.local.arena import Arena, Attached, refs_in, unlink_chunks
 from stretto.engines.local.cores import one_blas_thread
 from stretto.engines.local.handle import Handle
 from stretto.engines.local.journeys import Journeys, is_all_timed, transfer_s
 from stretto.engines.local.perform import patience_s
 from stretto.engines.local.worker import Setup
+from stretto.engines.memory import NOWHERE, Ledger
 from stretto.engines.online import Dispatcher
 from stretto.engines.outputs import outline, rebuild
 from stretto.engines.recorder import Recorder
@@ -57,6 +59,7 @@ class ProcessRun:
         max_restarts: int,
     ) -> None:
         self.work, self.options, self.max_restarts = work, options, max_restarts
+        self.memory = Ledger.of(work, problem, makes_copies=True, on_evict=self._evict)
         self.driver = Driver(
             problem,
             decider,
@@ -67,6 +70,7 @@ class ProcessRun:
             keep_going=options.keep_going,
             time_scale=work.time_scale,
             done=options.done,
+            memory=self.memory,
         )
         self.recorder = Recorder(work, self.driver, options)
         self.prefix = f"stretto-{os.getpid()}-{secrets.token_hex(4)}"
@@ -81,8 +85,18 @@ class ProcessRun:
         self.handles: list[Handle] = []
         self.by_fd: dict[int, Handle] = {}
         self.setups = [
-            Setup(work, core, f"{self.prefix}-{d}", device.memory_bytes, options.digests, options.on_event is not None)
-            for d, (core, device) in enumerate(zip(cores, problem.cluster.devices, strict=True))
+            Setup(
+                work,
+                core,
+                f"{self.prefix}-{d}",
+                options.digests,
+                options.on_event is not None,
+                size,
+                device=d,
+                made_s=time.perf_counter(),
+                on_done=options.on_done,
+            )
+            for d, (core, size) in enumerate(zip(cores, _expected_bytes(work, self.driver), strict=True))
         ]
         self.has_timeouts = any(patience_s(action) is not None for action in work.actions)
         self.begin_s = 0.0
@@ -99,9 +113,12 @@ class ProcessRun:
             for task, value in self.options.done.items():
                 self.descriptors[task] = _descriptor(value, self.arena)
                 self.holders[task] = set()
+                if self.memory is not None:
+                    self.memory.preload(task, NOWHERE, self._size(self.descriptors[task]))
             resource_tracker.ensure_running()  # one for all: a worker's own would miss what we clean up
             for setup in self.setups:
                 self._add(Handle(self.context, setup, len(self.handles)))
+            self._await_workers()
             self.begin_s = time.perf_counter()
             self._obey(self.driver.begin())
             while not self.driver.is_over:
@@ -111,6 +128,15 @@ class ProcessRun:
         finally:
             self._close()
         return self.recorder.result("local", is_timed=self.work.is_timed, is_interrupted=is_interrupted)
+
+    def _await_workers(self) -> None:
+        """Wait until everybody has warmed up: a device that comes late would look idle."""
+        late = {handle.fd for handle in self.handles}
+        while late:
+            for fd, _ in self.poll.poll():
+                # One that has died is the business of the first step.
+                if not self.by_fd[fd].inbox.receive() or list(self.by_fd[fd].inbox.frames()):
+                    late.discard(fd)
 
     # Events ---------------------------------------------------------------------------------------
 
@@ -125,6 +151,8 @@ class ProcessRun:
         if self.has_timeouts:
             self._end_late(now_s, events)
         if events:
+            if self.memory is not None:
+                events = [self._weighed(event, self.memory) for event in events]
             for event in events:
                 self._note(event)
             self._obey(self.driver.handle(events))
@@ -144,6 +172,8 @@ class ProcessRun:
             return
         for kind, task, attempt, start_s, end_s, fetch_s, payload in handle.inbox.frames():
             start_s, end_s = start_s - self.begin_s, end_s - self.begin_s
+            if kind == wire.READY:
+                continue
             if kind == wire.STARTED:
                 events.append(TaskStarted(task, handle.device, attempt, start_s))
                 continue
@@ -184,10 +214,30 @@ class ProcessRun:
                 handle.kill()
                 self._on_death(handle, events)
 
+    def _weighed(self, event: Event, memory: Ledger) -> Event:
+        """Return the event, or a failure when it brings an output that there is no room for."""
+        if not isinstance(event, TaskFinished) or not self._is_current(event):
+            return event
+        size = self._size(self.reported[event.task, event.attempt])
+        blame = memory.weigh(event.task, event.device, size)
+        if blame is None:
+            return event
+        del self.reported[event.task, event.attempt]
+        self.handles[event.device].send(wire.pack(wire.FREE, event.task))
+        reason = f"its output takes {size:,} bytes: {memory.fill(event.device)}"
+        return TaskFailed(event.task, event.device, event.attempt, event.at_s, blame, reason)
+
+    def _evict(self, task: int, device: int) -> None:
+        self.holders[task].discard(device)
+        self.handles[device].send(wire.pack(wire.FREE, task))
+
+    def _is_current(self, event: TaskFinished) -> bool:
+        return self.driver.is_current(event.task, event.device, event.attempt)
+
     def _note(self, event: Event) -> None:
         if isinstance(event, TaskFinished):
             text = self.reported.pop((event.task, event.attempt))
-            if self.driver.is_current(event.task, event.device, event.attempt):
+            if self._is_current(event):
                 self._keep(event.task, event.device, text)
         self.recorder.note(event)
 
@@ -210,12 +260,14 @@ class ProcessRun:
             self._free(task)
 
     def _value(self, text: bytes) -> Any:
-        if not text:
-            return None
+        return rebuild(self._outline(text), self.attached.copy) if text else None
+
+    def _size(self, text: bytes) -> int:
+        return 0 if wire.is_small(text) else sum(ref[2] for ref in refs_in(self._outline(text)))
+
+    def _outline(self, text: bytes) -> Any:
         found = json.loads(text)
-        if "j" in found:
-            found = json.loads(bytes(self.attached.copy(found["j"])))
-        return rebuild(found, self.attached.copy)
+        return json.loads(bytes(self.attached.copy(found["j"]))) if "j" in found else found
 
     def _free(self, task: int) -> None:
         """Tell those who have an output to let go of it."""
@@ -278,6 +330,16 @@ class ProcessRun:
 
     def _now(self) -> float:
         return time.perf_counter() - self.begin_s
+
+
+def _expected_bytes(work: Work, driver: Driver) -> list[int]:
+    """Return the bytes that the tasks of each device are to make, as far as the graph and a plan say."""
+    found = [0] * driver.problem.num_devices
+    if work.graph.transfer_unit == "bytes":
+        for producer, size in zip(driver.tables.producer, driver.tables.size, strict=True):
+            if driver.device[producer] != UNPLACED:
+                found[driver.device[producer]] += int(size)
+    return found
 
 
 def _descriptor(value: Any, arena: Arena) -> bytes:

@@ -1,7 +1,8 @@
 """Devices as threads: for kernels that release the GIL, for commands, and for timed tasks.
 
 There is no thread in the middle. A worker that has finished a task takes the lock, tells the driver, and hands out
-what the driver wants started; its own next task needs no switch of threads, and any other needs one.
+what the driver wants started; its own next task needs no switch of threads, and any other needs one, which the
+doorbell keeps short.
 """
 
 from __future__ import annotations
@@ -27,12 +28,14 @@ from stretto.engines.events import (
     TransferFinished,
 )
 from stretto.engines.local.cores import one_blas_thread, pin
+from stretto.engines.local.doorbell import Doorbell
 from stretto.engines.local.journeys import is_all_timed, transfer_s
 from stretto.engines.local.mover import Mover
 from stretto.engines.local.perform import TaskError, patience_s, perform
 from stretto.engines.local.store import Store
+from stretto.engines.memory import Ledger
 from stretto.engines.online import Dispatcher
-from stretto.engines.outputs import digest
+from stretto.engines.outputs import digest, num_bytes
 from stretto.engines.recorder import Recorder
 from stretto.engines.work import Timed, Work
 
@@ -56,6 +59,8 @@ class ThreadRun:
     ) -> None:
         self.work, self.problem, self.options = work, problem, options
         moves_data = is_all_timed(work)
+        self.store = Store(work, makes_copies and not moves_data)
+        self.memory = Ledger.of(work, problem, self.store.makes_copies, self.store.evict)
         self.driver = Driver(
             problem,
             decider,
@@ -66,17 +71,20 @@ class ThreadRun:
             keep_going=options.keep_going,
             time_scale=work.time_scale,
             done=options.done,
+            memory=self.memory,
         )
         self.recorder = Recorder(work, self.driver, options)
-        self.store = Store(work, [d.memory_bytes for d in problem.cluster.devices], makes_copies and not moves_data)
         for task, value in options.done.items():
             self.store.preload(task, self.driver.device[task], value)
+            if self.memory is not None:
+                self.memory.preload(task, self.driver.device[task], num_bytes(value))
         self.cores = cores
         self.lock = threading.Lock()
         self.over = threading.Event()
         self.stop = threading.Event()
         self.mover = Mover(self._on_arrival) if moves_data else None
         self.inbox: list[SimpleQueue[Start | None]] = [SimpleQueue() for _ in cores]
+        self.doorbell = Doorbell(len(cores), listens=None not in cores)
         self.generation = [0] * len(cores)  # of the thread that is the device; older ones have hung
         self.running: list[tuple[Start, float] | None] = [None] * len(cores)
         self.has_timeouts = any(patience_s(action) is not None for action in work.actions)
@@ -92,7 +100,7 @@ class ThreadRun:
                 self.mover.start()
             self.begin_s = time.perf_counter()
             try:
-                self._tell([Tick(0.0)])
+                self._tell_and_ring([Tick(0.0)])
                 self._wait()
             except KeyboardInterrupt:
                 is_interrupted = True
@@ -119,7 +127,7 @@ class ThreadRun:
                 continue
             self.over.wait(min(0.02, max(0.0, release_s - self._now())))
             if self._now() >= release_s:
-                self._tell([Tick(self._now())])
+                self._tell_and_ring([Tick(self._now())])
             if self.has_timeouts:
                 self._end_late()
 
@@ -132,7 +140,7 @@ class ThreadRun:
             if limit_s is not None and self._now() - since_s > limit_s:
                 self._replace_thread(device)
                 reason = f"took longer than {limit_s:g} s"
-                self._tell([TaskFailed(order.task, device, order.attempt, self._now(), "timeout", reason)])
+                self._tell_and_ring([TaskFailed(order.task, device, order.attempt, self._now(), "timeout", reason)])
 
     def _replace_thread(self, device: int) -> None:
         """Leave a hung thread to itself, and go on with a new one and what was queued."""
@@ -153,6 +161,7 @@ class ThreadRun:
             self.mover.close()
         for inbox in self.inbox:
             inbox.put(None)
+        self.doorbell.ring(range(len(self.inbox)))
         deadline = time.monotonic() + _LEAVE_S
         for thread in threads:
             thread.join(max(0.0, deadline - time.monotonic()))
@@ -161,7 +170,8 @@ class ThreadRun:
 
     def _work(self, device: int, generation: int, inbox: SimpleQueue[Start | None]) -> None:
         pin(self.cores[device])
-        while (order := inbox.get()) is not None:
+        others: list[int] = []  # devices that our last report gave something to do
+        while (order := self.doorbell.next_order(device, inbox, others)) is not None:
             start_s = self._now()
             self.running[device] = (order, start_s)
             try:
@@ -169,7 +179,7 @@ class ThreadRun:
                 if generation != self.generation[device]:
                     return
                 self.running[device] = None
-                self._tell([event], value)
+                others = self._tell([event], value)
             except BaseException as error:  # ours, not the task's: the run cannot be trusted any more
                 self.crash = error
                 self.over.set()
@@ -185,22 +195,37 @@ class ThreadRun:
             action = self.work.actions[task]
             seconds = self.driver.tables.seconds(task, device) * action.scale if isinstance(action, Timed) else 0.0
             value = perform(action, task, inputs, seconds, self.stop)
-            self.store.check_output(device, value)
+            if self.memory is not None:
+                self._weigh(self.memory, order, num_bytes(value))
         except TaskError as error:
             return TaskFailed(task, device, order.attempt, self._now(), error.blame, error.reason), None
         end_s = self._now()
         mark = digest(value) if self.options.digests else None
-        return TaskFinished(task, device, order.attempt, start_s, end_s, mark), value
+        event = TaskFinished(task, device, order.attempt, start_s, end_s, mark)
+        if self.options.on_done is not None:
+            self.options.on_done(event, value)
+        return event, value
+
+    def _weigh(self, memory: Ledger, order: Start, size: int) -> None:
+        """Raise TaskError when there is no room for an output."""
+        with self.lock:
+            if self.driver.is_current(order.task, order.device, order.attempt):
+                blame = memory.weigh(order.task, order.device, size)
+                if blame is not None:
+                    raise TaskError(blame, f"its output takes {size:,} bytes: {memory.fill(order.device)}")
 
     def _announce(self, event: Event) -> None:
         with self.lock:
             self.recorder.note(event)
 
     def _on_arrival(self, order: Transfer) -> None:
-        self._tell([TransferFinished(order.item, order.target, self._now())])
+        self._tell_and_ring([TransferFinished(order.item, order.target, self._now())])
 
-    def _tell(self, events: list[Event], value: Any = None) -> None:
-        """Tell the driver what happened and pass its orders on."""
+    def _tell_and_ring(self, events: list[Event]) -> None:
+        self.doorbell.ring(self._tell(events))
+
+    def _tell(self, events: list[Event], value: Any = None) -> list[int]:
+        """Tell the driver what happened and pass its orders on; return the devices to ring for."""
         with self.lock:
             for event in events:
                 if isinstance(event, TaskFinished) and self.driver.is_current(event.task, event.device, event.attempt):
@@ -210,6 +235,7 @@ class ThreadRun:
             self._obey(instructions)
             if not instructions and self.driver.is_over:
                 self.over.set()
+        return [order.device for order in instructions if type(order) is Start]
 
     def _keep(self, event: TaskFinished, value: Any) -> None:
         if self.options.on_output is not None:

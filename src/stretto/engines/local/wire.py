@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterator, Sequence
 
 START, FREE, QUIT = 1, 2, 3
-STARTED, FINISHED, FAILED = 4, 5, 6
+READY, STARTED, FINISHED, FAILED = 7, 4, 5, 6
 
 _HEAD = struct.Struct("<BIIdddI")  # kind, task, attempt, three times, length of the payload
 _INPUT = struct.Struct("<II")  # task, length of its descriptor

@@ -9,16 +9,19 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from stretto.engines.events import TaskFinished
 from stretto.engines.local import wire
 from stretto.engines.local.arena import Arena, Attached, refs_in
 from stretto.engines.local.cores import pin
 from stretto.engines.local.leash import die_with_parent
 from stretto.engines.local.perform import TaskError, perform
-from stretto.engines.outputs import digest, num_bytes, outline, rebuild
-from stretto.engines.work import Work
+from stretto.engines.local.warm_up import keep_freed_memory, touch_products
+from stretto.engines.outputs import digest, outline, rebuild
+from stretto.engines.work import Call, Work
 
 #: Longer descriptors go to shared memory, so that messages stay short.
 _DESCRIPTOR_BYTES = 2048
@@ -31,9 +34,12 @@ class Setup:
     work: Work
     core: int | None
     prefix: str  # of the names of its shared memory
-    memory_bytes: float
     digests: bool
     announces: bool  # whether to report starts
+    arena_bytes: int  # of shared memory to have at hand from the beginning
+    device: int
+    made_s: float  # when the run began, nearly
+    on_done: Callable[[TaskFinished, Any], None] | None  # told before the coordinator is
 
 
 def main(setup: Setup, orders: Any, reports: Any) -> None:
@@ -45,6 +51,7 @@ def main(setup: Setup, orders: Any, reports: Any) -> None:
     gc.freeze()  # collecting what was inherited would copy all its pages, milliseconds at a time
     pin(setup.core)
     worker = Worker(setup, reports.fileno())
+    worker.warm_up()
     signal.signal(signal.SIGTERM, lambda *_: worker.stop.set())  # commands and sleeps end at once, calls at their end
     inbox = wire.Inbox(orders.fileno())
     while inbox.receive():
@@ -67,8 +74,15 @@ class Worker:
         self.values: dict[int, Any] = {}  # inputs that may be read again
         self.refs: dict[int, list[Any]] = {}  # blocks of our own, by task
         self.copies: dict[int, list[bytearray]] = {}  # of buffers of other devices, by task
-        self.copied_bytes = 0
         self.stop = threading.Event()
+
+    def warm_up(self) -> None:
+        """Make everything ready that tasks will need, and say so."""
+        if any(isinstance(action, Call) for action in self.setup.work.actions):
+            keep_freed_memory()
+            touch_products()
+            self.arena.prepare(self.setup.arena_bytes)
+        wire.send(self.reports, wire.pack(wire.READY))
 
     def start(self, task: int, attempt: int, seconds: float, payload: bytes) -> None:
         """Run a task and report how it went."""
@@ -77,7 +91,7 @@ class Worker:
             wire.send(self.reports, wire.pack(wire.STARTED, task, attempt, start_s))
         fetched_s = start_s
         try:
-            inputs = self._inputs(task, payload)
+            inputs = [self._value(parent, text) for parent, text in wire.unpack_inputs(payload)]
             fetched_s = time.perf_counter()
             value = perform(self.setup.work.actions[task], task, inputs, seconds, self.stop)
             text = self._keep(task, value)
@@ -88,16 +102,12 @@ class Worker:
             wire.send(self.reports, wire.pack(wire.FAILED, task, attempt, start_s, end_s, 0.0, text))
             return
         mark = ((digest(value) or "") if self.setup.digests else "").ljust(32).encode()
+        if self.setup.on_done is not None:
+            times = start_s - self.setup.made_s, end_s - self.setup.made_s
+            end = TaskFinished(task, self.setup.device, attempt, *times, mark.decode().strip() or None)
+            self.setup.on_done(end, value)
         report = wire.pack(wire.FINISHED, task, attempt, start_s, end_s, fetched_s - start_s, mark + text)
         wire.send(self.reports, report)
-
-    def _inputs(self, task: int, payload: bytes) -> list[Any]:
-        declared = self.setup.work.graph.memory_bytes
-        if declared is not None:
-            self._need(float(declared[task]), "the task's own memory")
-        if not payload:
-            return []
-        return [self._value(parent, text) for parent, text in wire.unpack_inputs(payload)]
 
     def _value(self, task: int, text: bytes) -> Any:
         if not text:
@@ -108,11 +118,8 @@ class Worker:
             found = json.loads(text)
             if "j" in found:
                 found = json.loads(bytes(self._buffer(found["j"], [])))
-            size = sum(ref[2] for ref in refs_in(found) if not self.arena.owns(ref))
-            self._need(size, "an input")
             copies = self.copies.setdefault(task, [])
             self.values[task] = rebuild(found, lambda ref: self._buffer(ref, copies))
-            self.copied_bytes += sum(map(len, copies))
         return self.values[task]
 
     def _buffer(self, ref: Any, copies: list[bytearray]) -> Any:
@@ -131,7 +138,6 @@ class Worker:
         """
         if value is None:
             return b""
-        self._need(num_bytes(value), "the output")
         try:
             found = outline(value, self.arena.put)
         except TypeError as error:
@@ -146,18 +152,8 @@ class Worker:
             text = json.dumps({"j": ref}).encode()
         return text
 
-    def _need(self, size: float, what: str) -> None:
-        used = self.arena.used_bytes + self.copied_bytes
-        if used + size > self.setup.memory_bytes:
-            raise TaskError(
-                "memory",
-                f"{what} takes {size:,.0f} bytes, the device holds {used:,} of {self.setup.memory_bytes:,.0f}",
-            )
-
     def free(self, task: int) -> None:
         """Let go of an output that nobody will read again."""
         self.values.pop(task, None)
-        copies = self.copies.pop(task, [])
-        self.copied_bytes -= sum(map(len, copies))
-        self.attached.give_back(copies)
+        self.attached.give_back(self.copies.pop(task, []))
         self.arena.free(self.refs.pop(task, ()))

@@ -14,6 +14,7 @@ from stretto.engines.driver import Driver
 from stretto.engines.engine import RunOptions, RunResult
 from stretto.engines.online import Dispatcher
 from stretto.engines.recorder import Recorder
+from stretto.engines.safe_dispatch import guarded
 from stretto.engines.work import Work
 from stretto.errors import EngineFailure, MissingExtra
 
@@ -46,6 +47,7 @@ class RayEngine:
         """Run by a plan, or by the late decisions of an online dispatcher."""
         if self.available() is not None:
             raise MissingExtra("ray", "ray", "the Ray engine")
+        decider = guarded(decider, options)
         from stretto.engines.ray.crew import Crew
 
         driver = Driver(

@@ -12,6 +12,8 @@ from typing import Literal
 
 from stretto.engines.slurm.client import SlurmClient
 from stretto.engines.slurm.command import Commands
+from stretto.engines.slurm.queue_client import QueueClient
+from stretto.engines.slurm.rest import RestClient, RestPlace
 from stretto.errors import InvalidInput
 from stretto.runlog.place import default_path
 
@@ -33,12 +35,19 @@ def book_path() -> Path:
 
 @dataclass
 class Book:
-    """Labels of jobs, as far as Slurm was told."""
+    """Labels of jobs, as far as Slurm was told.
+
+    Attributes
+    ----------
+    conf, rest
+        How to reach that Slurm: by its programs with this configuration, or by its slurmrestd.
+    """
 
     path: Path
     mode: Mode = "sitefactor"
     conf: str | None = None
     labels: dict[int, int] = field(default_factory=dict)
+    rest: RestPlace | None = None
 
     @staticmethod
     def read(path: Path) -> Book:
@@ -47,7 +56,8 @@ class Book:
             known = json.loads(path.read_text())
             labels = {int(job): int(label) for job, label in known["labels"].items()}
             mode: Mode = "priority" if known["mode"] == "priority" else "sitefactor"
-            return Book(path, mode, known["conf"], labels)
+            rest = RestPlace(**known["rest"]) if known.get("rest") else None
+            return Book(path, mode, known["conf"], labels, rest)
         except FileNotFoundError:
             return Book(path)
         except (ValueError, KeyError, TypeError, AttributeError):
@@ -57,14 +67,17 @@ class Book:
         """Put the labels on disk, whole or not at all."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         draft = self.path.with_suffix(f".{os.getpid()}.new")
-        draft.write_text(json.dumps({"mode": self.mode, "conf": self.conf, "labels": self.labels}))
+        rest = vars(self.rest) if self.rest is not None else None
+        draft.write_text(json.dumps({"mode": self.mode, "conf": self.conf, "labels": self.labels, "rest": rest}))
         os.replace(draft, self.path)
 
-    def client(self) -> SlurmClient:
+    def client(self) -> QueueClient:
         """Return the Slurm that the labels belong to."""
+        if self.rest is not None:
+            return RestClient(self.rest)
         return SlurmClient(Commands(Path(self.conf) if self.conf is not None else None))
 
-    def tell(self, client: SlurmClient, updates: Mapping[int, int]) -> list[int]:
+    def tell(self, client: QueueClient, updates: Mapping[int, int]) -> list[int]:
         """Give jobs their labels; return those that wait no longer."""
         self.labels |= updates
         self.write()
@@ -81,7 +94,7 @@ class Book:
         if [job for job in jobs if self.labels.pop(job, None) is not None]:
             self.write()
 
-    def reset(self, client: SlurmClient) -> int:
+    def reset(self, client: QueueClient) -> int:
         """Give Slurm its own order back; return how many jobs were told."""
         told = sorted(self.labels)
         for job in told:

@@ -8,13 +8,9 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from stretto.engines.slurm.command import Commands, SlurmFailure, SlurmRefused
+from stretto.engines.slurm.command import WAITS_NO_LONGER, Commands, SlurmFailure, SlurmRefused
 from stretto.engines.slurm.jobs import SlurmJob, SlurmNode, parse_jobs, parse_nodes
 
-#: What Slurm says of jobs that cannot be changed any more.
-_WAITS_NO_LONGER = re.compile(
-    r"invalid job id|finished|completed|not pending|no longer pending|disabled", re.IGNORECASE
-)
 #: Jobs of one ``scancel`` call: an argument list has an end.
 _MOST_WORDS = 500
 
@@ -86,7 +82,7 @@ class SlurmClient:
             try:
                 self._run(["scancel", *state, *numbers[first : first + _MOST_WORDS]])
             except SlurmRefused as error:
-                if not _WAITS_NO_LONGER.search(str(error)):
+                if not WAITS_NO_LONGER.search(str(error)):
                     raise
 
     def update(self, job_id: int, **settings: int | str) -> bool:
@@ -113,7 +109,7 @@ class SlurmClient:
         try:
             self._run(["scontrol", *words])
         except SlurmRefused as error:
-            if _WAITS_NO_LONGER.search(str(error)):
+            if WAITS_NO_LONGER.search(str(error)):
                 return False
             raise
         return True

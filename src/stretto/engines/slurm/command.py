@@ -23,6 +23,10 @@ _AWAY = re.compile(
 )
 
 
+#: What Slurm says of jobs that cannot be changed any more.
+WAITS_NO_LONGER = re.compile(r"invalid job id|finished|completed|not pending|no longer pending|disabled", re.IGNORECASE)
+
+
 class SlurmFailure(EngineFailure):
     """Slurm did not do what it was asked to."""
 

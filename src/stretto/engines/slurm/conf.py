@@ -19,6 +19,8 @@ FAST_SCHEDULING = (
 #: Of a Unix socket's path; munge's is the longest.
 _MOST_PATH = 80
 _AUTH = ("munge", "none")
+#: Signs tokens; below the folder of a private Slurm.
+JWT_KEY = "state/jwt_hs256.key"
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,8 @@ class TestbedSpec:
         On each of the last ``num_gpu_nodes`` nodes (by default half of them, rounded up).
     auth
         ``munge``, or ``none``: then everyone on the machine is whoever he says he is.
+    has_rest
+        Whether slurmrestd runs beside the controller and takes tokens.
     """
 
     __test__ = False  # the name is no invitation to pytest
@@ -41,6 +45,7 @@ class TestbedSpec:
     num_gpu_nodes: int | None = None
     memory_mb: int = 16000
     auth: str = "munge"
+    has_rest: bool = False
 
     def __post_init__(self) -> None:
         limits = (("num_nodes", 1, 256), ("cpus_per_node", 1, 1024), ("gpus_per_node", 0, 64), ("memory_mb", 1, 2**24))
@@ -51,6 +56,8 @@ class TestbedSpec:
             raise InvalidInput(f"{self.num_gpu_nodes} of {self.num_nodes} nodes", field="num_gpu_nodes")
         if self.auth not in _AUTH:
             raise InvalidInput(f"{self.auth!r} is not one of {', '.join(_AUTH)}", field="auth")
+        if self.has_rest and self.auth != "munge":
+            raise InvalidInput("tokens are made for users whom munge vouches for", field="auth")
 
     @property
     def node_names(self) -> tuple[str, ...]:
@@ -145,7 +152,13 @@ def cgroup_conf(version: tuple[int, int]) -> str | None:
 def _auth(spec: TestbedSpec, place: Place) -> dict[str, object]:
     if spec.auth == "none":
         return {"AuthType": "auth/none", "CredType": "cred/none"}
-    return {"AuthType": "auth/munge", "CredType": "cred/munge", "AuthInfo": f"socket={place.folder}/run/munge.sock"}
+    tokens = {"AuthAltTypes": "auth/jwt", "AuthAltParameters": f"jwt_key={place.folder / JWT_KEY}"}
+    return {
+        "AuthType": "auth/munge",
+        "CredType": "cred/munge",
+        "AuthInfo": f"socket={place.folder}/run/munge.sock",
+        **(tokens if spec.has_rest else {}),
+    }
 
 
 def _node(spec: TestbedSpec, place: Place, number: int) -> str:

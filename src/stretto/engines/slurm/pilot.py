@@ -13,23 +13,28 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from stretto.domain.cluster import Cluster
 from stretto.domain.plan import Plan
+from stretto.domain.problem import Problem
+from stretto.engines.background import in_background
 from stretto.engines.dask.engine import DaskEngine
-from stretto.engines.dask.presence import wait_for_workers
+from stretto.engines.dask.presence import connected, wait_for_workers
+from stretto.engines.elastic import Elastic
 from stretto.engines.engine import RunOptions, RunResult
+from stretto.engines.online import Dispatcher
 from stretto.engines.slurm.client import SlurmClient, Submission
 from stretto.engines.slurm.command import Commands, SlurmFailure
 from stretto.engines.slurm.daemons import end, wait_until
 from stretto.engines.slurm.engine import SlurmEngine
-from stretto.engines.slurm.slots import slots_of
+from stretto.engines.slurm.slots import Slot, slots_of
 from stretto.engines.work import Work
-from stretto.errors import EngineFailure
+from stretto.errors import EngineFailure, InvalidInput
 
 #: After so long without a scheduler, workers end by themselves, and the scheduler without work does.
 _LONELY_S = 120
@@ -50,6 +55,9 @@ class SlurmDaskEngine:
         The address under which nodes reach this machine; None leaves it to Dask.
     patience_s
         How long the jobs may wait in the queue.
+    is_elastic, backlog_s, idle_s, min_devices
+        Whether jobs are submitted when there is work for their devices, and end when there is none
+        (:class:`~stretto.engines.elastic.Elastic`).
     """
 
     conf: str | None = None
@@ -57,15 +65,35 @@ class SlurmDaskEngine:
     partition: str | None = None
     host: str | None = None
     patience_s: float = 600.0
+    is_elastic: bool = False
+    backlog_s: float = 60.0
+    idle_s: float = 60.0
+    min_devices: int = 1
+
+    def __post_init__(self) -> None:
+        if self.is_elastic and self.min_devices < 1:
+            raise InvalidInput("data needs a worker to live on: at least 1", field="min_devices")
 
     def available(self) -> str | None:
         """Return None when both Slurm and Dask are there."""
         return DaskEngine().available() or SlurmEngine(conf=self.conf).available()
 
     def run(self, work: Work, plan: Plan, cluster: Cluster, options: RunOptions) -> RunResult:
-        """Wait for a worker on each device, then run."""
-        with self._place() as place, self._scheduler(place) as address, self._workers(place, cluster, address):
-            return DaskEngine(address=address).run(work, plan, cluster, options)
+        """Wait for a worker on each device, or on the first ones of an elastic pool; then run."""
+        return self.play(Problem.of(work.graph, cluster), plan, work, options)
+
+    def play(self, problem: Problem, decider: Plan | Dispatcher, work: Work, options: RunOptions) -> RunResult:
+        """Run by a plan, or by the late decisions of an online dispatcher."""
+        elastic = Elastic(self.backlog_s, self.idle_s, self.min_devices) if self.is_elastic else None
+        with (
+            self._place() as place,
+            self._scheduler(place) as address,
+            self._workers(place, problem.cluster, address, elastic) as crew,
+            connected(address) as client,
+        ):
+            crew.client = client
+            known = crew if elastic is not None else None
+            return DaskEngine(address=address).conduct(client, problem, decider, work, options, elastic, known)
 
     @contextmanager
     def _place(self) -> Iterator[Path]:
@@ -97,33 +125,61 @@ class SlurmDaskEngine:
             end([process.pid], patience_s=10.0)
 
     @contextmanager
-    def _workers(self, place: Path, cluster: Cluster, address: str) -> Iterator[None]:
-        """Submit a worker for each device, and go on when all have registered."""
-        client = SlurmClient(Commands(Path(self.conf) if self.conf is not None else None))
-        slots = slots_of(cluster, client.nodes())
-        key = secrets.token_hex(4)
+    def _workers(self, place: Path, cluster: Cluster, address: str, elastic: Elastic | None) -> Iterator[SlurmCrew]:
+        """Submit a worker for each device that is to be there at first, and go on when all have registered."""
+        slurm = SlurmClient(Commands(Path(self.conf) if self.conf is not None else None))
         script = place / "worker.sh"
         script.write_text(_worker_script(place / "scheduler.json"))
-        numbers: list[int] = []
+        slots = slots_of(cluster, slurm.nodes())
+        slot_of = {device.name: slot for device, slot in zip(cluster.devices, slots, strict=True)}
+        crew = SlurmCrew(slurm, place, script, self.partition, slot_of)
+        num_first = cluster.num_devices if elastic is None else min(elastic.min_devices, cluster.num_devices)
+        names = [device.name for device in cluster.devices[:num_first]]
         try:
-            for device, slot in zip(cluster.devices, slots, strict=True):
-                options = slot.options() | {"output": str(place / f"{device.name}.log"), "job-name": f"stretto-{key}"}
-                if self.partition is not None:
-                    options["partition"] = self.partition
-                numbers.append(client.submit(Submission(str(script), (device.name,), options)))
-            names = [device.name for device in cluster.devices]
-            wait_for_workers(address, names, timeout_s=self.patience_s, check=lambda: _check(client, numbers, place))
-            yield
+            for name in names:
+                crew.grow(name)
+            wait_for_workers(address, names, timeout_s=self.patience_s, check=crew.check)
+            yield crew
         finally:
-            with contextlib.suppress(SlurmFailure):
-                client.cancel(numbers)
+            crew.close()
 
 
-def _check(client: SlurmClient, numbers: list[int], place: Path) -> None:
-    """Raise where the job of a worker has ended."""
-    for job in client.queue():
-        if job.job_id in numbers and job.is_ended:
-            raise EngineFailure(f"the worker of job {job.job_id} ended as {job.state}; see {place}")
+class SlurmCrew:
+    """Brings workers in jobs of Slurm."""
+
+    def __init__(
+        self, slurm: SlurmClient, place: Path, script: Path, partition: str | None, slots: Mapping[str, Slot]
+    ) -> None:
+        self.slurm, self.place, self.script, self.partition, self.slots = slurm, place, script, partition, slots
+        self.client: Any = None  # of Dask
+        self._key = secrets.token_hex(4)
+        self._jobs: dict[str, int] = {}  # by worker, those that should be there
+        self._numbers: list[int] = []
+
+    def grow(self, name: str) -> None:
+        """Submit the job of a worker."""
+        options = self.slots[name].options()
+        options |= {"output": str(self.place / f"{name}.log"), "job-name": f"stretto-{self._key}"}
+        if self.partition is not None:
+            options["partition"] = self.partition
+        self._jobs[name] = self.slurm.submit(Submission(str(self.script), (name,), options))
+        self._numbers.append(self._jobs[name])
+
+    def shrink(self, name: str, address: str) -> None:
+        """Have a worker retire: it brings its data elsewhere and ends, and with it its job."""
+        self._jobs.pop(name, None)
+        in_background(lambda: self.client.retire_workers([address], close_workers=True))
+
+    def check(self) -> None:
+        """Raise where the job of a worker has ended that should be there."""
+        for job in self.slurm.queue():
+            if job.job_id in self._jobs.values() and job.is_ended:
+                raise EngineFailure(f"the worker of job {job.job_id} ended as {job.state}; see {self.place}")
+
+    def close(self) -> None:
+        """End all jobs."""
+        with contextlib.suppress(SlurmFailure):
+            self.slurm.cancel(self._numbers)
 
 
 def _worker_script(contact: Path) -> str:

@@ -18,9 +18,9 @@ from typing import Any
 from stretto.domain.queue_view import QueueDecision, QueueOrder, QueueView
 from stretto.engines.background import in_background
 from stretto.engines.slurm.book import Book
-from stretto.engines.slurm.client import SlurmClient
 from stretto.engines.slurm.command import SlurmUnreachable
 from stretto.engines.slurm.labels import relabel
+from stretto.engines.slurm.queue_client import QueueClient
 from stretto.engines.slurm.queue_memory import QueueMemory
 from stretto.errors import InvalidInput
 from stretto.runlog import Run
@@ -97,7 +97,7 @@ class Steerer:
         Where everything is written down.
     """
 
-    client: SlurmClient
+    client: QueueClient
     order: QueueOrder
     book: Book
     switch: Path

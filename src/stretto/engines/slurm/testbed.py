@@ -24,6 +24,9 @@ from stretto.engines.slurm.command import Commands, SlurmFailure, program
 from stretto.engines.slurm.conf import Place, TestbedSpec
 from stretto.engines.slurm.daemons import end, is_program, job_processes, pid_in, wait_until
 from stretto.engines.slurm.ports import free_ports
+from stretto.engines.slurm.rest import RestPlace
+from stretto.engines.slurm.rest_daemon import PROGRAM as _REST
+from stretto.engines.slurm.rest_daemon import start_rest
 from stretto.errors import InvalidInput
 
 #: Says that a folder is ours, so that ``down`` never empties another.
@@ -73,6 +76,14 @@ class Testbed:
             return TestbedSpec(**json.loads((self.folder / _MARK).read_text()))
         except (OSError, ValueError, TypeError):
             raise InvalidInput("holds no Slurm testbed", source=str(self.folder)) from None
+
+    @property
+    def rest(self) -> RestPlace:
+        """Return where its slurmrestd is; raise where it was started without one."""
+        try:
+            return RestPlace(**json.loads((self.folder / "run/rest.json").read_text()))
+        except (OSError, ValueError, TypeError):
+            raise InvalidInput("was started without slurmrestd", source=str(self.folder)) from None
 
     @classmethod
     def up(cls, folder: str | Path, spec: TestbedSpec | None = None, *, timeout_s: float = 60.0) -> Testbed:
@@ -138,7 +149,7 @@ class Testbed:
     def pids(self) -> list[int]:
         """Return the daemons that are alive, nodes first, munge last."""
         programs = [(path, _NODE) for path in sorted((self.folder / "run").glob(f"{_NODE}-*.pid"))]
-        programs += [(self._pid_file(_CONTROLLER), _CONTROLLER), (self._pid_file("munged"), "munged")]
+        programs += [(self._pid_file(name), name) for name in (_REST, _CONTROLLER, "munged")]
         found = (pid_in(path, name) for path, name in programs)
         return [pid for pid in found if pid is not None]
 
@@ -160,6 +171,10 @@ class Testbed:
         (self.folder / _MARK).write_text(json.dumps(vars(spec)))
         self.conf.write_text(conf.slurm_conf(spec, place))
         (self.folder / "gres.conf").write_text(conf.gres_conf(spec, place))
+        if spec.has_rest:
+            key = self.folder / conf.JWT_KEY
+            key.touch(0o600)
+            key.write_bytes(secrets.token_bytes(32))
         cgroup = conf.cgroup_conf(self._version())
         if cgroup is not None:
             (self.folder / "cgroup.conf").write_text(cgroup)
@@ -181,6 +196,8 @@ class Testbed:
 
         if not wait_until(are_idle, timeout_s=timeout_s, pause_s=0.1):
             raise SlurmFailure(f"the nodes did not come up within {timeout_s:g} s; see {self.folder / 'log'}")
+        if spec.has_rest:
+            start_rest(self.folder, self.commands, self._version(), timeout_s=timeout_s)
 
     def _start_munge(self, timeout_s: float) -> None:
         key = self.folder / "munge" / "munge.key"
