@@ -35,11 +35,16 @@ class Job:
         return self.start + self.estimate
 
 
+def _plain(kernel: Any) -> Any:
+    """Return a kernel as a Python function, which it is without the compiler."""
+    return getattr(kernel, "py_func", kernel)
+
+
 def key(code: int, job: Job, now: float) -> tuple[float, int]:
     length = job.believed if code >= BELIEVED else job.estimate
     if code % BELIEVED >= FIRST_DYNAMIC:
-        return dynamic_key.py_func(code % BELIEVED, now, job.submit, length, job.procs), job.index
-    return static_key.py_func(code % BELIEVED, job.index, job.submit, length, job.procs, job.deadline), job.index
+        return _plain(dynamic_key)(code % BELIEVED, now, job.submit, length, job.procs), job.index
+    return _plain(static_key)(code % BELIEVED, job.index, job.submit, length, job.procs, job.deadline), job.index
 
 
 @dataclass
@@ -210,7 +215,7 @@ class Twin:
         """Return the slowdown until now, had the past begun with an empty machine and this order."""
         unended = {job.index for job in running + waiting}
         run = {job.index: self.q.run[job.index].item() for job in past if job.index not in unended}
-        run |= {job.index: max(job.believed, now - job.start) for job in running}
+        run |= {job.index: max(job.believed, self.now - job.start) for job in running}
         run |= {job.index: job.believed for job in waiting}
         busy: list[tuple[float, float, int]] = []
         queue: list[Job] = []
@@ -231,7 +236,18 @@ class Twin:
         return sum(cost[job.index] for job in past)
 
     def review(self, jobs: list[Job], running: list[Job], waiting: list[Job], now: float) -> int:
+        self.now = now
         past = jobs[-leading.REACH :]
+        unended = {job.index for job in running + waiting}
+        stretch = max(1, min(leading.STRETCH, len(past) // 4))
+        settled = [
+            k
+            for k in range(stretch, len(past) + 1)
+            if 4 * sum(job.index not in unended for job in past[k - stretch : k]) >= 3 * stretch
+        ]
+        if not settled:
+            return 0
+        past, now = past[: settled[-1]], past[settled[-1] - 1].submit
         costs = [self.past_cost(code, past, running, waiting, now) for code in self.codes]
         best, least = 0, costs[0] * (1.0 - leading.MARGIN)
         for c, cost in enumerate(costs):

@@ -17,6 +17,7 @@ from kill_points import killed_at_random
 
 from stretto.domain.cluster import Cluster
 from stretto.domain.problem import Problem
+from stretto.engines.ends import book_path, read_ends
 from stretto.engines.engine import RunOptions
 from stretto.engines.local.engine import LocalEngine
 from stretto.engines.session import run_recorded, saved_plan
@@ -91,10 +92,14 @@ def one_run(folder: Path, workers: str, rng: random.Random) -> dict[str, Any]:
 
 
 def recorded(folder: Path) -> list[str]:
-    """Return the tasks whose end is on record."""
+    """Return the tasks whose end is on record, in the log or in the book of ends beside it."""
     with RunLog.open(folder / "runs.db") as log:
         runs = log.runs()
-        return [event.subject for event in log.events(runs[0].id, kinds=["task-finished"])] if runs else []
+        if not runs:
+            return []
+        logged = [event.subject for event in log.events(runs[0].id, kinds=["task-finished"])]
+        book = {end.task for end in read_ends(book_path(log, runs[0].id))}
+        return [*logged, *sorted(book - set(logged))]
 
 
 def lines(book: Path) -> list[str]:

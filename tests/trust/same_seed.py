@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from stretto.catalog import PLANNERS
+from stretto.catalog import PLANNERS, TRAINERS
 from stretto.domain.cluster import Cluster
 from stretto.domain.plan import Plan
 from stretto.domain.planner import Budget
@@ -21,12 +21,12 @@ from stretto.engines.events import DeviceLost
 from stretto.engines.session import run_recorded
 from stretto.engines.simulated import SimulatedEngine
 from stretto.engines.work import Work
-from stretto.registry import construct
+from stretto.formats import checkpoint
+from stretto.registry import construct, lookup
 from stretto.runlog import RunLog
+from stretto.training.trainer import TrainingSpec
 from stretto.workloads.random_dag import random_dag
 
-#: Planners that end by the clock, and have no other limit; what they find depends on the machine's mood.
-BY_THE_CLOCK = ("doppler",)
 CLUSTER = Cluster.parse("cpu:3x1.0,gpu:2x2.5@1GB/s")
 PROBLEM = Problem.of(random_dag(num_tasks=50, seed=9), CLUSTER)
 #: Small enough for CP-SAT to prove its plan well before its time is up.
@@ -72,6 +72,39 @@ def doppler_weights() -> str:
     return digest_of(*(arrays[name] for name in sorted(arrays)))
 
 
+def checkpoint_digest(folder: Path, name: str) -> str:
+    """Return what a trainer of the catalog would keep after two steps: all arrays and what is said about them."""
+    spec = TrainingSpec(seed=3, episodes=64, start="scratch", num_threads=2)
+    trainer = lookup("trainer", name, TRAINERS)(SMALL, spec)
+    for _ in range(2):
+        trainer.step()
+    checkpoint.save(folder / f"{name}.npz", *trainer.state())
+    arrays, meta = checkpoint.load(folder / f"{name}.npz")
+    about = hashlib.sha256(json.dumps(_timeless(meta), sort_keys=True).encode()).hexdigest()
+    return digest_of(*(arrays[key] for key in sorted(arrays))) + about
+
+
+def _timeless(value: Any) -> Any:
+    """Return JSON without the seconds that a machine took."""
+    if isinstance(value, dict):
+        return {key: _timeless(item) for key, item in value.items() if "seconds" not in key}
+    return [_timeless(item) for item in value] if isinstance(value, list) else value
+
+
+def symphony_weights() -> str:
+    """Return the whole network after two updates."""
+    from stretto.learned.symphony.settings import NetSettings
+    from stretto.training.symphony import SymphonyTrainer
+    from stretto.training.symphony_cases import case
+
+    which = case("two-nics")
+    a2c = replace(which.a2c, num_envs=4)
+    trainer = SymphonyTrainer(which.world(seed=3, num_instances=4), NetSettings("belief", width=4, core=4), a2c, seed=3)
+    trainer.step()
+    trainer.step()
+    return digest_of(*(trainer.params[name] for name in sorted(trainer.params)))
+
+
 def mars_weights() -> str:
     """Return the network after three generations."""
     from stretto.training.mars import Evolution, MarsTrainer
@@ -90,11 +123,13 @@ def mars_weights() -> str:
 def main(folder: Path) -> None:
     found = {}
     for name in PLANNERS:
-        if name not in BY_THE_CLOCK:
-            problem, plan = make_plan(name)
-            found[f"plan of {name}"] = digest_of(plan.assignment, plan.order) + plan.discipline
-            found[f"run of {name}"] = run_fingerprint(folder, name, problem, plan)
+        problem, plan = make_plan(name)
+        found[f"plan of {name}"] = digest_of(plan.assignment, plan.order) + plan.discipline
+        found[f"run of {name}"] = run_fingerprint(folder, name, problem, plan)
+    for name in TRAINERS:
+        found[f"checkpoint of {name}"] = checkpoint_digest(folder, name)
     found["training of doppler"] = doppler_weights()
+    found["training of symphony"] = symphony_weights()
     found["training of mars"] = mars_weights()
     print(json.dumps(found))
 

@@ -16,6 +16,7 @@ import pytest
 from web.web_serving import Server, serving
 
 _LONG = {"workload": "random-dag", "workload_params": {"num_tasks": 300}, "cluster": "cpu:4", "policy": "annealing"}
+_LONG["time_limit_s"] = 5.0  # one that is begun again after a kill is waited for
 _KILL_WITHIN_S = 1.0
 
 

@@ -79,7 +79,9 @@ def test_a_bad_dispatcher_costs_nothing_but_its_own_ideas(name: str) -> None:
     RELEASE.clear()
     problem = random_problem(np.random.default_rng(3), 20, 3)
     reasons: list[str] = []
-    safe = SafeDispatcher(BAD[name], budget_s=0.05 if name == "hangs" else 60.0, on_fallback=reasons.append)
+    safe = SafeDispatcher(
+        BAD[name], budget_s=0.05 if name == "hangs" else 60.0, on_fallback=lambda _, reason: reasons.append(reason)
+    )
     try:
         found = play(problem, safe).check()
     finally:

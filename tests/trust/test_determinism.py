@@ -10,9 +10,11 @@ import sys
 import pytest
 import same_seed
 
-from stretto.catalog import PLANNERS
+from stretto.catalog import PLANNERS, TRAINERS
 
-_WHAT = [f"{what} of {name}" for name in PLANNERS if name not in same_seed.BY_THE_CLOCK for what in ("plan", "run")]
+_WHAT = [f"{what} of {name}" for name in PLANNERS for what in ("plan", "run")]
+_WHAT += [f"checkpoint of {name}" for name in TRAINERS]
+_WHAT += ["training of doppler", "training of mars", "training of symphony"]
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +30,7 @@ def twins(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, str]]:
     return found
 
 
-@pytest.mark.parametrize("what", [*_WHAT, "training of doppler", "training of mars"])
+@pytest.mark.parametrize("what", _WHAT)
 def test_two_processes_agree(twins: list[dict[str, str]], what: str) -> None:
     assert twins[0][what] == twins[1][what]
 

@@ -88,6 +88,7 @@ def test_tasks_run_to_their_end_and_the_gap_in_the_record_is_told(tmp_path: Path
         """
         import numpy as np
         from stretto.domain.cluster import Cluster
+        from stretto.engines.ends import book_path, read_ends
         from stretto.engines.engine import RunOptions
         from stretto.engines.local.engine import LocalEngine
         from stretto.engines.session import run_recorded, saved_plan
@@ -113,6 +114,7 @@ def test_tasks_run_to_their_end_and_the_gap_in_the_record_is_told(tmp_path: Path
         limit(resource.RLIM_INFINITY)
         run_id = log.run("latest").id
         kept = {event.subject for event in log.events(run_id, kinds=["task-finished"])}
+        kept |= {end.task for end in read_ends(book_path(log, run_id))}
         again = saved_plan(log, run_id, Problem.of(graph, cluster))
         ran.clear()
         session = run_recorded(

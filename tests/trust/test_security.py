@@ -65,7 +65,8 @@ def imported(node: ast.AST) -> list[str]:
 def call_faults(node: ast.Call) -> Iterator[str]:
     is_method = isinstance(node.func, ast.Attribute)
     called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-    if called in FORBIDDEN_CALLS and not (is_method and called in HARMLESS_METHODS):
+    is_harmless = (is_method and called in HARMLESS_METHODS) or ast.unparse(node.func) == "platform.system"
+    if called in FORBIDDEN_CALLS and not is_harmless:
         yield f"calls {called}"
     for keyword in node.keywords:
         is_false = isinstance(keyword.value, ast.Constant) and keyword.value.value is False

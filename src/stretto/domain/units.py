@@ -19,7 +19,10 @@ def _parse(value: str | float, units: dict[str, float], what: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise InvalidInput(f"{value!r} is not {what}", field=what)
     if not isinstance(value, str):
-        number, unit = float(value), ""
+        try:
+            number, unit = float(value), ""
+        except OverflowError:  # an integer of hundreds of digits
+            raise InvalidInput(f"a number of {len(str(abs(value)))} digits is not {what}", field=what) from None
     else:
         match = _NUMBER.match(value)
         if match is None or match.group(2) not in units:

@@ -53,6 +53,8 @@ def read_rack(document: Document) -> Rack:
     except tomllib.TOMLDecodeError as error:
         line = _LINE.search(str(error))
         document.fail(f"wrong TOML: {error}", line=int(line.group(1)) if line else None)
+    except (RecursionError, ValueError) as error:  # nested too deeply, or a number with too many digits
+        document.fail(f"wrong TOML: {error}")
     try:
         _known(root, ("name", "machine"), "")
         machines = [

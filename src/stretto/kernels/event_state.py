@@ -12,6 +12,7 @@ import numpy as np
 from stretto.kernels.compile import njit
 from stretto.kernels.heap import push_timed
 from stretto.kernels.plan_check import group_by_device
+from stretto.kernels.records import record
 
 NO_CONTENTION = 0
 FIFO = 1
@@ -37,7 +38,7 @@ WAITING = 7
 FREED = 8
 NUM_COUNTS = 9
 
-TASK = np.dtype(
+TASK = record(
     [
         ("device", np.int64),
         ("rank", np.int64),
@@ -53,7 +54,7 @@ TASK = np.dtype(
         ("need_bytes", np.float64),  # its own and its outputs'
     ]
 )
-DEVICE = np.dtype(
+DEVICE = record(
     [
         ("base", np.int64),  # its slice of State.planned and State.ready
         ("end", np.int64),
@@ -65,7 +66,7 @@ DEVICE = np.dtype(
         ("limit", np.float64),
     ]
 )
-COPY = np.dtype(
+COPY = record(
     [
         ("item", np.int64),  # the object
         ("device", np.int64),
@@ -84,7 +85,7 @@ COPY = np.dtype(
         ("finish", np.float64),
     ]
 )
-OBJECT = np.dtype(
+OBJECT = record(
     [
         ("home", np.int64),
         ("needs", np.int64),  # local readers and outgoing transfers still to finish

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stretto.kernels.compile import njit
+from stretto.kernels.records import record
 
 #: The rate of a class whose flows came or went in this round: no filling yields it.
 CHANGED_RATE = -1.0
@@ -31,7 +32,7 @@ FILLING = 4
 IS_CHANGED = 5  # whether flows came or went in this round
 NUM_COUNTS = 6
 
-CLASS = np.dtype(
+CLASS = record(
     [
         ("base", np.int64),  # its heap of flows
         ("num_flows", np.int32),
@@ -48,7 +49,7 @@ CLASS = np.dtype(
         ("cap", np.float64),  # bytes per second that the pair allows one flow
     ]
 )
-LINK = np.dtype(
+LINK = record(
     [
         ("bandwidth", np.float64),
         ("num_flows", np.int64),

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from stretto.kernels.records import record
+
 # Backfilling.
 NONE = 0
 EASY = 1
@@ -56,7 +58,7 @@ class Rules(NamedTuple):
 
 
 #: What does not change of a pool; price steps are ``first_step`` to ``last_step - 1``.
-POOL_FACTS = np.dtype(
+POOL_FACTS = record(
     [
         ("nodes", np.int64),  # most
         ("base", np.int64),  # always up
@@ -72,7 +74,7 @@ POOL_FACTS = np.dtype(
     ]
 )
 #: Prices in USD and hazards, both per node-hour, from a time on.
-STEP = np.dtype([("time", np.float64), ("price", np.float64), ("hazard", np.float64)])
+STEP = record([("time", np.float64), ("price", np.float64), ("hazard", np.float64)])
 
 
 class PoolArrays(NamedTuple):

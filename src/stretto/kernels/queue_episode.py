@@ -13,6 +13,7 @@ import numpy as np
 from stretto.kernels.compile import njit
 from stretto.kernels.heap import drop_timed, push_timed
 from stretto.kernels.queue_keys import FIRST_DYNAMIC, dynamic_key, static_key
+from stretto.kernels.records import record
 
 # What an episode is rewarded by; each is the negative of a mean over its jobs.
 BOUNDED_SLOWDOWN = 0
@@ -35,7 +36,7 @@ class EpisodeRules(NamedTuple):
 
 
 #: One episode, now.
-EPISODE = np.dtype(
+EPISODE = record(
     [
         ("now", np.float64),
         ("next_choice", np.float64),

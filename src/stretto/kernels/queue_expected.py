@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stretto.kernels.compile import njit
+from stretto.kernels.records import record
 
 # Places of ``num``.
 SIZE = 0  # of the sorted list
@@ -19,7 +20,7 @@ FRESH = 1  # jobs noted since
 GONE = 2  # jobs marked since the list was last cleaned
 
 #: A running job.
-ENTRY = np.dtype([("end", np.float64), ("procs", np.int32), ("job", np.int32)])
+ENTRY = record([("end", np.float64), ("procs", np.int32), ("job", np.int32)])
 
 
 class Expected(NamedTuple):

@@ -8,6 +8,7 @@ import numpy as np
 
 from stretto.kernels.compile import njit
 from stretto.kernels.queue_codes import LAST_TWO, PoolArrays, Rules
+from stretto.kernels.records import record
 
 #: Ended jobs per user that predictions look at.
 WINDOW = 32
@@ -19,7 +20,7 @@ IS_INTERRUPTED = 2
 
 
 #: A job: what survived interruptions, what is believed, and its current attempt.
-JOB = np.dtype(
+JOB = record(
     [
         ("kept", np.float64),  # seconds of work that survived interruptions
         ("predicted", np.float64),
@@ -34,7 +35,7 @@ JOB = np.dtype(
     ]
 )
 #: A pool: processors, price step, and the rings of its nodes.
-POOL = np.dtype(
+POOL = record(
     [
         ("free", np.int64),
         ("room", np.int64),  # scratch
@@ -50,7 +51,7 @@ POOL = np.dtype(
     ]
 )
 #: Now.
-MOMENT = np.dtype(
+MOMENT = record(
     [
         ("now", np.float64),
         ("backlog", np.float64),  # work running in pool 0
@@ -60,7 +61,7 @@ MOMENT = np.dtype(
     ]
 )
 #: Processor-seconds as of ``used``.
-USER = np.dtype([("usage", np.float64), ("used", np.float64)])
+USER = record([("usage", np.float64), ("used", np.float64)])
 
 
 class State(NamedTuple):

@@ -7,6 +7,7 @@ import secrets
 import sqlite3
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
@@ -21,6 +22,7 @@ from stretto.runlog.run import Run
 from stretto.runlog.schema import connect
 from stretto.runlog.writer import Writer, is_alive, this_process
 
+_PAST_ALL = 2**63 - 1
 _COLUMNS = "id, kind, name, settings, status, started_s, ended_s, summary, num_events, host, pid, pid_started"
 
 
@@ -94,16 +96,34 @@ class RunLog:
 
     def runs(self, kind: str | None = None, status: str | None = None, limit: int = 100) -> list[RunInfo]:
         """Return the latest runs, the newest first, in the order of their starts whatever the clock said."""
-        query = f"SELECT {_COLUMNS} FROM runs WHERE kind = coalesce(?, kind) ORDER BY rowid DESC"
+        # What is called running may be interrupted; all else is as it was written.
+        written = {"interrupted": ("running", "interrupted")}.get(status or "", (status,))
+        among = "" if status is None else f" AND status IN ({','.join('?' * len(written))})"
+        query = (
+            f"SELECT rowid, {_COLUMNS} FROM runs WHERE kind = coalesce(?, kind) AND rowid < ?{among}"
+            " ORDER BY rowid DESC LIMIT ?"
+        )
         found: list[RunInfo] = []
-        with self._lock:
-            rows = self._connection.execute(query, (kind,)).fetchall()
-        for row in rows:
-            info = _info(row)
-            if status is None or info.status == status:
-                found.append(info)
-            if len(found) == limit:
+        last = _PAST_ALL
+        while len(found) < limit:  # page by page: a log may hold more runs than memory
+            values = (kind, last, *(() if status is None else written), limit)
+            with self._lock:
+                rows = self._connection.execute(query, values).fetchall()
+            infos = [_info(row[1:]) for row in rows]
+            found += [info for info in infos if status is None or info.status == status]
+            if len(rows) < limit:
                 break
+            last = rows[-1][0]
+        return found[:limit]
+
+    def tally(self) -> Counter[tuple[str, str]]:
+        """Return how many runs of each kind there are in each status."""
+        query = "SELECT kind, status, count(*) FROM runs WHERE status <> 'running' GROUP BY kind, status"
+        with self._lock:
+            rows = self._connection.execute(query).fetchall()
+            begun = self._connection.execute(f"SELECT {_COLUMNS} FROM runs WHERE status = 'running'").fetchall()
+        found = Counter({(kind, status): count for kind, status, count in rows})
+        found.update((info.kind, info.status) for info in map(_info, begun))
         return found
 
     def events(

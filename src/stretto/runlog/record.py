@@ -20,7 +20,7 @@ class RunInfo:
     Attributes
     ----------
     kind
-        What was done: ``run``, ``train``, ``steer``, ``replay``, ``plan``.
+        What was done: ``run``, ``train``, ``steer``, ``replay``, ``plan``, ``rack``.
     settings
         What was asked for: enough to ask for it again.
     status

@@ -1,0 +1,48 @@
+"""Networks at play: what their kernels choose, which teachers they have, and what they record to learn from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import plain_queues
+
+from instances import random_problem
+from stretto.kernels.mars_sample import new_record, sample_mars
+from stretto.kernels.rng import seeded
+from stretto.learned.mars.network import bold_nets, classic_net
+from stretto.learned.mars.replay import pretrained
+from stretto.training.doppler import DopplerTrainer, Learning
+from stretto.training.doppler_ablations import ABLATIONS, settings_of
+from stretto.training.doppler_run import trainer_for
+from stretto.training.mars_windows import draw_windows
+
+TINY = {"hidden": 8, "head": 8, "rounds": 2}
+
+
+def doppler() -> Iterator[tuple[str, Any]]:
+    problem = random_problem(np.random.default_rng(4), 12, 3)
+    learning = Learning(batch=3, elites=1, episodes=9)
+    for variant in ABLATIONS:
+        settings = settings_of(variant, **TINY)
+        for discipline in ("sequence", "work-conserving") if variant in ("both", "joint") else ("sequence",):
+            trainer = trainer_for(settings)(problem, settings, learning, seed=3, discipline=discipline)
+            found = trainer.sample(3, steps=np.arange(problem.num_tasks, dtype=np.int32))
+            yield f"doppler {variant} {discipline}", (found.makespan_s, found.assignment, found.order)
+            yield f"retraced {variant} {discipline}", trainer.add_plan(found.order[0], found.assignment[0])
+    for teacher in ("critical-path", "lookahead"):
+        trainer = DopplerTrainer(problem, settings_of("both", **TINY), learning, seed=3)
+        found = trainer.imitate(teacher)
+        yield f"lesson {teacher}", (found.makespan_s, found.assignment, found.order)
+
+
+def cases() -> Iterator[tuple[str, Any]]:
+    yield from doppler()
+    windows = draw_windows(plain_queues.make_trace(3, 200), plain_queues.PROCS, 1, 40, np.random.default_rng(0))
+    for window in windows:
+        start, record = np.empty(len(window.jobs.submit)), new_record(200)
+        sample_mars(window.jobs, window.kinds, plain_queues.PROCS, classic_net("saf").net, seeded(1), start, record)
+        yield "mars sample", start
+        for net in (classic_net("saf"), bold_nets()[0], pretrained()[0]):
+            yield f"mars window {net.name}", window.play(net.net)

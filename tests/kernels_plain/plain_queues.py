@@ -1,0 +1,170 @@
+"""Queues: every strategy, backfill, estimate and pool rule, choosers, environments and the reader of their traces."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stretto.catalog import BACKFILLS, ESTIMATES, POOL_RULES, STRATEGIES
+from stretto.domain.pool import Pool, Spot
+from stretto.domain.queue_view import QueueView
+from stretto.domain.trace import Trace
+from stretto.envs.queue_env import QueueEnv
+from stretto.envs.strategy_env import StrategyEnv
+from stretto.formats.traces.load import load_trace
+from stretto.learned.mars.network import bold_nets, classic_net
+from stretto.learned.mars.replay import mars_replay, pretrained
+from stretto.learned.mars.selector import Selection
+from stretto.policies.queueing.online import PortfolioOrder
+from stretto.policies.queueing.portfolio import Forecast, portfolio_replay
+from stretto.sim.queue import replay
+from stretto.sim.rlscheduler import SCORES, replay_sticky
+
+PROCS = 8
+
+
+def make_trace(seed: int, num_jobs: int, *, needs: bool = False) -> Trace:
+    """Draw jobs that crowd; with ``needs`` some want processors of graphics, and some wait for others."""
+    rng = np.random.default_rng(seed)
+    run = rng.integers(0 if needs else 1, 60, num_jobs)
+    columns: dict[str, Any] = {"user": rng.integers(0, 3, num_jobs).astype(np.int32)}
+    submit = np.cumsum(rng.integers(0, 9, num_jobs)).astype(float)
+    columns["deadline_s"] = submit + rng.integers(10, 90, num_jobs)
+    if needs:
+        columns["num_gpus"] = rng.integers(0, 2, num_jobs).astype(np.int32)
+        columns["parent"], columns["child"] = np.array([0, 2, 3], np.int32), np.array([4, 4, 7], np.int32)
+    procs = rng.integers(1, PROCS if not needs else 5, num_jobs)
+    estimate = run + rng.integers(0, 40, num_jobs) - (10 if needs else 0)
+    return Trace.of(submit, run, procs, np.maximum(estimate, 1), max_procs=PROCS, **columns)
+
+
+def make_pools() -> tuple[Pool, ...]:
+    """Return a fixed pool, an elastic one, and one at prices that change."""
+    spot = Spot(
+        np.array([0.0, 40.0, 90.0]),
+        np.array([0.5, 3.0, 1.0]),
+        np.array([30.0, 600.0, 60.0]),
+        bid_usd_per_hour=2.0,
+        checkpoint_s=2.5,
+    )
+    return (
+        Pool("own", 8, procs_per_node=2, gpus_per_node=1),
+        Pool(
+            "cloud",
+            3,
+            procs_per_node=4,
+            gpus_per_node=2,
+            price_usd_per_hour=2.5,
+            provision_s=7.5,
+            min_nodes=0,
+            idle_shutdown_s=3.0,
+        ),
+        Pool(
+            "spot",
+            4,
+            procs_per_node=4,
+            gpus_per_node=1,
+            speed=2.0,
+            price_usd_per_hour=1.0,
+            billing_s=60.0,
+            min_nodes=1,
+            spot=spot,
+        ),
+    )
+
+
+def replays() -> Iterator[tuple[str, Any]]:
+    plain, needy, pools = make_trace(1, 24), make_trace(2, 18, needs=True), make_pools()
+    for strategy in STRATEGIES:
+        for backfill in BACKFILLS:
+            found = replay(plain, PROCS, strategy=strategy, backfill=backfill)
+            yield f"replay {strategy} {backfill}", (found.start_s, found.end_s)
+    # Every name with every other one, rather than all of them with all: that would be four times as many.
+    combinations = list(itertools.product(enumerate(ESTIMATES), enumerate(BACKFILLS), enumerate(POOL_RULES)))
+    for (i, estimates), (j, backfill), (k, pool_rule) in combinations:
+        if (i + j + k) % 4 == 0:
+            rules: dict[str, Any] = {"estimates": estimates, "backfill": backfill, "pool_rule": pool_rule}
+            kill, tie = bool(j % 2), ("batch", "one-event")[i % 2]
+            found = replay(needy, pools, strategy="multifactor", kill=kill, tie=tie, seed=3, **rules)
+            moments = found.start_s, found.end_s, found.cost_usd
+            yield (
+                f"pools {estimates} {backfill} {pool_rule}",
+                (*moments, found.pool, found.is_killed, found.num_interruptions),
+            )
+    for score in SCORES:
+        for backfill in (False, True):
+            yield f"sticky {score} {backfill}", replay_sticky(plain, PROCS, score, backfill)
+
+
+def choosers() -> Iterator[tuple[str, Any]]:
+    for seed in (1, 5):
+        trace = make_trace(seed, 40)
+        forecast = Forecast(num_scenarios=4, num_arrivals=5, memory=20, depth=6, review=20)
+        found = portfolio_replay(trace, PROCS, forecast=forecast, seed=2)
+        yield f"portfolio {seed}", (found.start_s, found.chosen)
+        candidates = [classic_net("fcfs"), classic_net("saf"), bold_nets()[0], pretrained()[0]]
+        hasty = Selection(epoch_jobs=5, lag_jobs=2, least_jobs=1, least_gain=0.0, early_gain=0.0, network_gain=0.0)
+        played = mars_replay(make_trace(seed, 80), PROCS, candidates=candidates, selection=hasty, num_threads=1)
+        yield f"mars {seed}", (played.start_s, played.chosen)
+    nan = np.nan
+    view = QueueView(
+        20.0,
+        PROCS,
+        job_id=np.arange(6),
+        submit_s=np.arange(6.0),
+        estimate_s=np.array([30.0, 100.0, 60.0, 5.0, 400.0, 20.0]),
+        procs=np.array([3, 5, 2, 4, 1, 3], np.int32),
+        user=np.array([0, 1, 0, 1, 0, 1], np.int32),
+        start_s=np.array([0.0, 1.0, nan, nan, nan, nan]),
+        end_s=np.array([9.0, nan, nan, nan, nan, nan]),
+        is_ready=np.ones(6, np.bool_),
+    )
+    yield "online portfolio", list(PortfolioOrder().decide(view).order)
+
+
+def episodes() -> Iterator[tuple[str, Any]]:
+    trace = make_trace(7, 24)
+    for backfill in ("none", "easy"):
+        for reward in ("bounded-slowdown", "wait"):
+            queue = QueueEnv(trace=trace, num_jobs=18, num_visible=5, order="wfp3", backfill=backfill)
+            yield f"queue environment {backfill} {reward}", walk(queue)
+        strategies = StrategyEnv(trace=trace, num_jobs=18, backfill=backfill, strategies=("saf", "laf", "unicep"))
+        yield f"strategy environment {backfill}", walk(strategies)
+
+
+def walk(env: Any) -> list[Any]:
+    """Play an episode by chance; return all that was seen."""
+    rng = np.random.default_rng(0)
+    observation, _ = env.reset(options={"first": 2})
+    seen: list[Any] = [observation]
+    over = False
+    while not over:
+        observation, reward, over, _, _ = env.step(np.int64(rng.integers(env.action_space.n)))
+        seen += [observation, reward]
+    return seen
+
+
+def files() -> Iterator[tuple[str, Any]]:
+    rows = [
+        "; MaxProcs: 8",
+        "1 0 5 10 4 -1 -1 4 20 -1 1 2 3 4 1 1 -1 -1",
+        " 2 7.5 0 1e2 2 -1 -1 2 300 -1 1 2 3 4 1 1 -1 -1",
+        "",
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "small.swf"
+        path.write_text("\n".join(rows))
+        trace = load_trace(path)
+    yield "swf", (trace.submit_s, trace.run_s, trace.num_procs, trace.estimate_s)
+
+
+def cases() -> Iterator[tuple[str, Any]]:
+    yield from files()
+    yield from replays()
+    yield from choosers()
+    yield from episodes()

@@ -1,0 +1,34 @@
+"""Racks under contention: every rule, the oracle, and steps with beliefs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from stretto.kernels.rack_rules import _first
+from stretto.learned.symphony.settings import NetSettings, shape_of
+from stretto.sim.rack import RackBatch
+from stretto.sim.rack_rules import RULES, oracle, play
+from stretto.training.symphony import observe
+from symphony.rack_cases import random_action, small_rack, two_nics
+
+
+def cases() -> Iterator[tuple[str, Any]]:
+    yield "the first that may be", _first(np.array([False, True, True]))  # no rule has come to need it in these cases
+    for make in (small_rack, two_nics):
+        model, streams = make(num_instances=1, num_jobs=2)
+        for name in RULES:
+            yield f"rack {make.__name__} {name}", play(name, model, streams, seed=1)
+        yield f"rack {make.__name__} oracle", oracle(model, streams, width=2)
+        batch = RackBatch(model, streams, 1, seed=0, is_believing=True)
+        batch.start(np.zeros(1, np.int64))
+        rng = np.random.default_rng(0)
+        rows = np.zeros(
+            (1, shape_of(model, len(batch.counters.resource), streams).row_length(NetSettings("belief"))), np.float32
+        )
+        for step in range(12):
+            observe(batch, rows)
+            batch.step(np.array([random_action(batch.mask[0], rng)]))
+            yield f"rack {make.__name__} step {step}", (batch.mask, batch.state.now_s, rows)

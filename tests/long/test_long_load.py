@@ -1,0 +1,65 @@
+"""Hours of load and millions of inputs, under ``make test-long``; the amounts are settings of the environment."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).parent
+SOAK_SECONDS = os.environ.get("STRETTO_SOAK_SECONDS", "3600")
+NUM_CLIENTS = os.environ.get("STRETTO_SOAK_CLIENTS", "100")
+NUM_DECISIONS = os.environ.get("STRETTO_SOAK_DECISIONS", "1000000")
+NUM_INPUTS = os.environ.get("STRETTO_FUZZ_INPUTS", "1000000")
+NUM_ORDERS = "20000"
+
+
+def run(script: str, *words: str) -> subprocess.CompletedProcess[str]:
+    folders = os.pathsep.join(str(HERE.parent / name) for name in ("", "formats"))
+    environment = {**os.environ, "PYTHONPATH": folders, "OMP_NUM_THREADS": "1"}
+    words = (sys.executable, str(HERE / script), *words)
+    return subprocess.run(words, env=environment, capture_output=True, text=True, errors="replace", check=False)
+
+
+def soak(*words: str) -> dict[str, Any]:
+    """Return what a load came to; memory that grows is a failure."""
+    done = run("soak.py", *words)
+    assert done.stdout.startswith("{"), done.stderr[-3000:]
+    found: dict[str, Any] = json.loads(done.stdout)
+    print(json.dumps(found))
+    assert found["growth"] <= 0.05, found
+    return found
+
+
+@pytest.mark.long
+def test_a_server_bears_its_clients() -> None:
+    found = soak("server", SOAK_SECONDS, NUM_CLIENTS)
+    num_broken = sum(count for answer, count in found["answers"].items() if not answer.split()[1].isdecimal())
+    statuses = {answer.split()[1] for answer in found["answers"] if answer.split()[1].isdecimal()}
+    assert statuses <= {"200", "404", "422", "429"}
+    assert num_broken <= 0.02 * found["requests"]  # a client may use a connection that the server has just closed
+    assert found["answers"]["plan 200"] > 0
+
+
+@pytest.mark.long
+def test_a_million_decisions() -> None:
+    found = soak("decisions", NUM_DECISIONS)
+    assert found["decisions"] >= int(NUM_DECISIONS)
+    assert found["overruled"] == 0
+
+
+@pytest.mark.long
+def test_orders_of_live_queues_go_on() -> None:
+    assert soak("orders", NUM_ORDERS)["orders"]
+
+
+@pytest.mark.long
+def test_no_damaged_input_crashes_a_reader() -> None:
+    done = run("fuzz_inputs.py", NUM_INPUTS)
+    print(done.stdout)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
