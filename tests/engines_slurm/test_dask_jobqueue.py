@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,9 @@ from stretto.engines.slurm.client import SlurmClient
 from stretto.engines.slurm.testbed import Testbed
 
 pytest.importorskip("distributed", reason="the extra dask is not installed")
+_on_interrupt = signal.getsignal(signal.SIGINT)
 jobqueue = pytest.importorskip("dask_jobqueue", reason="dask-jobqueue is not installed: pip install dask-jobqueue")
+signal.signal(signal.SIGINT, _on_interrupt)  # to import it makes Ctrl-C end the process: the tests of Ctrl-C come later
 
 
 def test_workers_of_a_slurm_cluster_run_our_plan(
