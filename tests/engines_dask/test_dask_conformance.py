@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 import stretto
 from stretto.domain.cluster import Cluster
@@ -30,7 +29,6 @@ def test_workers_in_processes(processes: tuple[Any, Any]) -> None:
     assert len(passed) == 5
 
 
-@pytest.mark.long
 def test_real_workflows(data_dir: Path) -> None:
     cluster = Cluster.parse("cpu:2,gpu:2x3.0")
     files = sorted((data_dir / "wfformat").glob("*.json*"), key=lambda path: path.stat().st_size)[:20]

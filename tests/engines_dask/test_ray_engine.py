@@ -1,4 +1,4 @@
-"""The Ray engine keeps the same contract; Ray takes long to start, so most of this runs under ``make test-long``."""
+"""The Ray engine keeps the same contract; Ray takes long to start, so its faults are tried under ``make test-long``."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ import pytest
 import stretto
 from stretto.domain.cluster import Cluster
 from stretto.domain.graph import TaskGraph
+from stretto.domain.merge import merge
+from stretto.domain.workload import Workload
 from stretto.engines.engine import RunOptions
 from stretto.engines.ray.engine import RayEngine
 from stretto.engines.work import Call, Work
 from stretto.errors import MissingExtra
+from stretto.formats.load import load
 from stretto.testing import check_engine
-from stretto.testing.engine_checks import EngineTrial
+from stretto.testing.engine_checks import EngineTrial, check_run, random_plan
 
 TWO = Cluster.parse("cpu:2")
 
@@ -51,9 +54,23 @@ def running() -> Iterator[None]:
     ray.shutdown()
 
 
-@pytest.mark.long
+@pytest.mark.long  # the catalog's conformance test runs it, too
 def test_the_whole_suite(running: None) -> None:
     assert len(check_engine(RayEngine(), EngineTrial(num_tasks=200))) == 5
+
+
+def test_real_workflows(running: None, data_dir: Path) -> None:
+    files = sorted((data_dir / "wfformat").glob("*.json*"), key=lambda path: path.stat().st_size)[:20]
+    assert len(files) == 20
+    graphs = []
+    for path in files:
+        graph = load(path)
+        assert isinstance(graph, TaskGraph)
+        graphs.append(graph)
+    together, _, _ = merge(Workload.of(graphs))
+    work = Work.timed(together, 1.0 / float(together.work_s.sum()))
+    plan = random_plan(np.random.default_rng(3), together, TWO)
+    check_run(RayEngine(), work, plan, TWO, RunOptions(discipline="sequence"))
 
 
 @pytest.mark.long
