@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 APT := $(shell [ "$$(id -u)" = 0 ] && command -v apt-get)
 
-.PHONY: run test test-long bench docs coverage mutation lint chromium slurm clean
+.PHONY: run test test-long bench docs coverage mutation lint chromium slurm ray clean
 
 run: $(VENV)/.run
 	$(BIN)/stretto demo --out out
@@ -12,10 +12,12 @@ run: $(VENV)/.run
 test: lint chromium slurm
 	$(BIN)/python -m pytest -n 2 -m "not long"
 
-test-long: $(VENV)/.dev chromium slurm
+test-long: $(VENV)/.dev chromium slurm ray
 	$(BIN)/pip install -q -c constraints.txt atheris || echo "atheris does not install here: its fuzz runs are skipped"
-	$(BIN)/pip install -q -c constraints.txt ray || echo "ray does not install here: its engine's tests are skipped"
 	$(BIN)/python -m pytest -n 2 -m "long"
+
+ray: $(VENV)/.dev
+	@$(BIN)/python -c "import ray" 2>/dev/null || $(BIN)/pip install -q -c constraints.txt ray || echo "ray does not install here: its engine's tests are skipped"
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/simulator.py
