@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 import stretto
+from real_data import small_workflows
 from stretto.domain.cluster import Cluster
-from stretto.domain.workload import Workload
 from stretto.engines.dask.engine import DaskEngine
 from stretto.engines.engine import RunOptions
 from stretto.engines.work import Work
@@ -31,11 +31,7 @@ def test_workers_in_processes(processes: tuple[Any, Any]) -> None:
 
 def test_real_workflows(data_dir: Path) -> None:
     cluster = Cluster.parse("cpu:2,gpu:2x3.0")
-    files = sorted((data_dir / "wfformat").glob("*.json*"), key=lambda path: path.stat().st_size)[:20]
-    assert len(files) == 20
-    for number, path in enumerate(files):
-        graph = stretto.load(path)
-        assert not isinstance(graph, Workload)
+    for number, graph in enumerate(small_workflows(data_dir)):
         work = Work.timed(graph, 1.0 / max(float(graph.work_s.sum()), 1e-9))
         plan = random_plan(np.random.default_rng(number), graph, cluster)
         check_run(DaskEngine(processes=False), work, plan, cluster, RunOptions(discipline="sequence"))

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import stretto
+from real_data import small_workflows
 from stretto.domain.cluster import Cluster
 from stretto.domain.graph import TaskGraph
 from stretto.domain.merge import merge
@@ -23,7 +24,6 @@ from stretto.engines.engine import RunOptions
 from stretto.engines.ray.engine import RayEngine
 from stretto.engines.work import Call, Work
 from stretto.errors import MissingExtra
-from stretto.formats.load import load
 from stretto.testing import check_engine
 from stretto.testing.engine_checks import EngineTrial, check_run, random_plan
 
@@ -60,14 +60,7 @@ def test_the_whole_suite(running: None) -> None:
 
 
 def test_real_workflows(running: None, data_dir: Path) -> None:
-    files = sorted((data_dir / "wfformat").glob("*.json*"), key=lambda path: path.stat().st_size)[:20]
-    assert len(files) == 20
-    graphs = []
-    for path in files:
-        graph = load(path)
-        assert isinstance(graph, TaskGraph)
-        graphs.append(graph)
-    together, _, _ = merge(Workload.of(graphs))
+    together, _, _ = merge(Workload.of(small_workflows(data_dir)))
     work = Work.timed(together, 1.0 / float(together.work_s.sum()))
     plan = random_plan(np.random.default_rng(3), together, TWO)
     check_run(RayEngine(), work, plan, TWO, RunOptions(discipline="sequence"))

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from real_data import small_workflows
 from stretto.domain.cluster import Cluster, Device
 from stretto.domain.graph import TaskGraph
 from stretto.domain.merge import merge
@@ -17,7 +18,6 @@ from stretto.engines.slurm.conf import TestbedSpec
 from stretto.engines.slurm.engine import SlurmEngine
 from stretto.engines.slurm.testbed import Testbed
 from stretto.engines.work import Work
-from stretto.formats.load import load
 from stretto.testing.engine_checks import check_run, random_plan
 from stretto.workloads.random_dag import random_dag
 
@@ -47,13 +47,6 @@ def test_two_hundred_tasks_run_exactly_as_planned(wide_bed: Testbed, tmp_path: P
 
 
 def test_twenty_real_workflows_run_exactly_as_planned(wide_bed: Testbed, data_dir: Path, tmp_path: Path) -> None:
-    files = sorted((data_dir / "wfformat").glob("*.json*"), key=lambda path: path.stat().st_size)[:20]
-    assert len(files) == 20
-    graphs = []
-    for path in files:
-        graph = load(path)
-        assert isinstance(graph, TaskGraph)
-        graphs.append(graph)
-    together, _, _ = merge(Workload.of(graphs))
+    together, _, _ = merge(Workload.of(small_workflows(data_dir)))
     assert together.num_tasks > 500
     run(wide_bed, tmp_path / "run", together)

@@ -10,7 +10,7 @@ from stretto.cli.console import new_table
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from stretto.cli.patience import Patience
+    from stretto.cli.interrupt import Patience
     from stretto.domain.problem import Problem
 
 GRAPH = "workload:llama-block"
@@ -56,7 +56,7 @@ def missing_libraries() -> list[str]:
 
 def learn(seconds: float, seed: int) -> Lesson:
     """Train Doppler on one graph for some seconds, and set it against heuristics and annealing of the same length."""
-    from stretto.cli.patience import Patience
+    from stretto.cli.interrupt import Patience
     from stretto.cli.progress import ProgressLine
     from stretto.cli.sources import load_graph
     from stretto.domain.planner import Budget

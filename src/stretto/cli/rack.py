@@ -61,7 +61,7 @@ def rack(
 
     The map of machines in stretto serve shows each part's believed utilisation with its 95 % interval, live.
     """
-    from stretto.cli.patience import Patience
+    from stretto.cli.interrupt import Patience
     from stretto.cli.progress import ProgressLine
     from stretto.errors import InvalidInput
     from stretto.experiments.report_rack import RackShow

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stretto.cli.console import Output, facts, print_json, stdout
+from stretto.cli.interrupt import Patience
 from stretto.cli.logged import kept, news
-from stretto.cli.patience import Patience
 from stretto.cli.train_state import TrainState
 
 if TYPE_CHECKING:

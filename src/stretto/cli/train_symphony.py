@@ -6,8 +6,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from stretto.cli.console import Output, facts, print_json, stdout
+from stretto.cli.interrupt import Patience
 from stretto.cli.logged import kept, news
-from stretto.cli.patience import Patience
 from stretto.cli.train_bar import TrainingBar
 from stretto.cli.train_state import TrainState
 from stretto.domain.units import format_seconds

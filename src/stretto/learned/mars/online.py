@@ -68,6 +68,9 @@ class MarsOrder:
         known = ~np.isnan(view.end_s)
         start = np.where(known, view.end_s - jobs.run, np.where(np.isnan(view.start_s), -1.0, view.now_s))
         shadows.learn(start, view.num_jobs, view.now_s)
+        played = min(played, shadows.num_playable)
+        if played < max(1, rules.least_jobs):
+            return
         shadows.play(played)
         reached = float(jobs.submit[played - 1])
         cost = shadows.costs(0, played, reached, np.exp(-np.arange(played - 1, -1, -1) / rules.memory_jobs))
