@@ -29,15 +29,13 @@ docs: $(VENV)/.dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # Lines and branches that the tests reach; kernels as plain Python, for compiled code cannot be watched.
-coverage: $(VENV)/.dev chromium slurm
+coverage: $(VENV)/.dev chromium slurm ray
 	rm -f .coverage .coverage.*
-	-$(BIN)/coverage run -m pytest -m "not long"
-	-NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -m "not long" $(PLAIN_TESTS)
+	-$(BIN)/coverage run -m pytest -n 2 -m "not long"
 	-NUMBA_DISABLE_JIT=1 PYTHONPATH=tests $(BIN)/coverage run tests/kernels_plain/plain_cases.py .coverage-cases.json
 	$(BIN)/coverage combine -q
-	$(BIN)/coverage report --skip-covered --fail-under 90
-PLAIN_TESTS := tests/kernels tests/sim tests/queue/test_queue_reference.py tests/queue/test_portfolio.py \
-	tests/queue/test_queue_parts.py tests/envs/test_queue_env.py tests/policies/test_placement_oracles.py
+	$(BIN)/coverage json -q -i -o .coverage.json
+	$(BIN)/python tests/trust/report_coverage.py .coverage.json --least 90
 
 # Does a test notice when the code is changed in one place? Some hours; see tests/trust/run_mutation.py.
 mutation: $(VENV)/.dev

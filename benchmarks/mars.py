@@ -40,9 +40,10 @@ from stretto.formats.traces.reader import Faults
 from stretto.formats.traces.swf_rows import JOB, RUN, USER, read_rows
 from stretto.kernels.mars_run import advance, new_state
 from stretto.kernels.queue_run import run_queue
-from stretto.learned.mars.network import MarsNet, bold_nets, classic_net
+from stretto.learned.mars.network import MarsNet, classic_net, untrained_nets
 from stretto.learned.mars.replay import candidates_of, mars_replay, pretrained
-from stretto.policies.queueing.portfolio import CLASSICS, kinds_of
+from stretto.policies.queueing.members import CLASSICS
+from stretto.policies.queueing.portfolio import kinds_of
 from stretto.registry import lookup
 from stretto.sim import rlscheduler
 from stretto.training.mars import Evolution, MarsTrainer, Objective
@@ -200,7 +201,7 @@ def _logs(options: argparse.Namespace, paths: Sequence[Path], budget_s: float) -
         best = min(cost, key=lambda name: cost[name])
         nets = None
         if budget_s:
-            starts = [*pretrained(), *bold_nets()]
+            starts = [*pretrained(), *untrained_nets()]
             specialist = train_on_log(trace, num_procs, seed=options.seeds[0], time_limit_s=budget_s, starts=starts).net
             nets = [*pretrained(), specialist]
         begin = time.process_time()

@@ -48,7 +48,7 @@ def test_numbers_and_dashes_and_a_default_cluster(run: Run, diamond: Path, own_f
     assert ran.code == 0, ran.err
     assert ran.json["seed"] == 7
     assert ran.json["cluster"] == CLUSTER
-    assert ran.json["plan_seconds"] < 5  # the policy's own limit is far longer
+    assert ran.json["plan_seconds"] < 9  # the policy has a limit of 10 s of its own
 
 
 def test_help_shows_the_setting(run: Run, own_folder: Path) -> None:

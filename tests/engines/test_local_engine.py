@@ -236,12 +236,12 @@ def test_interrupting_keeps_what_was_done(workers: str) -> None:
             if event.task == 0:
                 os.kill(os.getpid(), signal.SIGINT)
 
-    work = diamond(Timed(0.001), Timed(30.0), Timed(30.0), Timed(30.0))
+    work = diamond(Timed(0.001), Timed(600.0), Timed(600.0), Timed(600.0))
     begin = time.monotonic()
     found = run(workers, work, plan_of(0, 1, 0, 1), on_event=watch)
     assert found.status == "interrupted"
     assert found.is_finished.tolist() == [True, False, False, False]
-    assert time.monotonic() - begin < 25
+    assert time.monotonic() - begin < 500
     with pytest.raises(EngineFailure, match="interrupted"):
         found.check()
 
@@ -258,7 +258,7 @@ def test_interrupting_ends_running_commands(workers: str, tmp_path: Path) -> Non
     found = run(workers, alone(command), plan_of(0), on_event=watch)
     assert found.status == "interrupted"
     number = int(mark.read_text())
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while is_running(number) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not is_running(number)

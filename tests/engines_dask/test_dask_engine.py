@@ -133,7 +133,7 @@ def test_a_task_that_hangs_is_given_up(tmp_path: Path) -> None:
             time.sleep(600)
         return "awake"
 
-    work = Work(TaskGraph.from_edges([1.0], [], [], 0.0), (Call(hang_once, timeout_s=0.5),))
+    work = Work(TaskGraph.from_edges([1.0], [], [], 0.0), (Call(hang_once, timeout_s=5.0),))
     result = DaskEngine().run(work, alternate(1), TWO, RunOptions()).check()
     assert result.outputs == {0: "awake"}
     assert [failure.blame for failure in result.failures] == ["timeout"]

@@ -185,7 +185,7 @@ def test_tasks_under_way_at_the_end_of_the_context_still_run(inproc: tuple[Any, 
     with stretto.dask.schedule(client, discipline="sequence"):
         futures = client.get(dask_graph(graph, 0.01), [f"mark-{task}" for task in range(30)], sync=False)
     assert len(client.gather(futures)) == 30
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while [name for name in cluster.scheduler.plugins if name.startswith("stretto")]:
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -248,7 +248,8 @@ def test_a_lost_worker_s_tasks_are_planned_anew(inproc: tuple[Any, Any]) -> None
     graph = random_graph(60, seed=9)
     for discipline in ("work-conserving", "sequence"):
         with stretto.dask.schedule(client, "round-robin", discipline=discipline) as report:  # type: ignore[arg-type]
-            futures = client.get(dask_graph(graph, 0.02), [f"mark-{task}" for task in range(60)], sync=False)
+            # Two seconds of work: on a busy machine, too, the worker goes before the end.
+            futures = client.get(dask_graph(graph, 0.1), [f"mark-{task}" for task in range(60)], sync=False)
             time.sleep(0.1)
             gone = next(iter(client.scheduler_info()["workers"]))
             client.retire_workers([gone])
@@ -267,7 +268,7 @@ def test_all_workers_may_die_and_come_back(discipline: Any) -> None:
         client.wait_for_workers(2)
         pids = list(client.run(os.getpid).values())
         with stretto.dask.schedule(client, "round-robin", discipline=discipline) as report:
-            futures = client.get(dask_graph(graph, 0.03), [f"mark-{task}" for task in range(60)], sync=False)
+            futures = client.get(dask_graph(graph, 0.15), [f"mark-{task}" for task in range(60)], sync=False)
             for pid in pids:
                 time.sleep(0.2)
                 os.kill(pid, signal.SIGKILL)  # our own workers; their nannies start new ones
@@ -294,7 +295,7 @@ def test_wrong_wishes_are_told_at_once(inproc: tuple[Any, Any]) -> None:
 def test_a_search_runs_beside_the_scheduler(inproc: tuple[Any, Any]) -> None:
     _, client = inproc
     graph = random_graph(40, seed=11)
-    with stretto.dask.schedule(client, "annealing", time_limit_s=0.5, durations=graph, cluster=ABC) as report:
+    with stretto.dask.schedule(client, "annealing", time_limit_s=2.0, durations=graph, cluster=ABC) as report:
         futures = client.get(dask_graph(graph), [f"mark-{task}" for task in range(40)], sync=False)
         assert client.run_on_scheduler(lambda: "awake") == "awake"
         ran = client.gather(futures)

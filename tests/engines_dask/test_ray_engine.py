@@ -92,6 +92,6 @@ def test_a_task_that_hangs_is_given_up(running: None, tmp_path: Path) -> None:
             time.sleep(600)
         return "awake"
 
-    result = RayEngine().run(*one(Call(hang_once, timeout_s=3.0)), TWO, RunOptions()).check()
+    result = RayEngine().run(*one(Call(hang_once, timeout_s=10.0)), TWO, RunOptions()).check()
     assert result.outputs == {0: "awake"}
     assert [failure.blame for failure in result.failures] == ["timeout"]

@@ -16,8 +16,9 @@ from stretto.errors import InvalidInput, UnknownName
 from stretto.learned.mars.network import classic_net
 from stretto.learned.mars.online import MarsOrder, score_order
 from stretto.learned.mars.selector import Selection
+from stretto.policies.queueing.members import ORDERS
 from stretto.policies.queueing.online import PortfolioOrder, StrategyOrder, warm_up
-from stretto.policies.queueing.portfolio import MEMBERS, Forecast
+from stretto.policies.queueing.portfolio import Forecast
 from stretto.registry import resolve
 
 NUM_PROCS = 16
@@ -94,7 +95,7 @@ def test_users_with_a_past_are_believed_less() -> None:
 def test_a_portfolio_follows_one_of_its_members(seed: int, num_jobs: int) -> None:
     view = make_view(seed, num_jobs)
     found = PortfolioOrder(forecast=Forecast(num_scenarios=4, num_arrivals=5), budget_s=60.0).decide(view)
-    assert found.chosen in MEMBERS
+    assert found.chosen in ORDERS
     assert found.order == StrategyOrder(found.chosen).decide(view).order
 
 
@@ -117,7 +118,7 @@ def test_a_portfolio_takes_what_costs_least() -> None:
 def test_a_portfolio_stops_in_time() -> None:
     order = PortfolioOrder(forecast=Forecast(num_scenarios=100_000), budget_s=0.05)
     found = order.decide(make_view(1, 200))
-    assert set(found.costs) == set(MEMBERS)
+    assert set(found.costs) == set(ORDERS)
 
 
 @pytest.mark.parametrize("name", ["saf", "sjf", "ljf", "smallest"])

@@ -30,6 +30,7 @@ from stretto.domain.planner import Budget
 from stretto.domain.problem import Problem
 from stretto.errors import StrettoError
 from stretto.kernels import bounds as bound_kernels
+from stretto.kernels.slots import BLOCK, find_start, occupy, open_slots
 from stretto.kernels.spin import signal_and_watch
 from stretto.registry import construct
 from stretto.sim.device import simulate
@@ -127,8 +128,21 @@ def searches() -> Iterator[Case]:
     chain = TaskGraph.from_edges([1.0, 1.0, 1.0], [0, 1], [1, 2])
     backwards = Plan(np.array([0, 1, 1], np.int32), np.array([1, 0, 2], np.int32))
     yield "an order device by device", simulate(Problem.of(chain, Cluster.parse("cpu:2")), backwards).finish_s
+    yield "gaps", gaps()
     words = np.zeros(16, np.int64)
     yield "watch", (signal_and_watch(words, 0, np.array([1, 0]), 2, 5), words)
+
+
+def gaps() -> list[float]:
+    """Place so many tasks on a device that the blocks of its gaps fill up, split and run empty."""
+    rng = np.random.default_rng(1)
+    slots, starts = open_slots(2, 12 * BLOCK), []
+    for _ in range(12 * BLOCK):
+        ready, span = rng.uniform(0, 900), rng.choice([0.0, rng.uniform(0, 0.3), rng.uniform(0, 3)])
+        start = find_start(slots, 1, ready, span, np.inf)
+        occupy(slots, 1, start, start + span)
+        starts.append(float(start))
+    return starts
 
 
 def make_project() -> Problem:

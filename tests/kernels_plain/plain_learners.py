@@ -31,6 +31,12 @@ def doppler() -> Iterator[tuple[str, Any]]:
             found = trainer.sample(3, steps=np.arange(problem.num_tasks, dtype=np.int32))
             yield f"doppler {variant} {discipline}", (found.makespan_s, found.assignment, found.order)
             yield f"retraced {variant} {discipline}", trainer.add_plan(found.order[0], found.assignment[0])
+    wide = random_problem(np.random.default_rng(7), 24, 3)
+    narrow = settings_of("both", **TINY, window=3)  # more tasks are ready than there are candidates
+    trainer = DopplerTrainer(wide, narrow, learning, seed=3)
+    found = trainer.sample(3, steps=np.arange(wide.num_tasks, dtype=np.int32))
+    yield "doppler narrow", (found.makespan_s, found.assignment, found.order)
+    yield "retraced narrow", trainer.add_plan(wide.arrays.topo, found.assignment[1])
     for teacher in ("critical-path", "lookahead"):
         trainer = DopplerTrainer(problem, settings_of("both", **TINY), learning, seed=3)
         found = trainer.imitate(teacher)

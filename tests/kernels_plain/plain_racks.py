@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from stretto.kernels.rack_rules import _first
+from stretto.kernels.rack_lookahead import price_actions
+from stretto.kernels.rack_rules import SRPT, _first
+from stretto.kernels.rng import seeded
 from stretto.learned.symphony.settings import NetSettings, shape_of
-from stretto.sim.rack import RackBatch
+from stretto.sim.rack import RackBatch, new_state
 from stretto.sim.rack_rules import RULES, oracle, play
 from stretto.training.symphony import observe
 from symphony.rack_cases import random_action, small_rack, two_nics
@@ -32,3 +34,15 @@ def cases() -> Iterator[tuple[str, Any]]:
             observe(batch, rows)
             batch.step(np.array([random_action(batch.mask[0], rng)]))
             yield f"rack {make.__name__} step {step}", (batch.mask, batch.state.now_s, rows)
+        yield f"rack {make.__name__} prices", _prices(batch)
+
+
+def _prices(batch: RackBatch) -> Any:
+    """Candidates at a decision and what they would cost."""
+    racks = new_state(batch.model, batch.streams, 2)
+    for scratch, here in zip(racks, batch.state, strict=True):
+        scratch[0] = here[0]
+    order, actions, costs = np.flatnonzero(batch.mask[0]), np.full(3, -1), np.zeros(3)
+    arrays, mask = batch.model.arrays, batch.mask[0]
+    num = price_actions(arrays, batch.streams, racks, SRPT, mask, order, seeded(0, 0), actions, costs)
+    return num, actions, costs

@@ -9,7 +9,17 @@ import numpy as np
 
 from stretto.domain.trace import QueueArrays
 from stretto.kernels import mars_policy as f
-from stretto.kernels.queue_forecast import BOUND, FIRST_SHARP_RATIO, LEAN, Past, believe, new_past, remember
+from stretto.kernels.queue_forecast import (
+    BOUND,
+    FIRST_SHARP_RATIO,
+    LEAN,
+    LONG,
+    PLENTY,
+    Past,
+    believe,
+    new_past,
+    remember,
+)
 
 
 @dataclass
@@ -29,7 +39,7 @@ def harmonic(past: Past, kinds: np.ndarray, estimate: float) -> float:
     return floor / value
 
 
-def job_features(jobs: QueueArrays, one: Waiting, now: float, free: int, num_procs: int) -> list[float]:
+def job_features(jobs: QueueArrays, one: Waiting, now: float, fits: bool, num_procs: int) -> list[float]:
     job, believed = one.job, one.believed
     estimate, procs = max(1.0, float(jobs.estimate[job])), float(jobs.procs[job])
     wait = now - float(jobs.submit[job])
@@ -47,7 +57,7 @@ def job_features(jobs: QueueArrays, one: Waiting, now: float, free: int, num_pro
     x[f.LOG_SHARP] = 0.5 * math.log(one.sharp) - 4.0
     x[f.LOG_WAIT] = 0.5 * math.log(1.0 + wait)
     x[f.LOG_EXPANSION] = math.log(1.0 + wait / estimate)
-    x[f.FITS] = 1.0 if procs <= free else 0.0
+    x[f.FITS] = float(fits)
     x[f.WAIT_DAYS] = wait / 86400.0
     return x
 
@@ -109,6 +119,12 @@ def replay(jobs: QueueArrays, kinds: np.ndarray, num_procs: int, net: f.Net) -> 
             return float(jobs.estimate[one.job])
         return estimate * (min(one.believed, estimate) / estimate) ** trust
 
+    def need(one: Waiting) -> int:
+        """Return how many processors must be free: a long job leaves some to others."""
+        spare = math.ceil(float(net.spare[0]) * num_procs) if one.believed > LONG else 0
+        procs = int(jobs.procs[one.job])
+        return min(procs + spare, max(procs, math.ceil(num_procs / PLENTY)))
+
     def begin(one: Waiting, now: float) -> None:
         nonlocal free
         start[one.job] = now
@@ -138,24 +154,24 @@ def replay(jobs: QueueArrays, kinds: np.ndarray, num_procs: int, net: f.Net) -> 
         while arrived < n and jobs.submit[arrived] == now:
             queue.append(look(arrived))
             arrived += 1
-        if not any(jobs.procs[one.job] <= free for one in queue):
+        if not any(need(one) <= free for one in queue):
             continue
         for one in queue:
             if one.looked < last_end.get(int(jobs.user[one.job]), 0):
                 queue[queue.index(one)] = look(one.job)
         around = queue_features(jobs, [one.job for one in queue], now, free, num_procs)
-        seen = {one.job: job_features(jobs, one, now, free, num_procs) for one in queue}
+        seen = {one.job: job_features(jobs, one, now, need(one) <= free, num_procs) for one in queue}
         values = {job: score(net, x, around, now - float(jobs.submit[job])) for job, x in seen.items()}
         order = sorted(values, key=lambda job: (-values[job], job))
         by_job = {one.job: one for one in queue}
-        while order and jobs.procs[order[0]] <= free:
+        while order and need(by_job[order[0]]) <= free:
             begin(by_job[order.pop(0)], now)
         if order:
             put_off(now)
-            shadow, extra = reservation(running, now, free, int(jobs.procs[order[0]]), jobs)
+            shadow, extra = reservation(running, now, free, need(by_job[order[0]]), jobs)
             for job in order[1:]:
                 late = now + length(by_job[job]) > shadow
-                fits = jobs.procs[job] <= free and (not late or jobs.procs[job] <= extra)
+                fits = need(by_job[job]) <= free and (not late or jobs.procs[job] <= extra)
                 if fits and may_pass(net, seen[job], around):
                     extra -= int(jobs.procs[job]) if late else 0
                     begin(by_job[job], now)

@@ -37,7 +37,9 @@ def queue_of(jobs: list[tuple[int, ...]]) -> QueueArrays:
     return Trace.of(1e5 + np.cumsum(gap), run, procs, estimate, user=user.astype(np.int32)).arrays()
 
 
-def random_net(seed: int, num_hidden: int = 4, patience_s: float = np.inf, trust: float = 0.0) -> MarsNet:
+def random_net(
+    seed: int, num_hidden: int = 4, patience_s: float = np.inf, trust: float = 0.0, spare: float = 0.0
+) -> MarsNet:
     rng = np.random.default_rng(seed)
     shapes = {
         "skip": (features.NUM_JOB,),
@@ -47,7 +49,8 @@ def random_net(seed: int, num_hidden: int = 4, patience_s: float = np.inf, trust
         "out": (num_hidden,),
     }
     weights = {name: rng.normal(size=shape) for name, shape in shapes.items()}
-    return net_of("random", {**weights, "patience": np.array([patience_s]), "trust": np.array([trust])})
+    single = {"patience": patience_s, "trust": trust, "spare": spare}
+    return net_of("random", {**weights, **{name: np.array([value]) for name, value in single.items()}})
 
 
 def play(jobs: QueueArrays, net: MarsNet, num_procs: int = PROCS) -> NDArray[np.float64]:
@@ -62,10 +65,15 @@ def play(jobs: QueueArrays, net: MarsNet, num_procs: int = PROCS) -> NDArray[np.
     seed=st.integers(0, 1000),
     patience=st.sampled_from([50.0, 400.0, np.inf]),
     trust=st.sampled_from([0.0, 0.5, 1.0]),
+    spare=st.sampled_from([0.0, 0.1, 0.5]),
+    slow=st.sampled_from([1, 100]),
 )
-def test_kernel_equals_its_plain_twin(rows: list[tuple[int, ...]], seed: int, patience: float, trust: float) -> None:
+def test_kernel_equals_its_plain_twin(
+    rows: list[tuple[int, ...]], seed: int, patience: float, trust: float, spare: float, slow: int
+) -> None:
+    rows = [(slow * gap, slow * run, procs, slow * estimate, user) for gap, run, procs, estimate, user in rows]
     jobs = queue_of(rows)
-    net = random_net(seed, patience_s=patience, trust=trust)
+    net = random_net(seed, patience_s=patience, trust=trust, spare=spare)
     expected = mars_twin.replay(jobs, kinds_of(jobs), PROCS, net.net)
     np.testing.assert_array_equal(play(jobs, net), expected)
 

@@ -27,6 +27,10 @@ def graphs() -> list[bytes]:
     """Return contents of graph formats."""
     jobs = test_alibaba.document([test_alibaba.task(name) for name in ("R3_1_2", "M1", "M2", "MergeTask")])
     found = [test_psplib.SMALL.encode(), test_starpu.SMALL.encode(), json.dumps(test_decima.small()).encode()]
+    if importlib.util.find_spec("onnx") is not None:
+        import test_onnx
+
+        found.append(test_onnx.convolution().data)
     return [*found, jobs.data, test_estee.document(test_estee.TASKS).data]
 
 

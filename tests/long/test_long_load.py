@@ -14,8 +14,11 @@ import pytest
 HERE = Path(__file__).parent
 SOAK_SECONDS = os.environ.get("STRETTO_SOAK_SECONDS", "3600")
 NUM_CLIENTS = os.environ.get("STRETTO_SOAK_CLIENTS", "100")
+#: Of all clients together; a rate that leaves the machine room for other tests.
+REQUESTS_PER_S = os.environ.get("STRETTO_SOAK_RATE", "30")
 NUM_DECISIONS = os.environ.get("STRETTO_SOAK_DECISIONS", "1000000")
 NUM_INPUTS = os.environ.get("STRETTO_FUZZ_INPUTS", "1000000")
+NUM_REQUESTS = int(os.environ.get("STRETTO_FUZZ_REQUESTS", "200000"))
 NUM_ORDERS = "20000"
 
 
@@ -38,12 +41,21 @@ def soak(*words: str) -> dict[str, Any]:
 
 @pytest.mark.long
 def test_a_server_bears_its_clients() -> None:
-    found = soak("server", SOAK_SECONDS, NUM_CLIENTS)
-    num_broken = sum(count for answer, count in found["answers"].items() if not answer.split()[1].isdecimal())
+    found = soak("server", SOAK_SECONDS, NUM_CLIENTS, REQUESTS_PER_S)
+    broken = {answer: count for answer, count in found["answers"].items() if not answer.split()[1].isdecimal()}
+    num_late = sum(count for answer, count in broken.items() if answer.endswith("Timeout"))
     statuses = {answer.split()[1] for answer in found["answers"] if answer.split()[1].isdecimal()}
     assert statuses <= {"200", "404", "422", "429"}
-    assert num_broken <= 0.02 * found["requests"]  # a client may use a connection that the server has just closed
+    assert num_late == sum(broken.values()), found["answers"]  # no connection is closed under a client
+    assert num_late <= 0.01 * found["requests"], found["answers"]  # within five minutes, on a machine that is busy
     assert found["answers"]["plan 200"] > 0
+
+
+@pytest.mark.long
+def test_a_steering_layer_goes_on() -> None:
+    found = soak("steering", SOAK_SECONDS, "5")
+    assert found["fallbacks"] == 0
+    assert found["told"] > found["steps"] / 10
 
 
 @pytest.mark.long
@@ -61,5 +73,12 @@ def test_orders_of_live_queues_go_on() -> None:
 @pytest.mark.long
 def test_no_damaged_input_crashes_a_reader() -> None:
     done = run("fuzz_inputs.py", NUM_INPUTS)
+    print(done.stdout)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+
+
+@pytest.mark.parametrize("num_requests", [500, pytest.param(NUM_REQUESTS, marks=pytest.mark.long)])
+def test_no_damaged_request_crashes_a_route(num_requests: int) -> None:
+    done = run("fuzz_api.py", str(num_requests))
     print(done.stdout)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]

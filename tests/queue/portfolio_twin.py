@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +12,7 @@ from stretto.domain.trace import QueueArrays
 from stretto.kernels import queue_forecast as facts
 from stretto.kernels import queue_leader as leading
 from stretto.kernels.queue_keys import FIRST_DYNAMIC, dynamic_key, static_key
-from stretto.kernels.queue_lookahead import BELIEVED
+from stretto.kernels.queue_lookahead import BELIEVED, LONG, SPARE
 from stretto.kernels.queue_portfolio import HEAT, Look
 from stretto.kernels.rng import below, uniform
 
@@ -41,6 +42,7 @@ def _plain(kernel: Any) -> Any:
 
 
 def key(code: int, job: Job, now: float) -> tuple[float, int]:
+    code %= SPARE
     length = job.believed if code >= BELIEVED else job.estimate
     if code % BELIEVED >= FIRST_DYNAMIC:
         return _plain(dynamic_key)(code % BELIEVED, now, job.submit, length, job.procs), job.index
@@ -66,22 +68,30 @@ class Kind:
         self.num_ended += 1
 
 
-def easy(queue: list[Job], running: list[tuple[float, int]], now: float, free: int) -> list[Job]:
+def need(code: int, job: Job, num_procs: int) -> int:
+    """Return how many processors must be free: a long job leaves some percent of them to others."""
+    spare = math.ceil(code // SPARE * num_procs / 100) if job.believed > LONG else 0
+    return min(job.procs + spare, max(job.procs, math.ceil(num_procs / facts.PLENTY)))
+
+
+def easy(
+    queue: list[Job], running: list[tuple[float, int]], now: float, free: int, code: int, num_procs: int
+) -> list[Job]:
     """Return what starts now; ``running`` holds expected ends and processors."""
     started: list[Job] = []
     waiting = list(queue)
-    while waiting and waiting[0].procs <= free:
+    while waiting and need(code, waiting[0], num_procs) <= free:
         job = waiting.pop(0)
         started.append(job)
         free -= job.procs
     if not waiting:
         return started
     ends = sorted(running + [(now + job.estimate, job.procs) for job in started])
-    need = waiting[0].procs - free
-    shadow = min(end for end, _ in ends if sum(p for e, p in ends if e <= end) >= need)
-    extra = sum(p for e, p in ends if e <= shadow) - need
+    lack = need(code, waiting[0], num_procs) - free
+    shadow = min(end for end, _ in ends if sum(p for e, p in ends if e <= end) >= lack)
+    extra = sum(p for e, p in ends if e <= shadow) - lack
     for job in waiting[1:]:
-        if job.procs > free:
+        if need(code, job, num_procs) > free:
             continue
         if now + job.estimate > shadow:
             if job.procs > extra:
@@ -183,7 +193,8 @@ class Twin:
             queue += [job for job in coming if job.submit == moment]
             coming = [job for job in coming if job.submit != moment]
             queue.sort(key=lambda job: key(self.codes[0], job, moment))
-            for job in easy(queue, [(expected, procs) for _, expected, procs in busy], moment, free):
+            known = [(expected, procs) for _, expected, procs in busy]
+            for job in easy(queue, known, moment, free, self.codes[0], self.num_procs):
                 cost += (moment - max(now, job.submit)) / max(facts.BOUND, job.believed)
                 busy.append((moment + job.run, moment + job.estimate, job.procs))
                 free -= job.procs
@@ -227,7 +238,8 @@ class Twin:
             queue += [job for job in coming if job.submit == moment]
             coming = [job for job in coming if job.submit != moment]
             queue.sort(key=lambda job: key(code, job, moment))
-            for job in easy(queue, [(expected, procs) for _, expected, procs in busy], moment, free):
+            known = [(expected, procs) for _, expected, procs in busy]
+            for job in easy(queue, known, moment, free, code, self.num_procs):
                 began = min(moment + job.estimate - job.estimate, now)  # rounded as the kernel's
                 cost[job.index] = max(0.0, began - job.submit) / max(facts.BOUND, run[job.index])
                 busy.append((moment + run[job.index], moment + job.estimate, job.procs))
@@ -248,9 +260,10 @@ class Twin:
         if not settled:
             return 0
         past, now = past[: settled[-1]], past[settled[-1] - 1].submit
-        costs = [self.past_cost(code, past, running, waiting, now) for code in self.codes]
+        own = [c for c, code in enumerate(self.codes) if code % SPARE == self.codes[0] % SPARE]
+        costs = {c: self.past_cost(self.codes[c], past, running, waiting, now) for c in own}
         best, least = 0, costs[0] * (1.0 - leading.MARGIN)
-        for c, cost in enumerate(costs):
+        for c, cost in costs.items():
             if c > 0 and cost < least:
                 best, least = c, cost
         return best
@@ -259,10 +272,14 @@ class Twin:
         """Return what each order would start, without those that start what an earlier one does."""
         known = [(job.expected, job.procs) for job in running]
         found: dict[int, list[Job]] = {}
-        for c, code in enumerate(self.codes):
-            started = easy(sorted(waiting, key=lambda job: key(code, job, now)), known, now, free)
+        for c, own in enumerate(self.codes):
+            code = own % SPARE + self.codes[0] // SPARE * SPARE  # what the base leaves to spare all do
+            queue = sorted(waiting, key=lambda job: key(code, job, now))
+            started = easy(queue, known, now, free, code, self.num_procs)
             if all({job.index for job in started} != {job.index for job in other} for other in found.values()):
                 found[c] = started
+            if c == 0 and len(started) == len(waiting):
+                break  # when the base starts all, nobody is asked whether to hold some back
         return found
 
     def replay(self) -> tuple[list[float], list[int], int]:
@@ -301,10 +318,12 @@ class Twin:
             pause -= 1
             choices = self.different(waiting, running, now, free)
             best = 0
-            if len(choices) > 1 and now >= next_epoch and pause < 0:
+            looks = len(waiting) > 1 and now >= next_epoch and pause < 0
+            if looks:
+                pause = (len(waiting) // self.look.depth) ** 2
+            if looks and len(choices) > 1:
                 best = self.choose(choices, jobs, waiting, running, now)
                 next_epoch = now + self.look.interval
-                pause = (len(waiting) // self.look.depth) ** 2
                 num_epochs += 1
             for job in choices[best]:
                 job.start = now

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,12 @@ from stretto.domain.trace import Trace
 from stretto.errors import InvalidInput, UnknownName
 from stretto.experiments.queue_play import play
 from stretto.kernels import queue_keys as keys
-from stretto.kernels.queue_lookahead import BELIEVED
+from stretto.kernels.queue_lookahead import BELIEVED, SPARE
 from stretto.kernels.queue_portfolio import Look, run_portfolio
 from stretto.kernels.queue_run import run_queue
 from stretto.kernels.rng import seeded
-from stretto.policies.queueing.portfolio import MEMBERS, Forecast, kinds_of, portfolio_replay
+from stretto.policies.queueing.members import MEMBERS, member_code
+from stretto.policies.queueing.portfolio import Forecast, kinds_of, portfolio_replay
 
 NUM_PROCS = 6
 CODES = [
@@ -35,7 +37,13 @@ CODES = [
     keys.DEADLINE,
     keys.SMALLEST_AREA + BELIEVED,
     keys.WFP3 + BELIEVED,
+    keys.SMALLEST_AREA + BELIEVED + 5 * SPARE,
+    keys.SMALLEST_AREA + BELIEVED + 30 * SPARE,
+    keys.FCFS + 33 * SPARE,
 ]
+
+#: A minute, or an hour and more, for what is some seconds.
+SLOW = st.sampled_from([1.0, 60.0, 1000.0])
 
 looks = st.builds(
     Look,
@@ -56,6 +64,13 @@ def replay(trace: Trace, look: Look, codes: list[int], seed: int = 0) -> tuple[A
     return start, chosen, int(num_epochs)
 
 
+def slowed(trace: Trace, factor: float) -> Trace:
+    """The same jobs so many times as long, so that some are long ones."""
+    times = ("submit_s", "run_s", "estimate_s", "deadline_s")
+    columns = {name: getattr(trace, name) for name in times if getattr(trace, name) is not None}
+    return replace(trace, **{name: factor * column for name, column in columns.items()})
+
+
 def crowd(seed: int, num_jobs: int) -> Trace:
     """Jobs of a few users who repeat themselves, enough to fill the rings of the past."""
     rng = np.random.default_rng(seed)
@@ -66,9 +81,10 @@ def crowd(seed: int, num_jobs: int) -> Trace:
     return Trace.of(submit - submit[0], run, rng.integers(1, NUM_PROCS + 1, num_jobs), estimate, user=user)
 
 
-@given(traces(plain=True), looks, st.permutations(CODES), st.integers(1, len(CODES)), st.integers(0, 9))
-@settings(max_examples=150, deadline=None)
-def test_equals_its_twin(trace: Trace, look: Look, codes: list[int], num_codes: int, seed: int) -> None:
+@given(traces(plain=True), SLOW, looks, st.permutations(CODES), st.integers(1, len(CODES)), st.integers(0, 9))
+@settings(max_examples=200, deadline=None)
+def test_equals_its_twin(trace: Trace, slow: float, look: Look, codes: list[int], num_codes: int, seed: int) -> None:
+    trace = slowed(trace, slow)
     start, chosen, num_epochs = replay(trace, look, codes[:num_codes], seed)
     q = trace.arrays()
     twin = Twin(q, kinds_of(q), NUM_PROCS, codes[:num_codes], look, seeded(seed))
@@ -78,7 +94,7 @@ def test_equals_its_twin(trace: Trace, look: Look, codes: list[int], num_codes: 
 @pytest.mark.parametrize("review", [0, 20])
 @pytest.mark.parametrize("seed", range(4))
 def test_equals_its_twin_with_a_long_past(seed: int, review: int) -> None:
-    trace, look = crowd(seed, 120), Look(0.0, 8, 5, 30, 0.5, 8, review)
+    trace, look = slowed(crowd(seed, 120), 1.0 + 39.0 * (seed % 2)), Look(0.0, 8, 5, 30, 0.5, 8, review)
     start, chosen, num_epochs = replay(trace, look, CODES, seed)
     assert num_epochs > 5
     assert len(set(chosen.tolist())) > 1
@@ -87,14 +103,18 @@ def test_equals_its_twin_with_a_long_past(seed: int, review: int) -> None:
     assert (start.tolist(), chosen.tolist(), num_epochs) == twin.replay()
 
 
-def test_a_base_that_starves_gives_way() -> None:
-    trace = crowd(1, 600)
-    kept, left = (
-        replay(trace, Look(0.0, 2, 5, 30, 1e9, 8, review), [keys.LONGEST, keys.SHORTEST]) for review in (0, 50)
-    )
+def test_a_base_that_spares_too_little_gives_way() -> None:
+    """Short jobs among long ones that often fill the machine: whoever spares nothing lets them wait."""
+    rng = np.random.default_rng(1)
+    is_long = rng.random(600) < 0.2
+    run = np.where(is_long, 9000.0, 30.0)
+    trace = Trace.of(np.cumsum(rng.exponential(400.0, 600)), run, np.ones(600, np.int32), run)
+    codes = [keys.SMALLEST_AREA, keys.SMALLEST_AREA + 10 * SPARE]
+    kept, left = (replay(trace, Look(0.0, 2, 5, 30, 1e9, 8, review), codes) for review in (0, 50))
     assert set(kept[1].tolist()) == {0}
     assert left[1].tolist()[-100:] == [1] * 100
-    assert np.sum(left[0]) < np.sum(kept[0])
+    slowdown = [np.mean((found[0] - trace.submit_s)[~is_long]) for found in (kept, left)]
+    assert slowdown[1] < 0.5 * slowdown[0]
 
 
 @given(traces(plain=True), looks, st.sampled_from([code for code in CODES if code < BELIEVED]))
@@ -125,6 +145,29 @@ def test_decides_without_knowing_when_jobs_will_end(seed: int, look: Look, data:
     assert again[known].tolist() == start[known].tolist()
     assert chosen_again[known].tolist() == chosen[known].tolist()
     assert np.all(again[~known] > moment)
+
+
+def test_a_long_job_leaves_room_for_a_short_one() -> None:
+    """Six processors: under ``spare`` the last long job waits for the first, and the short one waits for nobody."""
+    run = [9000.0] * 3 + [60.0]
+    trace = Trace.of([0.0, 1.0, 2.0, 3.0], run, [4, 1, 1, 1], run)
+    plain = portfolio_replay(trace, NUM_PROCS, strategies=("fcfs-believed",))
+    spared = portfolio_replay(trace, NUM_PROCS, strategies=("fcfs-believed-spare-10",))
+    assert plain.start_s.tolist() == [0.0, 1.0, 2.0, 9000.0]
+    assert spared.start_s.tolist() == [0.0, 1.0, 9000.0, 3.0]
+
+
+def test_nobody_is_held_back_where_a_third_is_free() -> None:
+    """Two jobs of half the machine run side by side: to spare a processor would cost three."""
+    trace = Trace.of([0.0, 1.0], [9000.0, 9000.0], [3, 3], [9000.0, 9000.0])
+    spared = portfolio_replay(trace, NUM_PROCS, strategies=("fcfs-spare-33",))
+    assert spared.start_s.tolist() == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("name", ["saf-spare-0", "saf-spare-34", "saf-spare-x", "saf-spare-"])
+def test_bad_spares_are_told(name: str) -> None:
+    with pytest.raises(InvalidInput, match="percentage"):
+        member_code(name)
 
 
 @given(traces(plain=True), looks)

@@ -47,7 +47,7 @@ def test_episodes_end_it(problem: Problem) -> None:
 def test_time_ends_it(problem: Problem) -> None:
     begin = time.perf_counter()
     result = make(problem).train(time_limit_s=0.2)
-    assert 0.2 <= result.seconds <= time.perf_counter() - begin < 5
+    assert 0.2 <= result.seconds <= time.perf_counter() - begin
     assert not result.is_interrupted
 
 

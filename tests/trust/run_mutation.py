@@ -26,6 +26,7 @@ GROUPS: dict[str, tuple[list[str], list[str]]] = {
         ["src/stretto/engines/driver.py", "src/stretto/engines/recovery.py"],
         [
             "tests/engines/test_driver.py",
+            "tests/engines/test_driver_corners.py",
             "tests/engines/test_driver_losses.py",
             "tests/engines/test_driver_simulated.py",
             "tests/engines/test_elastic.py",
@@ -37,9 +38,8 @@ GROUPS: dict[str, tuple[list[str], list[str]]] = {
         ["src/stretto/domain"],
         [
             "tests/domain",
-            "tests/formats",
-            "tests/queue",
-            "tests/sim",
+            "tests/queue/test_queue_metrics.py",
+            "tests/queue/test_trace_fitting.py",
             "tests/symphony/test_machine_files.py",
             *_VALIDATOR,
         ],
@@ -63,7 +63,15 @@ def copy_tree(folder: Path, sources: list[str], tests: list[str]) -> None:
         shutil.copytree(ROOT / name, folder / name, ignore=skip)
     with (folder / "tests/conftest.py").open("a") as conftest:
         conftest.write(_SHIM)
-    settings = {"paths_to_mutate": sources, "tests_dir": tests, "also_copy": ["src/stretto", "tests", "pyproject.toml"]}
+    settings = {
+        "paths_to_mutate": sources,
+        "pytest_add_cli_args": ["-m", "not long"],
+        "pytest_add_cli_args_test_selection": tests,
+        # A mutant that never ends is given up after (usual time + 3 s) x 5; the default is three times that.
+        "timeout_constant": 3.0,
+        "timeout_multiplier": 5.0,
+        "also_copy": ["src/stretto", "tests", "pyproject.toml"],
+    }
     lines = "\n".join(f"{name} = {json.dumps(value)}" for name, value in settings.items())
     (folder / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text() + f"\n[tool.mutmut]\n{lines}\n")
 

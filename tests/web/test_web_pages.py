@@ -42,6 +42,13 @@ DIGEST = """canvas => {
   return sum;
 }"""
 
+#: Ends when four frames have been drawn, however long a busy machine takes for them.
+FRAMES = """() => new Promise(done => {
+  let left = 4;
+  const next = () => left-- > 0 ? requestAnimationFrame(next) : done();
+  next();
+})"""
+
 
 @pytest.fixture
 def page(browser: Any) -> Iterator[Any]:
@@ -59,7 +66,12 @@ def page(browser: Any) -> Iterator[Any]:
 def ready(page: Any) -> None:
     """Wait until the run has been drawn."""
     page.wait_for_selector("body[data-ready]")
-    page.wait_for_timeout(200)
+    drawn(page)
+
+
+def drawn(page: Any) -> None:
+    """Wait until what was changed is on the screen: charts draw with the next frame, or with the one after a resize."""
+    page.evaluate(FRAMES)
 
 
 def shot(page: Any, name: str) -> None:
@@ -106,7 +118,7 @@ def test_both_themes_draw_and_the_choice_is_kept(server: Any, page: Any, ids: di
     ready(page)
     before = page.eval_on_selector("#gantt canvas", DIGEST)
     page.click("#theme")
-    page.wait_for_timeout(300)
+    drawn(page)
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 21, 23)"
     assert page.eval_on_selector("#gantt canvas", DIGEST) != before
     shot(page, "run-small-dark")
@@ -127,7 +139,7 @@ def test_the_keyboard_is_enough(server: Any, page: Any, ids: dict[str, str]) -> 
     seen = {page.eval_on_selector("#gantt canvas", DIGEST)}
     for key in ("+", "+", "ArrowRight", "0"):
         page.keyboard.press(key)
-        page.wait_for_timeout(150)
+        drawn(page)
         seen.add(page.eval_on_selector("#gantt canvas", DIGEST))
     assert len(seen) == 4  # zoomed once, twice, moved; and all again, as before
     page.keyboard.press(".")
@@ -208,7 +220,7 @@ def test_a_training_is_followed_while_it_learns(server: Any, page: Any) -> None:
             row = {"train": 1.0 / number, "validation": None, "best_validation": 1.1, "jobs_per_s": 9e3}
             run.record("row", generation=number, seconds=1.0 * number, **row)
         page.wait_for_selector("body[data-ready='3']")
-        page.wait_for_timeout(200)
+        drawn(page)
         assert page.eval_on_selector("#training canvas", DIGEST) != before
         assert "validation" in page.inner_text("#training .legend")
         judged = {"mars": 9.0, "saf": 12.0}
@@ -328,7 +340,7 @@ def test_a_report_draws_offline_and_explains(recorded: tuple[Path, dict[str, str
     page.on("request", lambda request: requests.append(request.url))
     page.goto(target.as_uri())
     page.wait_for_selector("#run2-training canvas")
-    page.wait_for_timeout(500)
+    drawn(page)
     for canvas in page.query_selector_all("canvas"):
         assert canvas.evaluate(COLOURS) > 4
     page.focus("#run0-gantt canvas")
@@ -351,6 +363,6 @@ def test_a_hundred_thousand_tasks_are_drawn_and_zoomed(server: Any, page: Any) -
     page.focus("#gantt canvas")
     for _ in range(40):
         page.keyboard.press("+")
-    page.wait_for_timeout(500)
+    drawn(page)
     assert canvas.evaluate(DIGEST) != before
     shot(page, "run-huge")

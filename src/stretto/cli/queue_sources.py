@@ -110,7 +110,7 @@ def _generate(text: str) -> Trace:
         params["trace"] = load_queue(params["trace"])
     try:
         made: Trace = make(**params)
-    except TypeError as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidInput(str(error), field=TRACE_PREFIX + name) from None
     return made
 

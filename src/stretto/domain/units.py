@@ -57,8 +57,8 @@ def format_seconds(value: float) -> str:
     if value == 0 or not math.isfinite(value):
         return f"{value:g} s"
     size = abs(value)
-    for unit, factor in (("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3)):
-        if size < factor * 1e3:
+    for unit, factor, limit in (("ns", 1e-9, 1e-6), ("us", 1e-6, 1e-3), ("ms", 1e-3, 1.0)):
+        if size < limit:
             return f"{value / factor:.4g} {unit}"
     return f"{value:.4g} s" if size < 1e4 else f"{value:,.0f} s"
 

@@ -229,8 +229,6 @@ class Driver:
                 self._give_up(task)
             else:
                 self._move([task], avoid={failure.device for failure in self.failures[task]})
-        elif not board.is_alive[event.device]:
-            self._move([task])
 
     def _on_transferred(self, event: TransferFinished) -> None:
         self.now_s = event.at_s

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stretto.kernels.compile import njit
-from stretto.kernels.queue_forecast import BOUND, FIRST_SHARP_RATIO, LEAN, believe
+from stretto.kernels.queue_forecast import BOUND, FIRST_SHARP_RATIO, LEAN, LONG, believe, need_with
 
 #: Features of a job that do not change while it waits, but for its belief.
 NUM_STATIC = 11
@@ -47,6 +47,7 @@ class Net(NamedTuple):
     out: np.ndarray  # [H]
     patience: np.ndarray  # [1] seconds; jobs that have waited longer come first, by arrival
     trust: np.ndarray  # [1] reservations go by user estimates (0), by beliefs (1), or between
+    spare: np.ndarray  # [1] share of the machine that jobs believed to be long leave free for shorter ones
 
 
 class Seen(NamedTuple):
@@ -54,6 +55,7 @@ class Seen(NamedTuple):
 
     job: np.ndarray  # [n]
     procs: np.ndarray  # [n]
+    need: np.ndarray  # [n] processors that must be free for it to start
     estimate: np.ndarray  # [n]
     length: np.ndarray  # [n] what it is taken to run where room is reserved
     submit: np.ndarray  # [n]
@@ -74,6 +76,7 @@ class Seen(NamedTuple):
 def new_seen(n, num_hidden):
     """Return room for n waiting jobs."""
     return Seen(
+        np.empty(n, np.int32),
         np.empty(n, np.int32),
         np.empty(n, np.int32),
         np.empty(n),
@@ -128,6 +131,9 @@ def describe(s, net, k, believed, sharp, num_procs):
     x[F4] = estimate * np.sqrt(procs) / 5.3e5
     x[F4_BELIEVED] = believed * np.sqrt(procs) / 5.3e5
     x[LOG_SHARP] = 0.5 * np.log(sharp) - 4.0
+    s.need[k] = s.procs[k]
+    if net.spare[0] > 0.0 and believed > LONG:
+        s.need[k] = need_with(s.procs[k], int(np.ceil(net.spare[0] * num_procs)), num_procs)
     trust = net.trust[0]
     s.length[k] = s.estimate[k]
     if trust > 0.0:
@@ -170,7 +176,7 @@ def fill_scores(s, net, now, free, num_procs):
     size = s.size[0]
     look_around(s, now, free, num_procs)
     for k in range(size):
-        s.fits[k] = 1.0 if s.procs[k] <= free else 0.0
+        s.fits[k] = 1.0 if s.need[k] <= free else 0.0
         s.log_wait[k] = 0.0
         s.log_expansion[k] = 0.0
     if looks_for(net, LOG_WAIT):  # most of the time goes into logarithms, and many orders need none
@@ -243,6 +249,7 @@ def move_last(s, k, num_hidden):
     if k != last:
         s.job[k] = s.job[last]
         s.procs[k] = s.procs[last]
+        s.need[k] = s.need[last]
         s.estimate[k] = s.estimate[last]
         s.length[k] = s.length[last]
         s.submit[k] = s.submit[last]

@@ -118,7 +118,7 @@ def start_jobs(q, net, r, x, s, left, free, now, start):
     """Start what is first while it fits, then what may pass the head; return the processors that stay free."""
     count = 0
     head = first_of(s)
-    while head >= 0 and s.procs[head] <= free:
+    while head >= 0 and s.need[head] <= free:
         free -= begin(q, r, x, s, head, now, start)
         left[count] = head
         count += 1
@@ -127,7 +127,7 @@ def start_jobs(q, net, r, x, s, left, free, now, start):
         if net.trust[0] > 0.0:
             put_off(q, x, start, now)
         put_in_order(x)
-        shadow, extra = shadow_at(x, s.procs[head] - free, now, now)
+        shadow, extra = shadow_at(x, s.need[head] - free, now, now)
         k = next_of(s, net, head, free, now, shadow, extra)
         while k >= 0:
             if now + s.length[k] > shadow:
@@ -183,7 +183,7 @@ def any_fits(s, free):
     """Say whether any job that waits fits."""
     fits = False
     for k in range(s.size[0]):
-        fits |= s.procs[k] <= free
+        fits |= s.need[k] <= free
     return fits
 
 
@@ -206,7 +206,7 @@ def next_of(s, net, head, free, now, shadow, extra):
     most = -np.inf
     for k in range(s.size[0]):
         if (
-            s.procs[k] <= free
+            s.need[k] <= free
             and k != head
             and s.score[k] >= most
             and s.score[k] > -np.inf

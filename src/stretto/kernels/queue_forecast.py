@@ -16,6 +16,10 @@ from stretto.kernels.rng import below, uniform
 
 #: Seconds that a short job counts as in the bounded slowdown.
 BOUND = 10.0
+#: A job that is believed to run for more seconds than this is a long one.
+LONG = 3600.0
+#: With one in so many processors free, no job is held back for the sake of others.
+PLENTY = 3
 #: Ended jobs of a kind that draws are made from.
 RING = 16
 #: How much of its weight a past job keeps when another one of its kind ends.
@@ -39,6 +43,15 @@ class Past(NamedTuple):
     sharp: np.ndarray  # [C] discounted sum of estimate over run time, both at least the bound
     ring: np.ndarray  # [C, RING] run time over estimate
     num_ended: np.ndarray  # [C]
+
+
+@njit(cache=True, nogil=True)
+def need_with(procs, spare, num_procs):
+    """Return how many processors must be free for a long job that is to leave some to others.
+
+    To hold back a wide job can leave half a machine idle, so where there is plenty it need not leave any.
+    """
+    return min(procs + spare, max(procs, -(-num_procs // PLENTY)))
 
 
 @njit(cache=True, nogil=True)

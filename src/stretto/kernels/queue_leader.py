@@ -1,8 +1,10 @@
-"""Which order would have done best so far: the past is played again under each of them.
+"""How much long jobs should have left to short ones so far: the past is played again with more and with less.
 
-A base that suits one machine may starve another. What has been submitted until now is replayed from an
-empty machine under every candidate, with the run times of jobs that have ended and beliefs of the others;
-what counts is the bounded slowdown until then. The base is replaced when another order would have cost clearly less.
+What suits one machine is too much on another, and too little on a third. What has been submitted until now is
+replayed from an empty machine under the base and under every candidate of the same order that spares another share,
+with the run times of jobs that have ended and beliefs of the others; what counts is the bounded slowdown until then.
+The base is replaced when another share would have cost clearly less. (Other orders are not tried: between those, the
+past of a few thousand jobs says little about the next ones, and much that is chance.)
 
 Of the latest jobs the short ones have ended and the long ones have not, and a belief knows no tails: whoever counted
 these would find every order good. So a review goes only as far as most jobs have ended.
@@ -12,14 +14,14 @@ from __future__ import annotations
 
 from stretto.kernels.compile import njit
 from stretto.kernels.queue_forecast import BOUND
-from stretto.kernels.queue_lookahead import work_off
+from stretto.kernels.queue_lookahead import SPARE, work_off
 
 #: Reviews come when the past has grown by this part of itself.
 GROWTH = 0.25
 #: The last arrivals that a review goes back to.
 REACH = 10_000
 #: By what part of its own cost the base must be beaten.
-MARGIN = 0.05
+MARGIN = 0.25
 
 
 @njit(cache=True, nogil=True)
@@ -64,7 +66,7 @@ def past_cost(s, trial, code, num_procs, first, arrived, now):
     """Return the bounded slowdown, less one each, that an order would have let the past have until now."""
     b = s.b
     trial.running.size[0] = 0
-    work_off(b, trial, code, 0, b.submit[first], num_procs, first, arrived)
+    work_off(b, trial, code, num_procs, 0, b.submit[first], num_procs, first, arrived)
     cost = 0.0
     for job in range(first, arrived):
         began = min(b.expected[job] - b.estimate[job], now)
@@ -74,7 +76,7 @@ def past_cost(s, trial, code, num_procs, first, arrived, now):
 
 @njit(cache=True, nogil=True)
 def leader(s, trial, codes, base, num_procs, arrived, now):
-    """Return the candidate to go on with: the base, or the one that would have cost clearly less."""
+    """Return the candidate to go on with: the base, or the same order with a share that would have cost far less."""
     first = max(0, arrived - REACH)
     settle_runs(s, first, arrived, now)
     last = last_settled(s.ended, first, arrived)
@@ -84,7 +86,7 @@ def leader(s, trial, codes, base, num_procs, arrived, now):
     best = base
     least = past_cost(s, trial, codes[base], num_procs, first, arrived, now) * (1.0 - MARGIN)
     for c in range(codes.shape[0]):
-        if c != base:
+        if c != base and codes[c] % SPARE == codes[base] % SPARE:
             cost = past_cost(s, trial, codes[c], num_procs, first, arrived, now)
             if cost < least:
                 least = cost

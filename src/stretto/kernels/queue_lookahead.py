@@ -7,12 +7,14 @@ from typing import NamedTuple
 import numpy as np
 
 from stretto.kernels.compile import njit
-from stretto.kernels.queue_forecast import BOUND
+from stretto.kernels.queue_forecast import BOUND, LONG, need_with
 from stretto.kernels.queue_keys import FIRST_DYNAMIC, dynamic_key, static_key
 from stretto.kernels.queue_running import Running, begin_job, end_first, shadow_of
 
 #: Added to a code of ``queue_keys``: the same order, of believed run times in place of estimates.
 BELIEVED = 100
+#: Added to that once per percent of the machine which jobs believed to be long leave free for shorter ones.
+SPARE = 1000
 
 
 class Believed(NamedTuple):
@@ -44,6 +46,7 @@ class Trial(NamedTuple):
 @njit(cache=True, nogil=True)
 def key_of(b, code, job, now):
     """Return the key of a job under an order."""
+    code %= SPARE
     length = b.estimate[job]
     if code >= BELIEVED:
         code -= BELIEVED
@@ -60,6 +63,18 @@ def is_dynamic(code):
 
 
 @njit(cache=True, nogil=True)
+def need_of(b, code, job, num_procs):
+    """Return how many processors must be free for a job to start: its own, and what a long one leaves to others.
+
+    Whoever waits for a long job waits long; a short job that finds a few processors free waits for nobody.
+    """
+    procs = b.procs[job]
+    if code < SPARE or b.believed[job] <= LONG:
+        return procs
+    return need_with(procs, (code // SPARE * num_procs + 99) // 100, num_procs)
+
+
+@njit(cache=True, nogil=True)
 def line_up(b, code, now, waiting, size, queue, key):
     """Write the waiting jobs, which stand by index, into a queue in order; equal keys by lower index."""
     keys = np.empty(size)
@@ -72,11 +87,11 @@ def line_up(b, code, now, waiting, size, queue, key):
 
 
 @njit(cache=True, nogil=True)
-def would_start(b, running, now, free, trial, size, started):
-    """List what EASY would start now from the queue of the trial; return how many."""
+def would_start(b, running, code, num_procs, now, free, trial, size, started):
+    """List what EASY would start now from the queue of the trial, which is in order; return how many."""
     r, queue = trial.running, trial.queue
     head = 0
-    while head < size and b.procs[queue[head]] <= free:
+    while head < size and need_of(b, code, queue[head], num_procs) <= free:
         started[head] = queue[head]
         free -= b.procs[queue[head]]
         head += 1
@@ -96,12 +111,12 @@ def would_start(b, running, now, free, trial, size, started):
         r.expected[at] = expected
         r.procs[at] = b.procs[started[k]]
         r.size[0] += 1
-    shadow, extra = shadow_of(r, b.procs[queue[head]] - free)
+    shadow, extra = shadow_of(r, need_of(b, code, queue[head], num_procs) - free)
     num_started = head
     for k in range(head + 1, size):
         job = queue[k]
         procs = b.procs[job]
-        if procs > free:
+        if need_of(b, code, job, num_procs) > free:
             continue
         if now + b.estimate[job] > shadow:
             if procs > extra:
@@ -174,7 +189,7 @@ def start_job(b, r, job, moment, now):
 
 
 @njit(cache=True, nogil=True)
-def work_off(b, trial, code, size, now, free, guess, last_guess):
+def work_off(b, trial, code, num_procs, size, now, free, guess, last_guess):
     """Return what waiting costs from now on when an order is followed until all have started.
 
     The queue and the running jobs of the trial are used up. As in ``run_queue``, the shadow holds until a job
@@ -188,6 +203,7 @@ def work_off(b, trial, code, size, now, free, guess, last_guess):
     known = False
     shadow = 0.0
     extra = 0
+    least = 0  # no job of the queue can do with fewer free processors
     while first < size or guess < last_guess:
         moment = r.end[0] if r.size[0] > 0 else np.inf
         if guess < last_guess:
@@ -201,6 +217,7 @@ def work_off(b, trial, code, size, now, free, guess, last_guess):
         look = size
         while guess < last_guess and b.submit[guess] == moment:
             look = min(look, sink(queue, key, first, size, guess, key_of(b, code, guess, moment)))
+            least = min(least, need_of(b, code, guess, num_procs))
             size += 1
             guess += 1
         if dynamic:
@@ -208,21 +225,25 @@ def work_off(b, trial, code, size, now, free, guess, last_guess):
                 sink(queue, key, first, k, queue[k], key_of(b, code, queue[k], moment))
         if whole or look == first:
             known = False
-            while first < size and b.procs[queue[first]] <= free:
+            while first < size and need_of(b, code, queue[first], num_procs) <= free:
                 free -= b.procs[queue[first]]
                 cost += start_job(b, r, queue[first], moment, now)
                 first += 1
             look = first + 1
-        if free == 0 or look >= size:
+        if free == 0 or free < least or look >= size:
             continue
         if not known:
-            shadow, extra = shadow_of(r, b.procs[queue[first]] - free)
+            shadow, extra = shadow_of(r, need_of(b, code, queue[first], num_procs) - free)
             known = True
+        is_all = look == first + 1
+        if is_all:
+            least = need_of(b, code, queue[first], num_procs)
         to = look
         for k in range(look, size):
             job = queue[k]
             procs = b.procs[job]
-            if procs <= free:
+            need = need_of(b, code, job, num_procs)
+            if need <= free:
                 in_time = moment + b.estimate[job] <= shadow
                 if in_time or procs <= extra:
                     if not in_time:
@@ -230,6 +251,8 @@ def work_off(b, trial, code, size, now, free, guess, last_guess):
                     free -= procs
                     cost += start_job(b, r, job, moment, now)
                     continue
+            if is_all:
+                least = min(least, need)
             queue[to] = job
             key[to] = key[k]
             to += 1

@@ -55,7 +55,9 @@ def begin_orders(s, trial, codes, size, now, free):
     """Note what each order would start at once."""
     for c in range(codes.shape[0]):
         line_up(s.b, codes[c], now, s.waiting, size, trial.queue, trial.key)
-        trial.num_started[c] = would_start(s.b, s.running, now, free, trial, size, trial.started[c])
+        trial.num_started[c] = would_start(
+            s.b, s.running, codes[c], s.num_procs, now, free, trial, size, trial.started[c]
+        )
 
 
 @njit(cache=True, nogil=True)

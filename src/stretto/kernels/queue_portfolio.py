@@ -20,6 +20,7 @@ from stretto.kernels.compile import njit
 from stretto.kernels.queue_forecast import Past, believe, draw_rest, draw_run, new_past, remember
 from stretto.kernels.queue_leader import leader, next_review
 from stretto.kernels.queue_lookahead import (
+    SPARE,
     Believed,
     Trial,
     begin_trial,
@@ -58,6 +59,7 @@ class Scene(NamedTuple):
     start: np.ndarray  # [n] -1 = not yet
     ended: np.ndarray  # [n] bool
     waiting: np.ndarray  # [n] by index
+    num_procs: int
 
 
 @njit(cache=True, nogil=True)
@@ -95,12 +97,16 @@ def imagine(s, size, arrived, now, look, state):
 
 @njit(cache=True, nogil=True)
 def different_choices(s, trial, codes, size, now, free):
-    """List what each order would start now; return the orders that no earlier one equals."""
+    """List what each order would start now; return the orders that no earlier one equals.
+
+    What the base leaves to spare they all do: that pays in the long run, of which a scenario knows nothing.
+    """
     found = np.empty(codes.shape[0], np.int64)
     count = 0
     for c in range(codes.shape[0]):
-        line_up(s.b, codes[c], now, s.waiting, size, trial.queue, trial.key)
-        trial.num_started[c] = would_start(s.b, s.running, now, free, trial, size, trial.started[c])
+        code = codes[c] % SPARE + codes[0] // SPARE * SPARE
+        line_up(s.b, code, now, s.waiting, size, trial.queue, trial.key)
+        trial.num_started[c] = would_start(s.b, s.running, code, s.num_procs, now, free, trial, size, trial.started[c])
         if c == 0 and trial.num_started[c] == size:
             return found[:0]
         is_new = True
@@ -125,7 +131,7 @@ def cost_of(s, trial, code, c, size, now, free, guesses):
             trial.key[to] = trial.key[k]
             to += 1
     n = s.start.shape[0]
-    return work_off(s.b, trial, code, to, now, left, n, n + guesses)
+    return work_off(s.b, trial, code, s.num_procs, to, now, left, n, n + guesses)
 
 
 @njit(cache=True, nogil=True)
@@ -196,7 +202,7 @@ def may_start(s, size, free):
 
 
 @njit(cache=True, nogil=True)
-def new_scene(q, kinds, start, room):
+def new_scene(q, kinds, num_procs, start, room):
     """Return the scene before anything happens."""
     n = start.shape[0]
     b = Believed(
@@ -211,7 +217,7 @@ def new_scene(q, kinds, start, room):
         np.zeros(room),
     )
     past = new_past(kinds.max() + 1)
-    return Scene(q, b, past, new_running(n), start, np.zeros(n, np.bool_), np.empty(n, np.int64))
+    return Scene(q, b, past, new_running(n), start, np.zeros(n, np.bool_), np.empty(n, np.int64), num_procs)
 
 
 @njit(cache=True, nogil=True)
@@ -225,14 +231,15 @@ def run_portfolio(q, kinds, num_procs, codes, look, state, start, chosen):
     kinds
         The kinds of each job, numbered without overlap, the narrowest first; [n, L].
     codes
-        Candidate orders, of ``queue_keys``, plus ``BELIEVED`` where they go by beliefs; the first is the base.
+        Candidate orders, of ``queue_keys``, plus ``BELIEVED`` where they go by beliefs and ``SPARE`` per percent that
+        long jobs leave free; the first is the base.
     look, state
         How to look ahead, and the random state.
     """
     n = q.submit.shape[0]
     room = n + look.num_guesses
     start[:] = -1.0
-    s = new_scene(q, kinds, start, room)
+    s = new_scene(q, kinds, num_procs, start, room)
     num_codes = codes.shape[0]
     trial = Trial(
         new_running(room),
@@ -272,10 +279,11 @@ def run_portfolio(q, kinds, num_procs, codes, look, state, start, chosen):
         looks = size > 1 and now >= next_epoch and pause < 0
         choices = different_choices(s, trial, codes if looks else codes[:1], size, now, free)
         best = 0
+        if looks:
+            pause = (size // look.depth) ** 2
         if choices.shape[0] > 1:
             best = choose(s, trial, codes, choices, size, arrived, now, free, look, state)
             next_epoch = now + look.interval
-            pause = (size // look.depth) ** 2
             num_epochs += 1
         for k in range(trial.num_started[best]):
             job = trial.started[best, k]

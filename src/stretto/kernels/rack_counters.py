@@ -26,6 +26,7 @@ class Counters(NamedTuple):
     floor: float  # and at least this, as a share of the full scale
     num_samples: int  # in a window, when the counter had its turn
     miss: float  # how often it had not
+    period_s: float  # a window is no longer than this
 
 
 class Readings(NamedTuple):
@@ -35,6 +36,8 @@ class Readings(NamedTuple):
     sd: np.ndarray  # [B, C] of its samples
     num: np.ndarray  # [B, C] samples in the last window; 0 says that the mean is an old one
     age_s: np.ndarray  # [B, C] since it was read
+    total: np.ndarray  # [B, C] of the means of all windows since the last decision
+    num_windows: np.ndarray  # [B, C] how many these are
 
 
 @njit(cache=True, nogil=True)
@@ -69,7 +72,16 @@ def read_counters(c, s, b, out, state):
         out.sd[b, x] = math.sqrt(max(0.0, square - c.num_samples * mean * mean) / (c.num_samples - 1))
         out.num[b, x] = c.num_samples
         out.age_s[b, x] = 0.0
+        out.total[b, x] += mean
+        out.num_windows[b, x] += 1
     return True
+
+
+@njit(cache=True, nogil=True)
+def since_decision(readings, b, x):
+    """Return the mean of what a counter read since the last decision, or its last reading when there was none."""
+    num = readings.num_windows[b, x]
+    return readings.total[b, x] / num if num > 0 else readings.mean[b, x]
 
 
 @njit(cache=True, nogil=True)

@@ -6,7 +6,7 @@ from stretto.kernels.compile import njit
 from stretto.kernels.rack_belief import fill_belief, forget_all, update_belief
 from stretto.kernels.rack_counters import close_window, read_counters
 from stretto.kernels.rack_moves import act, fill_mask
-from stretto.kernels.rack_state import OVER, TICK, begin
+from stretto.kernels.rack_state import OVER, SAME_S, TICK, begin
 from stretto.kernels.rack_time import happen, pass_time
 
 
@@ -18,6 +18,8 @@ def restart(a, w, s, readings, belief, b, instance):
     readings.sd[b, :] = 0.0
     readings.num[b, :] = 0
     readings.age_s[b, :] = 0.0
+    readings.total[b, :] = 0.0
+    readings.num_windows[b, :] = 0
     forget_all(belief, b)
 
 
@@ -36,24 +38,37 @@ def to_decision(a, w, c, s, readings, belief, params, b, state, mask, must_pass,
     is_believing
         Whether to keep the belief, which costs more than the rest.
     """
+    has_passed = False
     while True:
         if not must_pass and fill_mask(a, s, b, mask):
             if is_believing:
                 fill_belief(a, s, b, belief, params)
             return False
         must_pass = False
+        if not has_passed:
+            has_passed = True
+            readings.total[b, :] = 0.0
+            readings.num_windows[b, :] = 0
         event = TICK
         while event == TICK:
-            event = pass_time(a, w, s, b)
+            event = pass_time(a, w, s, b, c.period_s - s.window_s[b])
+            if event == TICK and s.window_s[b] >= c.period_s - SAME_S:
+                _take_in(a, c, s, readings, belief, params, b, state, is_believing)
         if event == OVER:
             mask[:] = False
             return True
-        dt_s = s.window_s[b]
-        if read_counters(c, s, b, readings, state):
-            if is_believing:
-                update_belief(a, c, s, b, readings, belief, params, dt_s)
-            close_window(s, b)
+        _take_in(a, c, s, readings, belief, params, b, state, is_believing)
         happen(a, w, s, b)
+
+
+@njit(cache=True, nogil=True)
+def _take_in(a, c, s, readings, belief, params, b, state, is_believing):
+    """Read the counters for the window that ends now, and learn from it."""
+    dt_s = s.window_s[b]
+    if read_counters(c, s, b, readings, state):
+        if is_believing:
+            update_belief(a, c, s, b, readings, belief, params, dt_s)
+        close_window(s, b)
 
 
 @njit(cache=True, nogil=True)

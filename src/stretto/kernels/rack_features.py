@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from stretto.kernels.compile import njit
+from stretto.kernels.rack_counters import since_decision
 from stretto.kernels.rack_rules import expected_speed, free_at
 from stretto.kernels.rack_state import CONFIGURING, IDLE
 
@@ -81,5 +82,5 @@ def fill_rows(a, w, s, belief, readings, is_believing, out):
                 out[b, at + 3 * r + 2] = min(belief.load_sd[b, r], 1.0)
         else:
             for x in range(readings.mean.shape[1]):
-                out[b, at + 2 * x] = min(max(readings.mean[b, x], -3.0), 3.0)
-                out[b, at + 2 * x + 1] = readings.num[b, x] > 0
+                out[b, at + 2 * x] = min(max(since_decision(readings, b, x), -3.0), 3.0)
+                out[b, at + 2 * x + 1] = readings.num_windows[b, x] > 0

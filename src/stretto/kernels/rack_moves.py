@@ -96,13 +96,18 @@ def fill_mask(a, s, b, mask):
     """Fill which actions are valid; return whether there is anything to decide besides waiting."""
     num_kernels, num_procs = a.duration_s.shape
     is_due = False
+    mask[:] = False
     for k in range(num_kernels):
+        if s.head[b, k] < 0:  # most kernels have nothing ready, and calls with so many arrays are not free
+            continue
         for p in range(num_procs):
-            mask[k * num_procs + p] = can_execute(a, s, b, k, p)
-            is_due = is_due or mask[k * num_procs + p]
+            if s.task[b, p] == IDLE:
+                mask[k * num_procs + p] = can_execute(a, s, b, k, p)
+                is_due = is_due or mask[k * num_procs + p]
         for q in range(a.fpgas.shape[0]):
             place = num_kernels * num_procs + k * a.fpgas.shape[0] + q
-            mask[place] = can_configure(a, s, b, k, a.fpgas[q])
-            is_due = is_due or mask[place]
+            if s.task[b, a.fpgas[q]] == IDLE:
+                mask[place] = can_configure(a, s, b, k, a.fpgas[q])
+                is_due = is_due or mask[place]
     mask[mask.shape[0] - 1] = can_wait(s, b)
     return is_due

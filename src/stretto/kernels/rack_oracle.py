@@ -6,6 +6,7 @@ import numpy as np
 
 from stretto.kernels.compile import njit
 from stretto.kernels.rack_belief import fill_belief
+from stretto.kernels.rack_counters import since_decision
 from stretto.kernels.rack_episode import restart, to_decision
 from stretto.kernels.rack_foreign import fill_pressure
 from stretto.kernels.rack_moves import act, fill_mask
@@ -29,12 +30,13 @@ def fill_true_pressure(a, w, s, b, pressure):
 
 @njit(cache=True, nogil=True)
 def fill_raw_pressure(c, readings, b, pressure):
-    """Fill pressures with the mean of the traffic counters as they are read; what has no counter counts as free."""
+    """Fill pressures with the mean of the traffic counters as they were read; what has no counter counts as free."""
     num = np.zeros(pressure.shape[0])
     pressure[:] = 0.0
     for x in range(c.resource.shape[0]):
-        if c.exponent[x] == 1.0 and np.isfinite(readings.mean[b, x]):
-            pressure[c.resource[x]] += readings.mean[b, x]
+        value = since_decision(readings, b, x)
+        if c.exponent[x] == 1.0 and np.isfinite(value):
+            pressure[c.resource[x]] += value
             num[c.resource[x]] += 1.0
     for r in range(pressure.shape[0]):
         pressure[r] = max(0.0, pressure[r] / max(num[r], 1.0))
@@ -87,7 +89,7 @@ def _to_true_decision(a, w, s, b, mask, must_pass):
         must_pass = False
         event = TICK
         while event == TICK:
-            event = pass_time(a, w, s, b)
+            event = pass_time(a, w, s, b, np.inf)
         if event == OVER:
             return True
         happen(a, w, s, b)

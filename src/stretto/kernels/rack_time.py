@@ -44,10 +44,11 @@ def refresh(a, s, b):
 
 
 @njit(cache=True, nogil=True)
-def pass_time(a, w, s, b):
+def pass_time(a, w, s, b, most_s):
     """Go on to the next event; say DECIDE when somebody sees it, TICK for a change of foreign load, OVER at the end.
 
-    The event itself happens in ``happen``, so that counters can be read for what ran until then.
+    After ``most_s`` seconds without an event it stops with TICK. The event itself happens in ``happen``, so that
+    counters can be read for what ran until then.
     """
     i = s.instance[b]
     if s.num[b, FINISHED] == s.num[b, TOTAL]:
@@ -67,7 +68,7 @@ def pass_time(a, w, s, b):
         place = s.flow_place[b, f] + 1
         if place < w.flow_s.shape[2]:
             step_s = min(step_s, w.flow_s[i, f, place] - s.now_s[b])
-    step_s = max(step_s, 0.0)
+    step_s = max(min(step_s, most_s), 0.0)
     s.now_s[b] += step_s
     s.window_s[b] += step_s
     s.cost[b, 0] += step_s

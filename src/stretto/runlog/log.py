@@ -191,7 +191,11 @@ class RunLog:
             if run_id == "latest":
                 rows = self._connection.execute(f"{order} ORDER BY rowid DESC LIMIT 1").fetchall()
             else:
-                rows = self._connection.execute(f"{order} WHERE substr(id, 1, ?) = ?", (len(run_id), run_id)).fetchall()
+                # All ids that begin so stand together in the index. Two are enough to know that it is ambiguous.
+                between = (run_id, f"{run_id}\U0010ffff")
+                rows = self._connection.execute(
+                    f"{order} WHERE id >= ? AND id < ? ORDER BY id LIMIT 2", between
+                ).fetchall()
                 rows = [row for row in rows if row[0] == run_id] or rows
         if len(rows) != 1 or not run_id:
             raise UnknownName("run", run_id, [info.id for info in self.runs(limit=20)])

@@ -73,7 +73,14 @@ def new_state(model: RackModel, streams: Streams, num_envs: int) -> RackState:
 def new_readings(counters: Counters, num_envs: int) -> Readings:
     """Return room for readings."""
     shape = (num_envs, len(counters.resource))
-    return Readings(np.zeros(shape), np.zeros(shape), np.zeros(shape, np.int64), np.zeros(shape))
+    return Readings(
+        mean=np.zeros(shape),
+        sd=np.zeros(shape),
+        num=np.zeros(shape, np.int64),
+        age_s=np.zeros(shape),
+        total=np.zeros(shape),
+        num_windows=np.zeros(shape, np.int64),
+    )
 
 
 def new_belief(model: RackModel, num_envs: int, params: BeliefParams | None = None) -> Belief:

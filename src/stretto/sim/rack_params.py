@@ -36,6 +36,8 @@ class CounterSpec:
         Samples in a window.
     miss
         How often a counter's group has no turn in a window.
+    period_s
+        Longest window: counters are read at every event, and when this long has passed without one.
     theta
         Outstanding requests from which the occupancy counters count; a fact of the hardware that nobody documents.
     """
@@ -44,13 +46,17 @@ class CounterSpec:
     floor: float = 0.02
     num_samples: int = 4
     miss: float = 0.25
+    period_s: float = 1.0
     theta: float = 4.0
 
     def __post_init__(self) -> None:
         if self.num_samples < 2:
             raise InvalidInput(f"{self.num_samples} samples have no spread; take 2 or more", field="num_samples")
-        if not (min(self.noise, self.floor) >= 0 and 0 <= self.miss < 1 and self.theta > 1):
-            raise InvalidInput("noise and floor are not negative, miss is in [0, 1), theta above 1", field="counters")
+        if not (min(self.noise, self.floor) >= 0 and 0 <= self.miss < 1 and self.theta > 1 and self.period_s > 0):
+            raise InvalidInput(
+                "noise and floor are not negative, miss is in [0, 1), theta above 1, period_s positive",
+                field="counters",
+            )
 
 
 @dataclass(frozen=True)
@@ -125,6 +131,7 @@ def counters_of(model: RackModel, spec: CounterSpec | None = None) -> Counters:
         spec.floor,
         spec.num_samples,
         spec.miss,
+        spec.period_s,
     )
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from stretto.domain.csr import Floats
 from stretto.errors import InvalidInput, UnknownName
 from stretto.kernels import mars_policy as features
-from stretto.learned.mars.network import CLASSICS, MarsNet, bold_nets, classic_net, net_of
+from stretto.learned.mars.network import CLASSICS, MarsNet, classic_net, net_of, untrained_nets
 from stretto.training.mars_cma import Cma
 from stretto.training.mars_windows import OPPONENTS, Figures, Window
 from stretto.training.trainer import Arrays
@@ -36,10 +36,12 @@ GATE = (
     features.QUEUE_WORK,
     features.NUM_FEATURES,
 )
-_NUM_LINEAR = features.NUM_JOB + len(GATE) + 2
-_PATIENCE, _TRUST = _NUM_LINEAR - 2, _NUM_LINEAR - 1
+_NUM_LINEAR = features.NUM_JOB + len(GATE) + 3
+_PATIENCE, _TRUST, _SPARE = range(_NUM_LINEAR - 3, _NUM_LINEAR)
 #: How far each kind of weight is varied at first.
 _SKIP_SCALE, _AREA_SCALE, _GATE_SCALE, _PATIENCE_SCALE, _TRUST_SCALE = 1.0, 0.7, 0.5, 0.7, 0.5
+#: What is spared is varied by a few hundredths of the machine, of which more than a third is never spared.
+_SPARE_SCALE, _MOST_SPARE = 0.05, 0.33
 #: Training windows on which networks to begin with are compared.
 _NUM_TRIED = 24
 #: A patience that nothing outlives, and that training does not find the end of.
@@ -170,7 +172,7 @@ class MarsTrainer:
         self._train, self._validation = list(train), list(validation)
         self._rng = np.random.default_rng(seed)
         self._threads = num_threads
-        first = self._best_of(starts or [classic_net(self.best_classic()), *bold_nets()])
+        first = self._best_of(starts or [classic_net(self.best_classic()), *untrained_nets()])
         if self.evolution.hidden and not first.num_hidden:
             first = first.with_hidden(self.evolution.hidden, seed)
         self._first = first
@@ -208,7 +210,7 @@ class MarsTrainer:
         scale[list(range(features.F1, features.F4_BELIEVED + 1))] = _AREA_SCALE
         scale[features.SUBMITTED] = 0.5 if self.evolution.use_submission else 1e-6
         scale[features.NUM_JOB : features.NUM_JOB + len(GATE)] = _GATE_SCALE
-        scale[_PATIENCE], scale[_TRUST] = _PATIENCE_SCALE, _TRUST_SCALE
+        scale[_PATIENCE], scale[_TRUST], scale[_SPARE] = _PATIENCE_SCALE, _TRUST_SCALE, _SPARE_SCALE
         scale[_NUM_LINEAR:] = 0.3
         return scale
 
@@ -286,7 +288,7 @@ def to_vector(net: MarsNet, *, patience_s: float) -> Floats:
     """Return the weights that are trained, in one row; an endless patience becomes the given one."""
     n = net.net
     patience = float(n.patience[0]) if math.isfinite(n.patience[0]) else patience_s
-    linear = [n.skip, n.gate[list(GATE)], np.array([_PATIENCE_UNIT * math.log(patience)]), n.trust]
+    linear = [n.skip, n.gate[list(GATE)], np.array([_PATIENCE_UNIT * math.log(patience)]), n.trust, n.spare]
     return np.concatenate([*linear, n.hidden.ravel(), n.bias, n.out])
 
 
@@ -307,5 +309,6 @@ def to_net(vector: Floats, name: str, num_hidden: int) -> MarsNet:
             "out": rest[size + num_hidden :],
             "patience": np.array([patience]),
             "trust": np.clip(vector[_TRUST : _TRUST + 1], 0.0, 1.0),
+            "spare": np.clip(vector[_SPARE : _SPARE + 1], 0.0, _MOST_SPARE),
         },
     )

@@ -8,7 +8,7 @@ import numpy as np
 
 from stretto.domain.trace import QueueArrays, Trace
 from stretto.errors import InvalidInput
-from stretto.learned.mars.network import MarsNet, bold_nets
+from stretto.learned.mars.network import MarsNet, untrained_nets
 from stretto.training.mars import Evolution, MarsTrainer, Objective
 from stretto.training.mars_windows import draw_windows
 
@@ -66,7 +66,7 @@ class OnlineLearner:
             seed=self.seed,
             objective=_OBJECTIVE,
             evolution=_EVOLUTION,
-            starts=[*bold_nets(), *([self._net] if self._net is not None else [])],
+            starts=[*untrained_nets(), *([self._net] if self._net is not None else [])],
             num_threads=self.num_threads,
         )
         for _ in range(self.num_generations):

@@ -15,11 +15,18 @@ from stretto.learned.symphony.network import Params
 from stretto.learned.symphony.settings import NetSettings
 from stretto.training.symphony import Judge, SymphonyTrainer
 from stretto.training.symphony_cases import Case
+from stretto.training.symphony_lookahead import LookaheadTrainer
 from stretto.training.trainer import Arrays
 
-NUM_TRAIN, NUM_VALIDATION = 128, 8
-#: Iterations between two looks at the validation streams; a look costs about as much as an iteration.
+#: Few validation streams choose weights that were lucky on them.
+NUM_TRAIN, NUM_VALIDATION = 256, 24
+#: Iterations between two looks at the validation streams; a look costs about as much as an iteration of actor-critic.
 VALIDATE_EVERY = 10
+#: An iteration that prices candidates costs several times that.
+_VALIDATE_PRICED_EVERY = 3
+#: Share of the old in a running mean of the weights. Single iterations are restless: a greedy choice flips, and looks
+#: at the same streams differ by as much as was learned; the mean over the last few is what is judged and kept.
+_INERTIA = 0.8
 #: Far from the seeds that people train with, and not that of the held-out streams.
 _VALIDATION_SEED = 500_000
 
@@ -30,7 +37,7 @@ class RackRow(NamedTuple):
     iteration: int
     seconds: float
     mean_s: float  # of the streams that were played, with chance
-    validation_s: float  # of the validation streams, without
+    validation_s: float  # of the validation streams, without, by the mean of the last weights
     best_s: float
     entropy: float
     loss: float
@@ -44,7 +51,11 @@ class RackLesson:
         self.net = net or NetSettings("belief")
         world = case.world(seed=seed, num_instances=NUM_TRAIN)
         others = case.world(seed=_VALIDATION_SEED + seed, num_instances=NUM_VALIDATION)
-        self.trainer = SymphonyTrainer(world, self.net, case.a2c, seed=seed)
+        self.a2c = case.lookahead or case.a2c
+        trainer = SymphonyTrainer if case.lookahead is None else LookaheadTrainer
+        self.trainer: SymphonyTrainer = trainer(world, self.net, self.a2c, seed=seed)
+        self._every = VALIDATE_EVERY if case.lookahead is None else _VALIDATE_PRICED_EVERY
+        self.smooth: Params = self.trainer.params
         self.best: Params = self.trainer.params
         self.best_s = math.inf
         self._num_jobs = float(np.isfinite(world.streams.arrival_s).sum(axis=1).mean())
@@ -57,12 +68,14 @@ class RackLesson:
     def step(self) -> RackRow:
         """Learn from one batch of episodes, and now and then look how good that was."""
         row = self.trainer.step()
+        fresh = self.trainer.params
+        self.smooth = {name: _INERTIA * old + (1.0 - _INERTIA) * fresh[name] for name, old in self.smooth.items()}
         validation_s = math.nan
-        if row.number == 1 or row.number % VALIDATE_EVERY == 0:
-            validation_s = float(np.nanmean(self._judge.flow_s(self.trainer.params)))
+        if row.number == 1 or row.number % self._every == 0:
+            validation_s = float(np.nanmean(self._judge.flow_s(self.smooth)))
             if validation_s < self.best_s:
-                self.best, self.best_s = self.trainer.params, validation_s
-        mean_s = row.cost / self._num_jobs if self.case.a2c.reward == "flow" else math.nan
+                self.best, self.best_s = self.smooth, validation_s
+        mean_s = row.cost / self._num_jobs if self.a2c.reward == "flow" else math.nan
         return RackRow(row.number, row.seconds, mean_s, validation_s, self.best_s, row.entropy, row.loss)
 
     def state(self) -> tuple[Arrays, dict[str, Any]]:
@@ -70,6 +83,7 @@ class RackLesson:
         leaves = jax.tree_util.tree_leaves(self.trainer.state)
         arrays: Arrays = {f"optimiser.{place}": np.asarray(leaf) for place, leaf in enumerate(leaves)}
         arrays |= {f"params.{name}": np.asarray(value) for name, value in self.trainer.params.items()}
+        arrays |= {f"smooth.{name}": np.asarray(value) for name, value in self.smooth.items()}
         arrays |= {f"best.{name}": np.asarray(value) for name, value in self.best.items()}
         arrays["numbers"] = np.array([self.trainer.scale, self.best_s, self.trainer.seconds])
         return arrays, {"iteration": self.trainer.iteration, **self._about()}
@@ -83,17 +97,18 @@ class RackLesson:
         try:
             kept = [jax.numpy.asarray(arrays[f"optimiser.{place}"]) for place in range(len(leaves))]
             params = {name: jax.numpy.asarray(arrays[f"params.{name}"]) for name in self.trainer.params}
+            smooth = {name: jax.numpy.asarray(arrays[f"smooth.{name}"]) for name in self.trainer.params}
             best = {name: jax.numpy.asarray(arrays[f"best.{name}"]) for name in self.trainer.params}
             scale, best_s, seconds = (float(value) for value in arrays["numbers"])
         except (KeyError, ValueError) as error:
             raise InvalidInput(f"does not hold this training: {error!r}") from None
         self.trainer.state = jax.tree_util.tree_unflatten(shape, kept)
-        self.trainer.params, self.best = params, best
+        self.trainer.params, self.smooth, self.best = params, smooth, best
         self.trainer.scale, self.best_s, self.trainer.seconds = scale, best_s, seconds
         self.trainer.iteration = int(meta["iteration"])
 
     def _about(self) -> dict[str, Any]:
         net = {name: getattr(self.net, name) for name in ("variant", "width", "core", "rounds")}
         return {"kind": "symphony-training", "case": self.case.name, "seed": self.seed, "net": net} | {
-            "a2c": asdict(self.case.a2c)
+            "a2c": asdict(self.a2c)
         }

@@ -18,6 +18,8 @@ from stretto.workloads.rack_streams import ForeignLoad, StreamSpec, streams_of
 #: Streams with this seed are never trained on.
 HELD_OUT_SEED = 7
 _FIRST_SEED = 1000
+#: Counters have been read for this long when the first job of a stream arrives: racks are older than streams.
+LEAD_S = 10.0
 #: By ``calibrated_spread`` on training streams of seeds 0 and 1. Two switches below one root complex take each other's
 #: load: their errors go together, which the messages do not know.
 _SPREAD = {"m1": 1.05, "m2": 1.04, "hgx8": 1.45, "paper-rack": 0.9, "two-nics": 0.8}
@@ -25,7 +27,11 @@ _SPREAD = {"m1": 1.05, "m2": 1.04, "hgx8": 1.45, "paper-rack": 0.9, "two-nics": 
 
 @dataclass(frozen=True)
 class Case:
-    """A world by name, with the settings it is learned with."""
+    """A world by name, with the settings it is learned with.
+
+    ``lookahead`` are those of a training by priced candidates, where that pays: on racks, choices differ by much less
+    than streams do, and an actor-critic is long in hearing of it.
+    """
 
     name: str
     rack: str
@@ -35,13 +41,14 @@ class Case:
     stream: StreamSpec
     belief: BeliefParams
     a2c: A2c
+    lookahead: A2c | None = None
 
     def world(self, *, seed: int | None, num_instances: int) -> World:
         """Return the world with training streams of a seed, or with the held-out ones for None."""
         model = rack_model(preset(self.rack), self.kernels, kinds=self.kinds)
         drawn = HELD_OUT_SEED if seed is None else _FIRST_SEED + seed
         streams = streams_of(model, self.mix, self.stream, num_instances=num_instances, seed=drawn)
-        return World.of(model, streams, self.belief)
+        return World.of(model, streams._replace(arrival_s=streams.arrival_s + LEAD_S), self.belief)
 
 
 def _two_nics() -> Case:
@@ -69,6 +76,7 @@ def rack_case(name: str, num_jobs: int) -> Case:
         StreamSpec(num_jobs=num_jobs, utilisation=0.6),
         BeliefParams(spread=_SPREAD.get(name, 1.0)),
         A2c(horizon_s=20.0, anneal=120),
+        A2c(num_envs=24, num_rollouts=1, epochs=4, entropy=0.02, anneal=60),
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -22,10 +21,12 @@ from stretto.web.failures import failure_of
 from stretto.web.guard import Guard, Tokens
 from stretto.web.jobs import JobTable
 from stretto.web.kept_jobs import KeptJobs
+from stretto.web.memory import limit_threads
 from stretto.web.metrics import Requests
 from stretto.web.pool import WorkerPool
 from stretto.web.replies import Json, Refusal, shown
 from stretto.web.settings import ServeSettings
+from stretto.web.views import Views
 
 _ABOUT = "Plan task graphs, replay queues, and read the run log. Errors are JSON: what is wrong, the field, the value."
 
@@ -35,6 +36,7 @@ def create_app(settings: ServeSettings) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        limit_threads()
         with RunLog.open(settings.runs_path) as log:
             place = (str(log.path), settings.max_memory_bytes)
             pool, readers = WorkerPool(settings.num_workers, *place), WorkerPool(1, *place)
@@ -60,7 +62,7 @@ def create_app(settings: ServeSettings) -> FastAPI:
         default_response_class=Json,
     )
     tokens = Tokens(settings.token) if settings.token is not None else None
-    app.state.tokens, app.state.views, app.state.requests = tokens, OrderedDict(), Requests()
+    app.state.tokens, app.state.views, app.state.requests = tokens, Views(), Requests()
     app.include_router(routes_runs.router)
     app.include_router(routes_jobs.router)
     app.include_router(pages.router)
@@ -116,7 +118,9 @@ def _handle_errors(app: FastAPI) -> None:
         assert isinstance(error, HTTPException)
         headers = dict(error.headers or {})
         return Json(
-            {"error": str(error.detail), "field": None, "value": request.url.path[:200]}, error.status_code, headers
+            {"error": str(error.detail), "field": None, "value": request.scope["path"][:200]},
+            error.status_code,
+            headers,
         )
 
     async def on_library(request: Request, error: Exception) -> Response:

@@ -125,6 +125,9 @@ class Guard:
         # A page of another site that has its name point here (DNS rebinding) still says its own name.
         if is_loopback(self.settings.host) and not is_loopback(name):
             raise Refusal(403, "this server answers to its own name only", "Host", host)
+        # What is behind it decodes addresses without looking.
+        if not scope["query_string"].isascii():
+            raise Refusal(400, "an address has ASCII letters only; write others as %XX", "query")
         if scope["method"] not in _CHANGES:
             return
         origin = headers.get("origin")

@@ -92,7 +92,7 @@ def _made(name: str, params: dict[str, Any]) -> Trace:
     make = lookup("trace generator", name, catalog.TRACE_GENERATORS)
     try:
         trace: Trace = make(**{"num_jobs": 1000, "seed": 0, **params})
-    except (TypeError, AttributeError) as error:  # a parameter that it lacks, or of the wrong kind
+    except (TypeError, ValueError, OverflowError, AttributeError) as error:  # a wrong name, or a wrong kind
         raise InvalidInput(str(error), field="generator_params") from None
     return trace
 

@@ -101,7 +101,7 @@ class JobTable:
     def _begin(self, job: Job) -> None:
         self.jobs[job.id] = job
         job.task = asyncio.create_task(self._run(job))
-        job.task.add_done_callback(_retrieve)
+        job.task.add_done_callback(lambda task: self._let_go(job, task))
 
     async def _run(self, job: Job) -> bytes:
         def on_news(news: dict[str, Any]) -> None:
@@ -136,15 +136,20 @@ class JobTable:
         self.ended[job.kind, outcome] += 1
         self.seconds[job.kind] += job.ended_s - job.began_s
 
-    async def result(self, job: Job) -> bytes:
+    def _let_go(self, job: Job, task: asyncio.Task[bytes]) -> None:
+        """Leave the answer to those who wait for it: jobs are told of long after, and answers may be large."""
+        job.task = None
+        if not task.cancelled():
+            task.exception()  # looked at, so that asyncio does not complain where nobody waited
+
+    async def result(self, job: Job, task: asyncio.Task[bytes]) -> bytes:
         """Wait for a job's answer; whoever stops waiting cancels it."""
-        assert job.task is not None
         try:
-            return await job.task
+            return await task
         except asyncio.CancelledError:
-            if job.task.cancelled():
+            if task.cancelled():
                 raise Refusal(409, "the job was cancelled", "job", job.id) from None
-            job.task.cancel()
+            task.cancel()
             raise
 
     def find(self, job_id: str) -> Job:
@@ -155,9 +160,10 @@ class JobTable:
 
     async def cancel(self, job: Job) -> None:
         """End a job now; one that is over stays as it is."""
-        if job.task is not None and not job.is_over:
-            job.task.cancel()
-            await asyncio.wait([job.task])
+        task = job.task
+        if task is not None and not job.is_over:
+            task.cancel()
+            await asyncio.wait([task])
             if not job.is_over:  # it was cancelled before it had begun
                 job.error = "cancelled"
                 self._end(job, "cancelled")
@@ -171,9 +177,3 @@ class JobTable:
         over = [job for job in self.jobs.values() if job.is_over]
         for job in over[: max(0, len(over) - _REMEMBERED)]:
             del self.jobs[job.id]
-
-
-def _retrieve(task: asyncio.Task[bytes]) -> None:
-    """Look at the outcome, so that asyncio does not complain where nobody waited for it."""
-    if not task.cancelled():
-        task.exception()

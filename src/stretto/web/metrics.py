@@ -11,6 +11,7 @@ from stretto.runlog import RunLog
 from stretto.web.jobs import JobTable
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
 
 
 class Requests:
@@ -22,7 +23,8 @@ class Requests:
         self.seconds: defaultdict[tuple[str, str], float] = defaultdict(float)
 
     def add(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count an answer."""
+        """Count an answer; methods that clients make up are counted together, for there is no end of them."""
+        method = method if method in _METHODS else "other"
         self.count[method, route, status] += 1
         self.seconds[method, route] += seconds
 

@@ -64,20 +64,21 @@ async def cancel_job(request: Request, job_id: JobId) -> Json:
 async def _answer(request: Request, kind: str, body: dict[str, Any], wait: bool) -> Json:
     table: JobTable = request.app.state.jobs
     job = table.start(kind, body, is_kept=not wait)
+    task = job.task  # the job lets go of it when it is over
+    assert task is not None
     if wait:
-        return Json(await _while_connected(request, table, job))
+        return Json(await _while_connected(request, table, job, task))
     await job.has_run.wait()  # input that cannot be used is told here rather than later
     if job.state == "failed":
-        await table.result(job)
+        await table.result(job, task)
     return Json(job.to_json(), 202)
 
 
-async def _while_connected(request: Request, table: JobTable, job: Job) -> bytes:
+async def _while_connected(request: Request, table: JobTable, job: Job, task: asyncio.Task[bytes]) -> bytes:
     """Wait for a job as long as somebody is there to hear of it."""
-    assert job.task is not None
-    while not job.task.done():
-        await asyncio.wait([job.task], timeout=_ASKED_EVERY_S)
-        if not job.task.done() and await request.is_disconnected():
+    while not task.done():
+        await asyncio.wait([task], timeout=_ASKED_EVERY_S)
+        if not task.done() and await request.is_disconnected():
             await table.cancel(job)
             raise Refusal(409, "nobody waited for it any more", "job", job.id)
-    return await table.result(job)
+    return await table.result(job, task)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Request
@@ -22,13 +21,12 @@ from stretto.web import metrics
 from stretto.web.models import EventList, Health, Names, RunDetail, RunList
 from stretto.web.replies import Json, Refusal, refusals
 from stretto.web.stream import event_json, follow_list, follow_run
+from stretto.web.views import Views
 
 router = APIRouter()
 RunId = Annotated[
     str, Path(pattern=r"^[0-9A-Za-z_.-]{1,64}$", description="The id of a run, a beginning of it, or `latest`.")
 ]
-#: Views of runs that have not changed since they were made.
-_MAX_VIEWS = 16
 _READ_S = 60.0
 
 
@@ -156,13 +154,13 @@ async def list_stream(request: Request) -> StreamingResponse:
 async def run_view(request: Request, run_id: RunId) -> Json:
     """Return everything that the page of a run draws."""
     info = await asyncio.to_thread(find, request.app.state.log, run_id)
-    views: OrderedDict[tuple[Any, ...], bytes] = request.app.state.views
+    views: Views = request.app.state.views
     key = (info.id, info.num_events, info.status, info.ended_s)
-    if key not in views:
-        views[key] = await _read(request, {"kind": "view", "body": {"run": info.id}})
-        while len(views) > _MAX_VIEWS:
-            views.popitem(last=False)
-    return Json(views[key])
+    view = views.get(key)
+    if view is None:
+        view = await _read(request, {"kind": "view", "body": {"run": info.id}})
+        views.keep(key, view)
+    return Json(view)
 
 
 @router.get("/api/explain/{run_id}/{what}", responses=refusals(404, 408, 413, 422), response_model=dict[str, Any])

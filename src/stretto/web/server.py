@@ -10,7 +10,12 @@ import uvicorn
 
 from stretto.errors import InvalidInput
 from stretto.web.app import create_app
+from stretto.web.memory import limit_arenas
 from stretto.web.settings import ServeSettings
+
+#: Longer than clients and proxies keep a connection that rests (5 to 60 s): then they close it, and never send into one
+#: that was closed here a moment ago.
+_KEEP_ALIVE_S = 75
 
 
 def serve(on_listening: Callable[[str], None], **values: Any) -> None:
@@ -24,6 +29,7 @@ def serve(on_listening: Callable[[str], None], **values: Any) -> None:
         The fields of :class:`ServeSettings`.
     """
     settings = ServeSettings(**values)
+    limit_arenas()
     listener = _listen(settings)
     port = listener.getsockname()[1]
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
@@ -33,6 +39,7 @@ def serve(on_listening: Callable[[str], None], **values: Any) -> None:
         access_log=False,
         server_header=False,
         proxy_headers=False,  # or a client could say that it is another one
+        timeout_keep_alive=_KEEP_ALIVE_S,
         timeout_graceful_shutdown=2,
         h11_max_incomplete_event_size=64 * 1024,
     )

@@ -25,7 +25,7 @@ def generate(name: str, **params: Any) -> TaskGraph:
             raise UnknownName(f"parameter of workload {name!r}:", key, known)
     try:
         graph = function(**params)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidInput(str(error), field=f"workload {name}") from error
     assert isinstance(graph, TaskGraph)
     return graph

@@ -53,10 +53,6 @@ class Gate:
         self._has_begun = False
         self.is_closed = False
 
-    @property
-    def is_over(self) -> bool:
-        return self.driver.is_over
-
     def ended(self, key: Any, is_good: bool) -> None:
         """Note that a task has ended; what follows from it is decided in :meth:`step`."""
         task = self.index[key]

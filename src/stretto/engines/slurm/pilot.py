@@ -116,11 +116,13 @@ class SlurmDaskEngine:
         with open(place / "scheduler.log", "wb") as log:
             process = subprocess.Popen(words, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
         try:
-            if not wait_until(lambda: contact.exists() or process.poll() is not None, timeout_s=60.0):
+            if not wait_until(lambda: address_in(contact) is not None or process.poll() is not None, timeout_s=60.0):
                 raise EngineFailure(f"Dask's scheduler did not start; see {place / 'scheduler.log'}")
             if process.poll() is not None:
                 raise EngineFailure(f"Dask's scheduler ended at once; see {place / 'scheduler.log'}")
-            yield str(json.loads(contact.read_text())["address"])
+            address = address_in(contact)
+            assert address is not None, "it was there before"
+            yield address
         finally:
             end([process.pid], patience_s=10.0)
 
@@ -180,6 +182,14 @@ class SlurmCrew:
         """End all jobs."""
         with contextlib.suppress(SlurmFailure):
             self.slurm.cancel(self._numbers)
+
+
+def address_in(contact: Path) -> str | None:
+    """Return the address that a scheduler has written down, None while it has not yet written all of it."""
+    try:
+        return str(json.loads(contact.read_text())["address"])
+    except (FileNotFoundError, ValueError):
+        return None
 
 
 def _worker_script(contact: Path) -> str:

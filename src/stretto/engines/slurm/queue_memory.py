@@ -101,11 +101,6 @@ class QueueMemory:
             is_ready=np.array([job.is_ready for job in jobs], np.bool_),
         )
 
-    @property
-    def open_jobs(self) -> tuple[Known, ...]:
-        """Jobs that run or wait, as Slurm lists them."""
-        return tuple(self._open)
-
     def _remember(self, job: Known) -> None:
         self._ended.pop(job.job_id, None)
         self._ended[job.job_id] = job

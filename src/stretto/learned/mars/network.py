@@ -58,7 +58,9 @@ _BOLD = (
     ("smith", 0.0, ("-4h", "-1h")),
     ("sjf-believed", _AGEING, ("",)),
 )
-_PARTS = ("skip", "gate", "hidden", "bias", "out", "patience", "trust")
+#: Orders that leave so many percent of the machine to short jobs.
+_SPARING = (("saf-believed", 5), ("saf-believed", 15), ("f4", 10), ("expansion", 10), ("wfp3-believed", 10))
+_PARTS = ("skip", "gate", "hidden", "bias", "out", "patience", "trust", "spare")
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +79,7 @@ class MarsNet:
     def __post_init__(self) -> None:
         num_hidden = len(self.net.bias)
         shapes = ((features.NUM_JOB,), (features.NUM_FEATURES + 1,), (num_hidden, features.NUM_FEATURES))
-        for part, shape in zip(_PARTS, (*shapes, (num_hidden,), (num_hidden,), (1,), (1,)), strict=True):
+        for part, shape in zip(_PARTS, (*shapes, (num_hidden,), (num_hidden,), (1,), (1,), (1,)), strict=True):
             array = getattr(self.net, part)
             if array.shape != shape:
                 raise InvalidInput(f"{part} has shape {array.shape}, expected {shape}", field=part)
@@ -102,14 +104,17 @@ class MarsNet:
 
 def net_of(name: str, arrays: Mapping[str, Any]) -> MarsNet:
     """Return the network of some arrays."""
-    arrays = {"trust": np.zeros(1), **arrays}  # files from before there was any go by user estimates
+    # Files from before there were any go by user estimates and leave nothing to spare.
+    arrays = {"trust": np.zeros(1), "spare": np.zeros(1), **arrays}
     missing = [part for part in _PARTS if part not in arrays]
     if missing:
         raise InvalidInput(f"the network {name!r} has no {missing[0]}", field=missing[0])
     return MarsNet(name, features.Net(*(np.ascontiguousarray(arrays[part], np.float64) for part in _PARTS)))
 
 
-def classic_net(name: str, *, backfill: bool = True, patience_s: float = math.inf, trust: float = 0.0) -> MarsNet:
+def classic_net(
+    name: str, *, backfill: bool = True, patience_s: float = math.inf, trust: float = 0.0, spare: float = 0.0
+) -> MarsNet:
     """Return a network that orders as a classic strategy does.
 
     Parameters
@@ -120,6 +125,8 @@ def classic_net(name: str, *, backfill: bool = True, patience_s: float = math.in
         Jobs that have waited longer come first.
     trust
         Whether room is reserved by user estimates (0), by beliefs (1), or between.
+    spare
+        Share of the machine that jobs believed to be long leave free for shorter ones.
     """
     if name not in CLASSICS:
         raise UnknownName("order of MARS", name, CLASSICS)
@@ -132,7 +139,9 @@ def classic_net(name: str, *, backfill: bool = True, patience_s: float = math.in
     hidden = np.zeros((0, features.NUM_FEATURES))
     return MarsNet(
         name if backfill else f"{name}-none",
-        features.Net(skip, gate, hidden, empty, empty.copy(), np.array([patience_s]), np.array([trust])),
+        features.Net(
+            skip, gate, hidden, empty, empty.copy(), np.array([patience_s]), np.array([trust]), np.array([spare])
+        ),
     )
 
 
@@ -152,6 +161,22 @@ def bold_nets() -> list[MarsNet]:
                 net.gate[-1] = 0.5 * math.log(_PASSES_S[name]) - 4.0
             found.append(MarsNet(f"{order.removesuffix('-believed')}-bold{'-aged' if ageing else ''}{name}", net))
     return found
+
+
+def sparing_nets() -> list[MarsNet]:
+    """Return untrained networks under which long jobs leave some of the machine to shorter ones.
+
+    Most of the slowdown is that of short jobs which wait for long ones to end.
+    """
+    return [
+        MarsNet(f"{order.removesuffix('-believed')}-spare-{percent}", classic_net(order, spare=percent / 100).net)
+        for order, percent in _SPARING
+    ]
+
+
+def untrained_nets() -> list[MarsNet]:
+    """Return all networks that nobody had to train."""
+    return [*bold_nets(), *sparing_nets()]
 
 
 def save_nets(path: str | Path, nets: list[MarsNet], meta: Mapping[str, Any]) -> None:

@@ -40,7 +40,7 @@ class MarsOrder:
     last_choice: Choice | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        self._nets = list(self.candidates) if self.candidates is not None else candidates_of()
+        self._nets = list(self.candidates) if self.candidates is not None else candidates_of(starts_jobs=False)
         if not self._nets:
             raise InvalidInput("MARS needs a candidate", field="candidates")
         self._selector = Selector(names=[net.name for net in self._nets], rules=self.selection)

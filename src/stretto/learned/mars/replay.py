@@ -16,7 +16,7 @@ from stretto.domain.trace import QueueArrays, Trace
 from stretto.errors import InvalidInput
 from stretto.kernels.mars_run import advance, new_state, take_over
 from stretto.learned.mars.journal import Journal
-from stretto.learned.mars.network import CLASSICS, MarsNet, bold_nets, classic_net, load_nets
+from stretto.learned.mars.network import CLASSICS, MarsNet, classic_net, load_nets, untrained_nets
 from stretto.learned.mars.novelty import LATEST, is_new_workload
 from stretto.learned.mars.selector import Choice, Selection, Selector
 from stretto.learned.mars.shadow import Shadows
@@ -34,7 +34,7 @@ PRETRAINED = Path(__file__).with_name("pretrained.npz")
 #: What the operator trusts, unless he says otherwise.
 DEFAULT = "saf"
 #: Classic orders among the candidates.
-CLASSIC_CANDIDATES = ("saf", "fcfs", "sjf", "wfp3", "f1", "f4", "expansion")
+CLASSIC_CANDIDATES = ("saf", "fcfs", "sjf", "wfp3", "f1", "f4", "expansion", "wfp3-believed", "smith-aged")
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,12 +66,25 @@ def pretrained() -> tuple[MarsNet, ...]:
 
 
 def candidates_of(
-    *, default: str = DEFAULT, nets: Sequence[MarsNet] | None = None, classics: Sequence[str] = CLASSIC_CANDIDATES
+    *,
+    default: str = DEFAULT,
+    nets: Sequence[MarsNet] | None = None,
+    classics: Sequence[str] = CLASSIC_CANDIDATES,
+    starts_jobs: bool = True,
 ) -> list[MarsNet]:
-    """Return what a selector chooses from: the default, classic orders, bold ones, and networks (Stretto's own)."""
+    """Return what a selector chooses from: the default, classic orders, untrained networks, and trained ones.
+
+    Parameters
+    ----------
+    nets
+        The trained ones; by default those that come with Stretto.
+    starts_jobs
+        Whether jobs can be held back. The manager of a live queue starts what fits, in whatever order.
+    """
     names = [default, *(name for name in classics if name != default)]
     found = pretrained() if nets is None else nets
-    return [*(classic_net(name) for name in names), *bold_nets(), *found]
+    every = [*(classic_net(name) for name in names), *untrained_nets(), *found]
+    return [net for net in every if starts_jobs or net.net.spare[0] == 0.0]
 
 
 def mars_replay(
@@ -105,7 +118,7 @@ def mars_replay(
     if learner is not None:
         nets.append(replace(nets[0], name=LEARNED))  # until the first lesson, the default once more
     names = [net.name for net in nets]
-    untrained = {*CLASSICS, *(net.name for net in bold_nets())}
+    untrained = {*CLASSICS, *(net.name for net in untrained_nets())}
     selector = Selector(names, [name for name in names if name not in untrained], selection or Selection())
     with ThreadPoolExecutor(num_threads) as executor:
         jobs = kept.arrays()

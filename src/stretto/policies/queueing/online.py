@@ -9,18 +9,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stretto.catalog import STRATEGIES
 from stretto.domain.csr import Floats
-from stretto.domain.queue_rules import Strategy
 from stretto.domain.queue_view import QueueDecision, QueueOrder, QueueView
 from stretto.errors import InvalidInput
-from stretto.kernels.queue_lookahead import BELIEVED, Trial
+from stretto.kernels.queue_lookahead import Trial
 from stretto.kernels.queue_online import begin_orders, put_in_line, set_scene, try_orders
 from stretto.kernels.queue_portfolio import Look, Scene, new_scene
 from stretto.kernels.queue_running import new_running
 from stretto.kernels.rng import seeded
-from stretto.policies.queueing.portfolio import MEMBERS, SUFFIX, Forecast, kinds_of
-from stretto.registry import lookup
+from stretto.policies.queueing.members import ORDERS, WITH_SPARE, member_code
+from stretto.policies.queueing.portfolio import Forecast, kinds_of
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,7 @@ class PortfolioOrder:
         After so long no further scenario is drawn.
     """
 
-    strategies: tuple[str, ...] = MEMBERS
+    strategies: tuple[str, ...] = ORDERS
     forecast: Forecast = field(default_factory=Forecast)
     budget_s: float = 0.5
     seed: int = 0
@@ -90,10 +88,11 @@ def warm_up(order: QueueOrder) -> None:
 
 def _code(name: str) -> int:
     """Return the number of an order; raise where a live queue cannot be put in it."""
-    found: Strategy = lookup("strategy", name.removesuffix(SUFFIX), STRATEGIES)
-    if found.uses_weights:
-        raise InvalidInput(f"{name!r} is what Slurm does by itself", field="strategy")
-    return found.code + (BELIEVED if name.endswith(SUFFIX) else 0)
+    if WITH_SPARE in name:
+        raise InvalidInput(
+            f"{name!r} is more than an order: a live queue's manager starts jobs itself", field="strategy"
+        )
+    return member_code(name)
 
 
 def _best(costs: Floats, confidence: float) -> int:
@@ -122,7 +121,7 @@ class _Stage(NamedTuple):
         jobs = jobs._replace(procs=np.minimum(jobs.procs, view.num_procs))
         kinds = kinds_of(jobs)
         start = np.where(np.isnan(view.start_s), -1.0, view.start_s)
-        scene = new_scene(jobs, kinds, start, view.num_jobs + num_guesses)
+        scene = new_scene(jobs, kinds, view.num_procs, start, view.num_jobs + num_guesses)
         fits = view.procs[view.waiting] <= view.num_procs
         waiting = view.waiting[fits]
         held = int(set_scene(scene, kinds, view.ended, view.running, waiting, view.now_s))

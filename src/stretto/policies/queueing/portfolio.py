@@ -9,47 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from stretto.catalog import STRATEGIES
 from stretto.domain.csr import Floats
-from stretto.domain.queue_rules import Strategy
 from stretto.domain.trace import QueueArrays, Trace
 from stretto.errors import InvalidInput
-from stretto.kernels.queue_lookahead import BELIEVED
 from stretto.kernels.queue_portfolio import Look, run_portfolio
 from stretto.kernels.rng import seeded
-from stretto.registry import lookup
-
-#: Ends the name of a strategy that orders by believed run times in place of the user's estimates.
-SUFFIX = "-believed"
-
-#: The orders that need nothing but submission, estimate and processors.
-CLASSICS = (
-    "saf",
-    "fcfs",
-    "sjf",
-    "ljf",
-    "laf",
-    "smallest",
-    "largest",
-    "f1",
-    "f2",
-    "f3",
-    "f4",
-    "expansion",
-    "wfp3",
-    "unicep",
-)
-
-#: What a portfolio chooses from: the classics, and those that estimates matter for by beliefs; the first is the base.
-MEMBERS = (
-    "saf-believed",
-    "sjf-believed",
-    "f4-believed",
-    "expansion-believed",
-    "wfp3-believed",
-    "unicep-believed",
-    *CLASSICS,
-)
+from stretto.policies.queueing.members import MEMBERS, member_code
 
 
 @dataclass(frozen=True)
@@ -79,15 +44,15 @@ class Forecast:
     depth
         With queues longer than this, epochs become rarer by the square of the ratio.
     review
-        Arrivals after which the base first gives way to a candidate that would have done clearly better so far; with
-        0 it never does.
+        Arrivals after which the base first gives way to a candidate of its own order that leaves another share of the
+        machine to short jobs, and would have done clearly better so far; with 0 it never does.
     """
 
-    num_scenarios: int = 32
+    num_scenarios: int = 16
     num_arrivals: int = 30
     memory: int = 1000
-    confidence: float = 2.0
-    depth: int = 64
+    confidence: float = 4.0
+    depth: int = 8
     review: int = 250
 
     def __post_init__(self) -> None:
@@ -137,8 +102,7 @@ def portfolio_replay(
     Parameters
     ----------
     strategies
-        Candidates of the catalog (with ``-believed`` behind the name: by believed run times), the first of which is
-        the base that goes on after a choice; ``multifactor`` cannot be one.
+        Candidates, as :func:`member_code` knows them, the first of which is the base that goes on after a choice.
     interval_s
         Least time between two choices; zero = at every event.
     seed
@@ -184,12 +148,9 @@ def _codes(strategies: Sequence[str]) -> NDArray[np.int64]:
     """Return the numbers of the candidates."""
     if not strategies:
         raise InvalidInput("a portfolio needs a strategy", field="strategies")
-    codes = []
+    codes: list[int] = []
     for name in strategies:
-        found: Strategy = lookup("strategy", name.removesuffix(SUFFIX), STRATEGIES)
-        if found.uses_weights:
-            raise InvalidInput(f"{name!r} has weights and cannot be part of a portfolio", field="strategies")
-        code = found.code + (BELIEVED if name.endswith(SUFFIX) else 0)
+        code = member_code(name)
         if code in codes:
             raise InvalidInput(f"{name!r} is named twice", field="strategies")
         codes.append(code)
