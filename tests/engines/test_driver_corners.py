@@ -60,6 +60,13 @@ def test_what_was_made_on_a_device_that_is_gone_is_made_elsewhere() -> None:
     assert driver.handle([input_gone(1, 1, 0)]) == [Start(0, 2, 2)]
 
 
+def test_a_lost_device_moves_its_own_tasks_only() -> None:
+    driver = Driver(problem_of(4, [], "cpu:3"), plan_of(0, 1, 1, 1))
+    driver.begin()
+    assert driver.handle([DeviceLost(0, 2.0, "gone")]) == [Start(0, 2, 2)]
+    assert driver.device == [2, 1, 1, 1]
+
+
 class Scripted:
     """Places tasks as told, one view at a time, and remembers the views."""
 

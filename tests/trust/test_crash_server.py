@@ -65,7 +65,7 @@ class Promises:
 
 def settled(client: httpx.Client) -> dict[str, str]:
     """Return the status of all runs once none is called running: workers of a dead server end by themselves."""
-    deadline = time.monotonic() + 120.0
+    deadline = time.monotonic() + 600.0
     while True:
         runs = client.get("/api/runs", params={"limit": 1000}).json()["runs"]
         status = {run["id"]: run["status"] for run in runs}

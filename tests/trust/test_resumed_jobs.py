@@ -26,7 +26,7 @@ _SEARCH |= {"time_limit_s": 2.0, "wait": False}
 
 def outcome(client: httpx.Client, job_id: str) -> dict[str, Any]:
     """Return a job once it is over."""
-    deadline = time.monotonic() + 120.0
+    deadline = time.monotonic() + 600.0
     while True:
         reply = client.get(f"/api/jobs/{job_id}")
         assert reply.status_code == 200, reply.text

@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 
 #: The machine may be busy with other tests.
-PATIENCE_S = 90.0
+PATIENCE_S = 300.0
 _SERVE = """
 import json, sys
 from stretto.web.server import serve

@@ -59,7 +59,7 @@ _BOLD = (
     ("sjf-believed", _AGEING, ("",)),
 )
 #: Orders that leave so many percent of the machine to short jobs.
-_SPARING = (("saf-believed", 5), ("saf-believed", 15), ("f4", 10), ("expansion", 10), ("wfp3-believed", 10))
+_SPARING = (("saf-believed", 5), ("f4", 10), ("expansion", 10), ("wfp3-believed", 10))
 _PARTS = ("skip", "gate", "hidden", "bias", "out", "patience", "trust", "spare")
 
 

@@ -16,7 +16,7 @@ from stretto.domain.trace import QueueArrays, Trace
 from stretto.errors import InvalidInput
 from stretto.kernels.mars_run import advance, new_state, take_over
 from stretto.learned.mars.journal import Journal
-from stretto.learned.mars.network import CLASSICS, MarsNet, classic_net, load_nets, untrained_nets
+from stretto.learned.mars.network import CLASSICS, MarsNet, bold_nets, classic_net, load_nets, untrained_nets
 from stretto.learned.mars.novelty import LATEST, is_new_workload
 from stretto.learned.mars.selector import Choice, Selection, Selector
 from stretto.learned.mars.shadow import Shadows
@@ -118,8 +118,8 @@ def mars_replay(
     if learner is not None:
         nets.append(replace(nets[0], name=LEARNED))  # until the first lesson, the default once more
     names = [net.name for net in nets]
-    untrained = {*CLASSICS, *(net.name for net in untrained_nets())}
-    selector = Selector(names, [name for name in names if name not in untrained], selection or Selection())
+    plain = {*CLASSICS, *(net.name for net in bold_nets())}
+    selector = Selector(names, [name for name in names if name not in plain], selection or Selection())
     with ThreadPoolExecutor(num_threads) as executor:
         jobs = kept.arrays()
         journal = None if run is None else Journal(run, kept.num_jobs)

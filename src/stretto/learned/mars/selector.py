@@ -47,7 +47,8 @@ class Selection:
     early_gain
         What it must save in addition while no more than ``least_jobs`` have been seen; less and less later.
     network_gain
-        A trained network counts as this share more costly than it is: it was made for other jobs.
+        A trained network counts as this share more costly than it is: it was made for other jobs. So does an order that
+        holds jobs back, for a shadow does not show what becomes of them when the machine fills up.
     guard
         The share by which the real queue may cost more than the default's shadow before the default takes over. It
         is large because shadows flatter everybody: they guess the run times of jobs that have not ended.
@@ -108,18 +109,18 @@ class Selector:
 
     Parameters
     ----------
-    trained
-        Which of the names are trained networks.
+    doubted
+        The names whose shadows are believed less (``network_gain``).
     """
 
     names: Sequence[str]
-    trained: Sequence[str] = ()
+    doubted: Sequence[str] = ()
     rules: Selection = field(default_factory=Selection)
 
     def __post_init__(self) -> None:
         if not self.names:
             raise InvalidInput("a selector needs candidates", field="names")
-        self._burden = np.array([1.0 + self.rules.network_gain * (name in self.trained) for name in self.names])
+        self._burden = np.array([1.0 + self.rules.network_gain * (name in self.doubted) for name in self.names])
         self.chosen = 0
         self.since = 0  # the first job that counts
         self._mean = math.nan  # of the logarithm of the followed candidate's latest cost
