@@ -7,7 +7,7 @@ from pathlib import Path
 import mars_twin
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -59,7 +59,12 @@ def play(jobs: QueueArrays, net: MarsNet, num_procs: int = PROCS) -> NDArray[np.
     return start
 
 
+#: A job that outlives its belief while others that started later are not in the list of ends yet.
+OUTLIVED = [(0, 1, 1, 1, 0), (0, 8, 3, 8, 0), (7, 1, 1, 12, 0), *[(0, 1, 1, 1, 0)] * 3, (0, 1, 5, 1, 0)]
+
+
 @settings(max_examples=60, deadline=None)
+@example(rows=OUTLIVED, seed=0, patience=50.0, trust=0.5, spare=0.0, slow=1)
 @given(
     rows=rows,
     seed=st.integers(0, 1000),

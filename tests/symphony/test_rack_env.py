@@ -40,12 +40,18 @@ def test_an_invalid_action_costs_nothing_and_changes_nothing():
 
 
 def test_what_is_hidden_is_not_in_the_observation():
-    """Foreign load that has not been read yet must not show: two streams that differ only there look alike at first."""
+    """Foreign load that has not been read yet must not show; what counters read before the first decision does."""
     env = gymnasium.make("stretto/Rack-v1", case="two-nics", num_streams=2).unwrapped
-    first, _ = env.reset(seed=0, options={"stream": 0})
-    env._racks.world.streams.flow_level[0] += 0.5
+    first, info = env.reset(seed=0, options={"stream": 0})
+    streams = env._racks.world.streams
+    is_later = streams.flow_s[0] > info["time_s"]
+    assert 0 < np.sum(is_later) < is_later.size
+    streams.flow_level[0][is_later] += 0.5
     second, _ = env.reset(seed=0, options={"stream": 0})
     np.testing.assert_array_equal(first["numbers"], second["numbers"])
+    streams.flow_level[0][~is_later] += 0.5
+    third, _ = env.reset(seed=0, options={"stream": 0})
+    assert np.any(first["numbers"] != third["numbers"])
 
 
 def test_many_at_once_with_beliefs():

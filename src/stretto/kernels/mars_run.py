@@ -124,9 +124,10 @@ def start_jobs(q, net, r, x, s, left, free, now, start):
         count += 1
         head = first_of(s)
     if head >= 0 and free > 0 and any_fits(s, free):
+        put_in_order(x)
         if net.trust[0] > 0.0:
             put_off(q, x, start, now)
-        put_in_order(x)
+            put_in_order(x)
         shadow, extra = shadow_at(x, s.need[head] - free, now, now)
         k = next_of(s, net, head, free, now, shadow, extra)
         while k >= 0:
@@ -144,7 +145,7 @@ def start_jobs(q, net, r, x, s, left, free, now, start):
 
 @njit(cache=True, nogil=True)
 def put_off(q, x, start, now):
-    """Expect jobs that have outlived a belief at the end of their estimates."""
+    """Expect jobs that have outlived a belief at the end of their estimates; the list must be in order."""
     k = 0
     while k < x.num[SIZE] and x.entry[k].end <= now:
         job = x.entry[k].job
