@@ -10,14 +10,14 @@ from stretto.bounds.bound import Bound, bound
 from stretto.bounds.critical_path import critical_path
 from stretto.bounds.project import project_area, project_combined
 from stretto.bounds.quick import quick
-from stretto.bounds.relaxation import Relaxation
 from stretto.bounds.rounding import Ticks, below, coarsest, find_grid, on_grid
 from stretto.domain.cluster import Cluster, Device
-from stretto.domain.graph import Resources, TaskGraph
+from stretto.domain.graph import TaskGraph
 from stretto.domain.problem import Problem
 from stretto.domain.workload import Workload
 
 from .exhaustive import best_makespan, small_problems
+from .project_cases import project_of
 
 INF = float("inf")
 QUICK = settings(max_examples=60, deadline=None)
@@ -29,16 +29,6 @@ def free(work: list[float], cluster: str = "cpu:2", **more: object) -> Problem:
 
 
 # Projects -----------------------------------------------------------------------------------------
-
-
-def project_of(
-    durations: list[float], demand: list[list[int]], capacity: list[int], edges: list[tuple[int, int]]
-) -> Relaxation:
-    names = tuple(f"R{i}" for i in range(len(capacity)))
-    resources = Resources(names, np.array(capacity), np.array(demand).reshape(len(durations), len(capacity)))
-    source, target = [a for a, _ in edges], [b for _, b in edges]
-    graph = TaskGraph.from_edges(durations, source, target, resources=resources)
-    return Relaxation.of(Problem.of(graph, Cluster.parse("cpu:1")))
 
 
 def test_the_busiest_resource_bounds_a_project() -> None:

@@ -15,12 +15,13 @@ from stretto.bounds.interval import _rectangles, combined, crowded, sweep, thres
 from stretto.bounds.relaxation import Relaxation, merged_edges
 from stretto.bounds.rounding import Ticks
 from stretto.domain.cluster import Cluster, Device
-from stretto.domain.graph import Resources, TaskGraph
+from stretto.domain.graph import TaskGraph
 from stretto.domain.problem import Problem
 from stretto.domain.workload import Workload
 from stretto.kernels import bounds as kernels
 
 from .exhaustive import best_makespan
+from .project_cases import project_of
 
 INF = float("inf")
 QUICK = settings(max_examples=60, deadline=None)
@@ -157,16 +158,6 @@ def test_devices_whose_links_differ_are_told_apart(monkeypatch: pytest.MonkeyPat
     folded = linked(latency, [1.0, 2.0, 1.0])
     assert folded.column.tolist() == [0, 1, 0]
     assert folded.forward.latency.tolist() == [[1.0, 2.0], [2.0, INF]]
-
-
-def project_of(
-    durations: list[float], demand: list[list[int]], capacity: list[int], edges: list[tuple[int, int]]
-) -> Relaxation:
-    names = tuple(f"R{i}" for i in range(len(capacity)))
-    resources = Resources(names, np.array(capacity), np.array(demand).reshape(len(durations), len(capacity)))
-    source, target = [a for a, _ in edges], [b for _, b in edges]
-    graph = TaskGraph.from_edges(durations, source, target, resources=resources)
-    return Relaxation.of(Problem.of(graph, Cluster.parse("cpu:1")))
 
 
 def test_a_single_device_and_a_project_move_nothing() -> None:
