@@ -113,6 +113,12 @@ class Twin:
     look: Look
     state: Any
     past: dict[int, Kind] = field(default_factory=dict)
+    is_hurt: bool = False
+
+    @property
+    def base(self) -> int:
+        """The base; until a short job has had to wait, nothing is spared."""
+        return self.codes[0] if self.is_hurt else self.codes[0] % SPARE
 
     def remember(self, job: Job, run: float) -> None:
         for kind in job.kinds:
@@ -192,9 +198,9 @@ class Twin:
             busy = [entry for entry in busy if entry[0] != moment]
             queue += [job for job in coming if job.submit == moment]
             coming = [job for job in coming if job.submit != moment]
-            queue.sort(key=lambda job: key(self.codes[0], job, moment))
+            queue.sort(key=lambda job: key(self.base, job, moment))
             known = [(expected, procs) for _, expected, procs in busy]
-            for job in easy(queue, known, moment, free, self.codes[0], self.num_procs):
+            for job in easy(queue, known, moment, free, self.base, self.num_procs):
                 cost += (moment - max(now, job.submit)) / max(facts.BOUND, job.believed)
                 busy.append((moment + job.run, moment + job.estimate, job.procs))
                 free -= job.procs
@@ -273,7 +279,7 @@ class Twin:
         known = [(job.expected, job.procs) for job in running]
         found: dict[int, list[Job]] = {}
         for c, own in enumerate(self.codes):
-            code = own % SPARE + self.codes[0] // SPARE * SPARE  # what the base leaves to spare all do
+            code = own % SPARE + self.base // SPARE * SPARE  # what the base leaves to spare all do
             queue = sorted(waiting, key=lambda job: key(code, job, now))
             started = easy(queue, known, now, free, code, self.num_procs)
             if all({job.index for job in started} != {job.index for job in other} for other in found.values()):
@@ -327,6 +333,7 @@ class Twin:
                 num_epochs += 1
             for job in choices[best]:
                 job.start = now
+                self.is_hurt = self.is_hurt or (now > job.submit and job.believed <= LONG)
                 chosen[job.index] = label[best]
                 waiting.remove(job)
                 running.append(job)

@@ -149,12 +149,18 @@ def test_decides_without_knowing_when_jobs_will_end(seed: int, look: Look, data:
 
 def test_a_long_job_leaves_room_for_a_short_one() -> None:
     """Six processors: under ``spare`` the last long job waits for the first, and the short one waits for nobody."""
-    run = [9000.0] * 3 + [60.0]
-    trace = Trace.of([0.0, 1.0, 2.0, 3.0], run, [4, 1, 1, 1], run)
+    run = [100.0, 10.0] + [9000.0] * 3 + [60.0]
+    submit = [0.0, 1.0, 200.0, 201.0, 202.0, 203.0]
+    trace = Trace.of(submit, run, [6, 1, 4, 1, 1, 1], run)  # the second job is short, and has to wait
     plain = portfolio_replay(trace, NUM_PROCS, strategies=("fcfs-believed",))
     spared = portfolio_replay(trace, NUM_PROCS, strategies=("fcfs-believed-spare-10",))
-    assert plain.start_s.tolist() == [0.0, 1.0, 2.0, 9000.0]
-    assert spared.start_s.tolist() == [0.0, 1.0, 9000.0, 3.0]
+    assert plain.start_s.tolist() == [0.0, 100.0, 200.0, 201.0, 202.0, 9200.0]
+    assert spared.start_s.tolist() == [0.0, 100.0, 200.0, 201.0, 9200.0, 203.0]
+
+
+def test_nothing_is_spared_before_a_short_job_had_to_wait() -> None:
+    trace = Trace.of([0.0, 1.0, 2.0], [9000.0] * 3, [4, 1, 1], [9000.0] * 3)
+    assert portfolio_replay(trace, NUM_PROCS).start_s.tolist() == [0.0, 1.0, 2.0]
 
 
 def test_nobody_is_held_back_where_a_third_is_free() -> None:

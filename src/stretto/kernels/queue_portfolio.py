@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stretto.kernels.compile import njit
-from stretto.kernels.queue_forecast import Past, believe, draw_rest, draw_run, new_past, remember
+from stretto.kernels.queue_forecast import LONG, Past, believe, draw_rest, draw_run, new_past, remember
 from stretto.kernels.queue_leader import leader, next_review
 from stretto.kernels.queue_lookahead import (
     SPARE,
@@ -259,6 +259,7 @@ def run_portfolio(q, kinds, num_procs, codes, look, state, start, chosen):
     codes = codes.copy()
     label = np.arange(num_codes)  # where each stood before the base changed
     review = look.review if look.review > 0 else n + 1
+    is_hurt = False  # has a short job had to wait? Until then nothing is spared
     while arrived < n or s.running.size[0] > 0:
         now = s.running.end[0] if s.running.size[0] > 0 else np.inf
         if arrived < n:
@@ -277,17 +278,19 @@ def run_portfolio(q, kinds, num_procs, codes, look, state, start, chosen):
             label[0], label[first] = label[first], label[0]
         pause -= 1
         looks = size > 1 and now >= next_epoch and pause < 0
-        choices = different_choices(s, trial, codes if looks else codes[:1], size, now, free)
+        in_force = codes if is_hurt else codes % SPARE
+        choices = different_choices(s, trial, in_force if looks else in_force[:1], size, now, free)
         best = 0
         if looks:
             pause = (size // look.depth) ** 2
         if choices.shape[0] > 1:
-            best = choose(s, trial, codes, choices, size, arrived, now, free, look, state)
+            best = choose(s, trial, in_force, choices, size, arrived, now, free, look, state)
             next_epoch = now + look.interval
             num_epochs += 1
         for k in range(trial.num_started[best]):
             job = trial.started[best, k]
             start[job] = now
+            is_hurt = is_hurt or (now > q.submit[job] and s.b.believed[job] <= LONG)
             chosen[job] = label[best]
             free -= q.procs[job]
             begin_job(s.running, job, now + q.run[job], now + q.estimate[job], q.procs[job], True)
