@@ -162,6 +162,7 @@ def test_schedule_of_another_problem(small: tuple[Problem, Schedule], tmp_path: 
 @pytest.mark.parametrize("ending", ["png", "svg", "html"])
 def test_hostile_names_draw(tmp_path: Path, ending: str) -> None:
     draw_gantt(*hostile(), tmp_path / f"a.{ending}", title=f"@FACTS@ {HOSTILE} $x$")
+    assert (tmp_path / f"a.{ending}").stat().st_size > 1000
     if ending == "svg":
         ET.parse(tmp_path / "a.svg")
 

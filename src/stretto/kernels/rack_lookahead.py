@@ -10,7 +10,7 @@ import numpy as np
 
 from stretto.kernels.compile import njit
 from stretto.kernels.rack_moves import act
-from stretto.kernels.rack_oracle import _has_twin, _roll_out, fill_true_pressure
+from stretto.kernels.rack_oracle import fill_true_pressure, has_twin, roll_out
 from stretto.kernels.rack_rules import choose
 from stretto.kernels.rack_state import copy_row
 
@@ -40,7 +40,7 @@ def price_actions(a, w, s, rule, mask, order, state, actions, costs):
     for action in order:
         if num == actions.shape[0]:
             break
-        is_twin = action < num_execute and _has_twin(
+        is_twin = action < num_execute and has_twin(
             a, s, 0, action // a.duration_s.shape[1], action % a.duration_s.shape[1]
         )
         if action != own and not is_twin:
@@ -50,5 +50,5 @@ def price_actions(a, w, s, rule, mask, order, state, actions, costs):
         copy_row(s, 0, 1)
         act(a, w, s, 1, actions[place])
         is_wait = actions[place] == mask.shape[0] - 1
-        costs[place] = _roll_out(a, w, s, 1, rule, scratch, pressure, is_wait, state)
+        costs[place] = roll_out(a, w, s, 1, rule, scratch, pressure, is_wait, state)
     return num

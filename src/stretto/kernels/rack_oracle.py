@@ -96,7 +96,7 @@ def _to_true_decision(a, w, s, b, mask, must_pass):
 
 
 @njit(cache=True, nogil=True)
-def _roll_out(a, w, s, b, rule, mask, pressure, must_pass, state):
+def roll_out(a, w, s, b, rule, mask, pressure, must_pass, state):
     """Play on by a rule that knows the true pressures; return the sum of completion times."""
     last = mask.shape[0] - 1
     while not _to_true_decision(a, w, s, b, mask, must_pass):
@@ -132,7 +132,7 @@ def play_oracle(a, w, s, instance, rule, width, state):
             scores[action] = np.inf
             copy_row(s, 0, 1)
             act(a, w, s, 1, action)
-            value = _roll_out(a, w, s, 1, rule, scratch, pressure, action == num_actions - 1, state)
+            value = roll_out(a, w, s, 1, rule, scratch, pressure, action == num_actions - 1, state)
             if value < best - 1e-9:
                 best_action, best = action, value
         act(a, w, s, 0, best_action)
@@ -158,7 +158,7 @@ def _candidate_scores(a, w, s, b, pressure, mask):
                 seconds = a.duration_s[k, p] / expected_speed(a, k, p, a.proc_machine[p], pressure)
                 best = min(best, free_at(a, w, s, b, p, a.duration_s, pressure) + seconds)
         for p in range(num_procs):
-            if s.task[b, p] == IDLE and a.duration_s[k, p] < np.inf and not _has_twin(a, s, b, k, p):
+            if s.task[b, p] == IDLE and a.duration_s[k, p] < np.inf and not has_twin(a, s, b, k, p):
                 seconds = a.duration_s[k, p] / expected_speed(a, k, p, a.proc_machine[p], pressure)
                 if mask[k * num_procs + p]:
                     scores[k * num_procs + p] = seconds / best
@@ -172,7 +172,7 @@ def _candidate_scores(a, w, s, b, pressure, mask):
 
 
 @njit(cache=True, nogil=True)
-def _has_twin(a, s, b, k, p):
+def has_twin(a, s, b, k, p):
     """Say whether an idle processor before p in its machine is just like it for kernel k."""
     if a.reconfigure_s[p] > 0:
         return False
