@@ -15,7 +15,7 @@ from stretto.runlog import RunLog
 from stretto.training.mars_online import OnlineLearner
 
 PROCS = 16
-RULES = Selection(epoch_jobs=100, least_jobs=200, early_gain=0.0, network_gain=0.0)
+RULES = Selection(epoch_jobs=100, least_jobs=200, early_gain=0.0, network_gain=0.0, certainty=0.0)
 
 
 def crowded(n: int) -> Trace:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -11,7 +14,7 @@ from stretto.kernels.mars_run import run_mars
 from stretto.learned.mars.network import classic_net
 from stretto.learned.mars.replay import mars_replay
 from stretto.learned.mars.selector import Selection, Selector
-from stretto.learned.mars.shadow import Shadows
+from stretto.learned.mars.shadow import Shadows, by_epoch
 from stretto.policies.queueing.portfolio import kinds_of
 
 PROCS = 16
@@ -26,16 +29,21 @@ def crowded(n: int, seed: int = 0, load: float = 1.1) -> Trace:
     return Trace.of(np.floor(np.cumsum(gap)), run, procs, estimate, user=rng.integers(0, 6, n).astype(np.int32))
 
 
+def one(cost: Sequence[float] | np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return a single epoch of these costs."""
+    return np.array(cost, float)[:, None]
+
+
 def chosen(selector: Selector, costs: list[list[float]]) -> list[str]:
     return [
-        selector.choose(np.array(cost), np.array(cost), 1000 * (k + 1), 1000 * (k + 1), float(k)).chosen
+        selector.choose(np.array(cost), one(cost), 1000 * (k + 1), 1000 * (k + 1), float(k)).chosen
         for k, cost in enumerate(costs)
     ]
 
 
 def test_default_is_kept_until_another_one_saves_enough() -> None:
     selector = Selector(
-        ["default", "other", "net"], ["net"], Selection(least_gain=0.1, early_gain=0.0, network_gain=0.5)
+        ["default", "other", "net"], ["net"], Selection(least_gain=0.1, early_gain=0.0, network_gain=0.5, certainty=0.0)
     )
     assert chosen(selector, [[10, 9.5, 9.5], [10, 8, 9], [10, 8, 5], [10, 8, 4], [3, 8, 9.9]]) == [
         "default",  # neither saves enough
@@ -47,38 +55,75 @@ def test_default_is_kept_until_another_one_saves_enough() -> None:
 
 
 def test_nothing_is_chosen_from_little_and_less_counts_for_less() -> None:
-    selector = Selector(["default", "other"], rules=Selection(least_jobs=5000))
+    selector = Selector(["default", "other"], rules=Selection(least_jobs=5000, certainty=0.0))
     assert chosen(selector, [[10, 1]] * 6) == ["default"] * 4 + ["other"] * 2
-    selector = Selector(["default", "other"], rules=Selection(least_jobs=1000, least_gain=0.0, early_gain=0.4))
+    rules = Selection(least_jobs=1000, least_gain=0.0, early_gain=0.4, certainty=0.0)
+    selector = Selector(["default", "other"], rules=rules)
     assert chosen(selector, [[10, 8]] * 3) == ["default"] * 2 + ["other"]
 
 
-def test_after_a_change_old_jobs_do_not_count_and_nothing_is_done_in_haste() -> None:
-    selector = Selector(["default", "other"], rules=Selection(drift=2.0, epoch_jobs=1000, least_jobs=2000))
+def test_after_a_change_old_jobs_do_not_count_and_the_default_decides() -> None:
+    rules = Selection(drift=2.0, epoch_jobs=1000, least_jobs=2000, certainty=0.0)
+    selector = Selector(["default", "other"], rules=rules)
     calm = np.array([2.0, 1.0])
     for k in range(5):
-        assert not selector.choose(calm, calm, 1000 * (k + 1), 0, 0.0).has_drifted
+        assert not selector.choose(calm, one(calm), 1000 * (k + 1), 0, 0.0).has_drifted
     assert selector.since == 0
-    late = np.array([20.0, 60.0])
-    found = selector.choose(calm, late, 6000, 0, 0.0)
+    assert selector.chosen == 1
+    late = np.array([60.0, 20.0])
+    found = selector.choose(calm, one(late), 6000, 0, 0.0)
     assert found.has_drifted
-    assert found.chosen == "other"
+    assert found.chosen == "default"
     assert selector.since == 5000
-    assert selector.choose(late, late, 6500, 0, 0.0).chosen == "other"
-    assert selector.choose(late, late, 7000, 0, 0.0).chosen == "default"
+    assert selector.choose(late, one(late), 6500, 0, 0.0).chosen == "default", "too little has been seen"
+    assert selector.choose(late, one(late), 7000, 0, 0.0).chosen == "other"
+
+
+def test_one_bad_week_is_no_reason() -> None:
+    """The sum is in favour of the other one, because of a single epoch; then because of most."""
+    selector = Selector(["default", "other"])
+    epochs = np.full((2, 30), 2.0)
+    epochs[0, 7] = 500.0
+    assert selector.choose(epochs.mean(axis=1), epochs, 7500, 0, 0.0).chosen == "default"
+    epochs[1, :15] = 1.0
+    assert selector.choose(epochs.mean(axis=1), epochs, 7500, 0, 0.0).chosen == "other"
+    epochs[1, 15:] = 3.0  # as often dearer as cheaper: not left for that, if the sum is still far less
+    assert selector.choose(epochs.mean(axis=1), epochs, 7500, 0, 0.0).chosen == "other"
+    epochs[0, 7] = 2.0
+    assert selector.choose(epochs.mean(axis=1), epochs, 7500, 0, 0.0).chosen == "default", "it saves nothing"
+
+
+def test_few_epochs_are_enough_if_all_agree() -> None:
+    epochs = np.array([[9.0] * 5, [1.0] * 5])
+    cost = epochs.mean(axis=1)
+    assert Selector(["default", "other"]).choose(cost, epochs, 1250, 0, 0.0).chosen == "other"
+    assert Selector(["default", "other"]).choose(cost, epochs[:, :4], 1250, 0, 0.0).chosen == "default"
+    assert Selector(["default", "other"]).choose(3 * cost, 3 * epochs, 1250, 0, 0.0).chosen == "other"
+    assert Selector(["default", "other"]).choose(cost + 2, epochs + 2, 1250, 0, 0.0).chosen == "default", "not so much"
+    epochs[1, 2] = 9.0
+    assert Selector(["default", "other"]).choose(cost, epochs, 1250, 0, 0.0).chosen == "default"
+
+
+def test_epochs_end_with_the_last_job() -> None:
+    slowdown = np.array([[9.0, 1.0, 3.0, 5.0, 7.0], [9.0, 2.0, 2.0, 4.0, 4.0]])
+    np.testing.assert_allclose(by_epoch(slowdown, 2), [[2.0, 6.0], [2.0, 4.0]])
+    np.testing.assert_allclose(by_epoch(slowdown, 99), slowdown.mean(axis=1, keepdims=True))
 
 
 def test_selector_resumes_exactly() -> None:
     rng = np.random.default_rng(4)
     costs = rng.uniform(1, 30, (30, 3))
-    one = Selector(["a", "b", "c"], rules=Selection(drift=1.0))
-    two = Selector(["a", "b", "c"], rules=Selection(drift=1.0))
+    rules = Selection(drift=1.0, certainty=0.0)
+    first, second = Selector(["a", "b", "c"], rules=rules), Selector(["a", "b", "c"], rules=rules)
+    seen = set()
     for k, cost in enumerate(costs):
         if k == 12:
-            two.restore(one.state())
-        found = one.choose(cost, cost, 1000 * k + 1000, k, 0.0)
+            second.restore(first.state())
+        found = first.choose(cost, one(cost), 1000 * k + 1000, k, 0.0)
+        seen.add(found.chosen)
         if k >= 12:
-            assert two.choose(cost, cost, 1000 * k + 1000, k, 0.0) == found
+            assert second.choose(cost, one(cost), 1000 * k + 1000, k, 0.0) == found
+    assert len(seen) > 1
 
 
 def test_one_candidate_is_a_plain_replay() -> None:
@@ -94,7 +139,7 @@ def test_one_candidate_is_a_plain_replay() -> None:
 def test_a_bad_default_is_left() -> None:
     trace = crowded(3000)
     candidates = [classic_net("laf"), classic_net("saf")]
-    found = mars_replay(trace, PROCS, candidates=candidates, selection=Selection(epoch_jobs=200, least_jobs=300))
+    found = mars_replay(trace, PROCS, candidates=candidates, selection=Selection(epoch_jobs=50, least_jobs=300))
     assert np.mean(found.chosen[1000:] == 1) > 0.9
     alone = mars_replay(trace, PROCS, candidates=candidates[:1])
     assert found.start_s.mean() < alone.start_s.mean()
@@ -151,24 +196,24 @@ def test_guesses_are_not_those_of_short_jobs_alone() -> None:
 
 
 def test_what_flatters_itself_is_believed_less() -> None:
-    selector = Selector(["default", "other"], rules=Selection(guard=100.0))
+    selector = Selector(["default", "other"], rules=Selection(guard=100.0, certainty=0.0))
     cost = np.array([10.0, 6.0])
     found = []
     for k in range(12):  # the real queue costs 60 while the other one is followed, and 10 under the default
         real = 60.0 if selector.chosen else 10.0
-        found.append(selector.choose(cost, cost, 5000 + 250 * k, 0, 0.0, real_latest=real).chosen)
+        found.append(selector.choose(cost, one(cost), 5000 + 250 * k, 0, 0.0, real_latest=real).chosen)
     assert found[0] == "other"
     assert found[-1] == "default", "ten times as dear in truth as in its shadow"
-    honest = Selector(["default", "other"], rules=Selection(guard=100.0))
-    found = [honest.choose(cost, cost, 5000 + 250 * k, 0, 0.0, real_latest=6.0).chosen for k in range(12)]
+    honest = Selector(["default", "other"], rules=Selection(guard=100.0, certainty=0.0))
+    found = [honest.choose(cost, one(cost), 5000 + 250 * k, 0, 0.0, real_latest=6.0).chosen for k in range(12)]
     assert found[-1] == "other"
 
 
 def test_another_workload_is_met_with_the_default() -> None:
-    selector = Selector(["default", "other"])
+    selector = Selector(["default", "other"], rules=Selection(certainty=0.0))
     cost = np.array([10.0, 5.0])
-    assert selector.choose(cost, cost, 5000, 0, 0.0).chosen == "other"
-    found = selector.choose(cost, cost, 5250, 0, 0.0, is_new=True)
+    assert selector.choose(cost, one(cost), 5000, 0, 0.0).chosen == "other"
+    found = selector.choose(cost, one(cost), 5250, 0, 0.0, is_new=True)
     assert found.chosen == "default"
     assert found.has_drifted
     assert selector.since == 5000
@@ -185,8 +230,8 @@ def test_dependencies_and_wrong_settings_are_refused() -> None:
 
 
 def test_the_default_decides_while_the_real_queue_is_dearer() -> None:
-    selector = Selector(["default", "other"])
+    selector = Selector(["default", "other"], rules=Selection(certainty=0.0))
     cost = np.array([10.0, 5.0])
-    assert selector.choose(cost, cost, 5000, 0, 0.0, real=6.0).chosen == "other"
-    assert selector.choose(cost, cost, 5250, 0, 0.0, real=21.0).chosen == "default"
-    assert selector.choose(cost, cost, 5500, 0, 0.0, real=19.0).chosen == "other"
+    assert selector.choose(cost, one(cost), 5000, 0, 0.0, real=6.0).chosen == "other"
+    assert selector.choose(cost, one(cost), 5250, 0, 0.0, real=21.0).chosen == "default"
+    assert selector.choose(cost, one(cost), 5500, 0, 0.0, real=19.0).chosen == "other"

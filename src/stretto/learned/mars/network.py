@@ -50,14 +50,18 @@ CLASSICS: Mapping[str, Mapping[int, float]] = {
 #: What the wait counts in an order that ages.
 _AGEING = 0.3
 #: Who may pass the head: all (EASY), or jobs that are believed to run no longer than this.
-_PASSES_S = {"": math.inf, "-4h": 4 * 3600.0, "-1h": 3600.0}
+_PASSES_S = {"": math.inf, "-1h": 3600.0}
+#: What long jobs leave free in an order that lets few pass: who wants room for short jobs wants it in both ways.
+_NARROW_SPARE = 0.1
 #: Orders by believed run times that reserve room by them too, their ageing, and whom they let pass.
 _BOLD = (
-    ("saf-believed", 0.0, ("", "-4h", "-1h")),
-    ("saf-believed", _AGEING, ("", "-4h", "-1h")),
-    ("smith", 0.0, ("-4h", "-1h")),
     ("sjf-believed", _AGEING, ("",)),
+    ("saf-believed", 0.0, ("", "-1h")),
+    ("saf-believed", _AGEING, ("", "-1h")),
 )
+#: The untrained network that is good nearly everywhere, and what the width of a job counts in it beside its length.
+STEADY, _STEADY_WIDTH = "steady", 0.7
+_STEADY_SPARE = 0.02
 #: Orders that leave so many percent of the machine to short jobs.
 _SPARING = (("saf-believed", 5), ("f4", 10), ("expansion", 10), ("wfp3-believed", 10))
 _PARTS = ("skip", "gate", "hidden", "bias", "out", "patience", "trust", "spare")
@@ -154,9 +158,10 @@ def bold_nets() -> list[MarsNet]:
     found = []
     for order, ageing, passes in _BOLD:
         for name in passes:
-            net = classic_net(order, trust=1.0).net
+            is_narrow = math.isfinite(_PASSES_S[name])
+            net = classic_net(order, trust=1.0, spare=_NARROW_SPARE if is_narrow else 0.0).net
             net.skip[features.LOG_WAIT] += ageing
-            if math.isfinite(_PASSES_S[name]):
+            if is_narrow:
                 net.gate[features.LOG_BELIEVED] = -1.0
                 net.gate[-1] = 0.5 * math.log(_PASSES_S[name]) - 4.0
             found.append(MarsNet(f"{order.removesuffix('-believed')}-bold{'-aged' if ageing else ''}{name}", net))
@@ -174,9 +179,21 @@ def sparing_nets() -> list[MarsNet]:
     ]
 
 
+def steady_net() -> MarsNet:
+    """Return the order that is good nearly everywhere: a little of all that the others have.
+
+    Jobs that are believed to be short and narrow come first, the length counting more than the width; all age; room is
+    reserved by beliefs; and long jobs leave a fiftieth of the machine to shorter ones.
+    """
+    net = classic_net("sjf-believed", trust=1.0, spare=_STEADY_SPARE).net
+    net.skip[features.LOG_PROCS] -= _STEADY_WIDTH
+    net.skip[features.LOG_WAIT] += _AGEING
+    return MarsNet(STEADY, net)
+
+
 def untrained_nets() -> list[MarsNet]:
     """Return all networks that nobody had to train."""
-    return [*bold_nets(), *sparing_nets()]
+    return [steady_net(), *bold_nets(), *sparing_nets()]
 
 
 def save_nets(path: str | Path, nets: list[MarsNet], meta: Mapping[str, Any]) -> None:

@@ -18,7 +18,7 @@ from stretto.kernels.queue_forecast import new_past, remember
 from stretto.learned.mars.network import MarsNet
 from stretto.learned.mars.replay import candidates_of
 from stretto.learned.mars.selector import Choice, Selection, Selector
-from stretto.learned.mars.shadow import Shadows
+from stretto.learned.mars.shadow import Shadows, by_epoch
 from stretto.policies.queueing.portfolio import kinds_of
 
 
@@ -32,11 +32,13 @@ class MarsOrder:
         The first is the default; by default the networks that come with Stretto and classic orders.
     most_jobs
         The last arrivals by which candidates are compared: more of them would take longer than a decision may.
+    selection
+        By default quicker to turn to another than a replay is: of so few jobs more certainty cannot be had.
     """
 
     candidates: Sequence[MarsNet] | None = None
     most_jobs: int = 1000
-    selection: Selection = field(default_factory=Selection)
+    selection: Selection = field(default_factory=lambda: Selection(least_gain=0.03, certainty=0.0))
     last_choice: Choice | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -73,11 +75,12 @@ class MarsOrder:
             return
         shadows.play(played)
         reached = float(jobs.submit[played - 1])
-        cost = shadows.costs(0, played, reached, np.exp(-np.arange(played - 1, -1, -1) / rules.memory_jobs))
-        recent = max(0, played - rules.epoch_jobs)
-        latest = shadows.costs(recent, played, reached, np.ones(played - recent))
+        slowdown = shadows.slowdowns(0, played, reached)
+        weights = np.exp(-np.arange(played - 1, -1, -1) / rules.memory_jobs)
+        cost = slowdown @ weights / weights.sum()
         self._selector.since = 0
-        self.last_choice = self._selector.choose(cost, latest, played, view.num_jobs, view.now_s)
+        epochs = by_epoch(slowdown, rules.epoch_jobs)
+        self.last_choice = self._selector.choose(cost, epochs, played, view.num_jobs, view.now_s)
 
 
 def score_order(view: QueueView, net: MarsNet) -> tuple[int, ...]:

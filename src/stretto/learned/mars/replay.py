@@ -16,10 +16,10 @@ from stretto.domain.trace import QueueArrays, Trace
 from stretto.errors import InvalidInput
 from stretto.kernels.mars_run import advance, new_state, take_over
 from stretto.learned.mars.journal import Journal
-from stretto.learned.mars.network import CLASSICS, MarsNet, bold_nets, classic_net, load_nets, untrained_nets
+from stretto.learned.mars.network import CLASSICS, STEADY, MarsNet, bold_nets, classic_net, load_nets, untrained_nets
 from stretto.learned.mars.novelty import LATEST, is_new_workload
 from stretto.learned.mars.selector import Choice, Selection, Selector
-from stretto.learned.mars.shadow import Shadows
+from stretto.learned.mars.shadow import Shadows, by_epoch
 from stretto.policies.queueing.portfolio import Selector as PortfolioSelector
 from stretto.policies.queueing.portfolio import kinds_of
 from stretto.runlog import Run
@@ -32,7 +32,9 @@ LEARNED = "learned"
 #: The networks that come with Stretto.
 PRETRAINED = Path(__file__).with_name("pretrained.npz")
 #: What the operator trusts, unless he says otherwise.
-DEFAULT = "saf"
+DEFAULT = STEADY
+#: The same where somebody else starts the jobs and reserves room by user estimates.
+LIVE_DEFAULT = "saf"
 #: Classic orders among the candidates.
 CLASSIC_CANDIDATES = ("saf", "fcfs", "sjf", "wfp3", "f1", "f4", "expansion", "wfp3-believed", "smith-aged")
 
@@ -67,7 +69,7 @@ def pretrained() -> tuple[MarsNet, ...]:
 
 def candidates_of(
     *,
-    default: str = DEFAULT,
+    default: str | None = None,
     nets: Sequence[MarsNet] | None = None,
     classics: Sequence[str] = CLASSIC_CANDIDATES,
     starts_jobs: bool = True,
@@ -76,14 +78,19 @@ def candidates_of(
 
     Parameters
     ----------
+    default
+        The name of the first one, an order or an untrained network; by default the one for whoever starts the jobs.
     nets
         The trained ones; by default those that come with Stretto.
     starts_jobs
         Whether jobs can be held back. The manager of a live queue starts what fits, in whatever order.
     """
-    names = [default, *(name for name in classics if name != default)]
+    first = default or (DEFAULT if starts_jobs else LIVE_DEFAULT)
     found = pretrained() if nets is None else nets
-    every = [*(classic_net(name) for name in names), *untrained_nets(), *found]
+    every = [*(classic_net(name) for name in classics), *untrained_nets(), *found]
+    if first not in [net.name for net in every]:
+        every.append(classic_net(first))
+    every.sort(key=lambda net: net.name != first)
     return [net for net in every if starts_jobs or net.net.spare[0] == 0.0]
 
 
@@ -118,7 +125,7 @@ def mars_replay(
     if learner is not None:
         nets.append(replace(nets[0], name=LEARNED))  # until the first lesson, the default once more
     names = [net.name for net in nets]
-    plain = {*CLASSICS, *(net.name for net in bold_nets())}
+    plain = {*CLASSICS, DEFAULT, *(net.name for net in bold_nets())}
     selector = Selector(names, [name for name in names if name not in plain], selection or Selection())
     with ThreadPoolExecutor(num_threads) as executor:
         jobs = kept.arrays()
@@ -168,16 +175,18 @@ def _follow(
         reached = float(jobs.submit[played - 1])
         first = max(selector.since, played - 3 * rules.memory_jobs)
         weights = selector.weights(played)[first - selector.since :]
-        cost = shadows.costs(first, played, reached, weights)
-        real = shadows.real_cost(start, first, played, reached, weights)
-        recently = max(0, played - rules.epoch_jobs)
-        latest = shadows.costs(recently, played, reached, np.ones(played - recently))
-        real_latest = shadows.real_cost(start, recently, played, reached, np.ones(played - recently))
+        weights /= weights.sum()
+        slowdown = shadows.slowdowns(first, played, reached)
+        really = shadows.real_slowdowns(start, first, played, reached)
+        real, real_latest = float(really @ weights), float(really[-rules.epoch_jobs :].mean())
         is_new = is_new_workload(jobs, done) and done - settled >= LATEST
         settled = done if is_new else settled
         before = selector.chosen
+        epochs = by_epoch(slowdown, rules.epoch_jobs)
         choices.append(
-            selector.choose(cost, latest, played, done, now, real=real, real_latest=real_latest, is_new=is_new)
+            selector.choose(
+                slowdown @ weights, epochs, played, done, now, real=real, real_latest=real_latest, is_new=is_new
+            )
         )
         if journal is not None:
             journal.epoch(choices[-1], selector, jobs, start, now)

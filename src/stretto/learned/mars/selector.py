@@ -1,18 +1,18 @@
 """Which candidate to follow: what each would have made of the past, against the operator's default.
 
 Every candidate plays all jobs on a machine of its own (``shadow.py``). At an epoch, its cost is the mean bounded
-slowdown of all jobs there, the latest counting most. The leader is followed, with reservations: the present one is
-left only for a gain that is worth it, and the less has been seen the more it must be, for every change costs (the
-queue that one order leaves behind is a bad start for another) and slowdowns have heavy tails. Where the default is
-about as good, the default it is. That is the first half of the guard. The second looks at what really happened: a
-shadow can flatter (each has its own backlog, and changes cost), so when the real queue has become dearer than the
-default's shadow of the same jobs, the default decides until that is made good. And what a candidate cost more in the
-real queue than in its shadow, while it was followed, is added to its account from then on.
+slowdown of all jobs there, the latest counting most. The default is meant to be good nearly everywhere, and is left
+only for what is much better: a large gain, the larger the less has been seen, for every change costs (the queue that
+one order leaves behind is a bad start for another). Slowdowns have heavy tails, so a sum may be one bad week: what is
+to be followed must also have been cheaper in so many more epochs than it was dearer that this is no luck. When it no
+longer saves half of what was asked, the default is back. That is the first half of the guard. The second looks at what
+really happened: a shadow can flatter (each has its own backlog, and changes cost), so when the real queue has become
+dearer than the default's shadow of the same jobs, the default decides until that is made good. And what a candidate
+cost more in the real queue than in its shadow, while it was followed, is added to its account from then on.
 
 When the followed candidate becomes much more costly than its own past lets expect (Page-Hinkley on the logarithm), the
-workload is taken to have changed and what was seen before no longer counts. Nothing is chosen in haste then: the
-present candidate goes on until enough of the new workload has been seen. Where the jobs themselves say that the
-workload is another one (``novelty.py``), the default takes over at once.
+workload is taken to have changed and what was seen before no longer counts. So it is where the jobs themselves say that
+the workload is another one (``novelty.py``). Either way the default takes over at once.
 """
 
 from __future__ import annotations
@@ -44,6 +44,8 @@ class Selection:
         Before so many have been played, the present candidate is kept.
     least_gain
         The share of cost that turning to another candidate must save, once much has been seen.
+    certainty
+        By how many standard deviations of a fair coin another candidate must have won more epochs than it lost.
     early_gain
         What it must save in addition while no more than ``least_jobs`` have been seen; less and less later.
     network_gain
@@ -58,9 +60,10 @@ class Selection:
 
     epoch_jobs: int = 250
     lag_jobs: int = 100
-    memory_jobs: int = 50_000
+    memory_jobs: int = 200_000
     least_jobs: int = 500
-    least_gain: float = 0.03
+    least_gain: float = 0.3
+    certainty: float = 3.0
     early_gain: float = 0.2
     network_gain: float = 0.15
     guard: float = 1.0
@@ -70,7 +73,7 @@ class Selection:
         for name, least in (("epoch_jobs", 1), ("lag_jobs", 0), ("memory_jobs", 1), ("least_jobs", 0)):
             if getattr(self, name) < least:
                 raise InvalidInput(f"{getattr(self, name)} must be at least {least}", field=name)
-        for name in ("least_gain", "early_gain", "network_gain", "guard", "drift"):
+        for name in ("least_gain", "certainty", "early_gain", "network_gain", "guard", "drift"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise InvalidInput(f"{getattr(self, name)} must be finite and not negative", field=name)
 
@@ -81,6 +84,13 @@ _GRACE = 2
 _PRIOR = 4.0
 #: A single epoch may count so much, in logarithms of cost.
 _MOST_BLAME = 2.0
+#: An epoch is won by a share of cost, not by rounding.
+_WON = 0.99
+#: So many epochs are enough, if all were won and the cost is no more than this share: under a very bad order so few
+#: jobs end that no more epochs may ever be seen.
+_UNANIMOUS, _TINY = 5, 0.2
+#: No gain that is asked for is larger.
+_MOST_GAIN = 0.9
 
 
 @dataclass(frozen=True)
@@ -138,7 +148,7 @@ class Selector:
     def choose(
         self,
         cost: Floats,
-        latest: Floats,
+        epochs: Floats,
         num_played: int,
         job: int,
         time_s: float,
@@ -151,38 +161,44 @@ class Selector:
 
         Parameters
         ----------
-        cost, latest
-            Per candidate, over all that counts and over the last epoch.
+        cost, epochs
+            Per candidate, over all that counts and in each epoch of it, the last one last; [K] and [K, E].
         real, real_latest
-            What the jobs of ``cost`` and ``latest`` really cost, where that is known.
+            What the jobs of ``cost`` and of the last epoch really cost, where that is known.
         is_new
             Whether the jobs are of another workload than before.
         """
+        latest = epochs[:, -1]
         self._learn(latest, real_latest)
         drifted = self._notice(float(latest[self.chosen])) or is_new
         if drifted:
             self.since = max(self.since, num_played - self.rules.epoch_jobs)
         num_seen = num_played - self.since
         before = self.chosen
-        if is_new:
+        if drifted:
             self.chosen = 0
-        elif not drifted and num_seen >= self.rules.least_jobs:
+        elif num_seen >= self.rules.least_jobs:
             is_spoilt = real is not None and real > (1.0 + self.rules.guard) * cost[0]
-            self.chosen = 0 if is_spoilt else self._best(cost * self._burden * self._bias(), num_seen)
+            self.chosen = 0 if is_spoilt else self._best(cost * self._burden * self._bias(), epochs, num_seen)
         self._tenure += 1
         if before != self.chosen:
             self._mean, self._surprise, self._tenure = math.nan, 0.0, 0
         named = dict(zip(self.names, cost.tolist(), strict=True))
         return Choice(job, time_s, self.names[self.chosen], self.chosen == 0, drifted, named)
 
-    def _best(self, cost: Floats, num_seen: int) -> int:
-        """Return the cheapest candidate, the present one or the default where that saves too little."""
-        rules = self.rules
-        best = int(np.argmin(cost))
-        needed = rules.least_gain + rules.early_gain * rules.least_jobs / num_seen
-        if cost[0] <= cost[best]:
-            return 0
-        return best if cost[best] < (1.0 - min(needed, 0.9)) * cost[self.chosen] else self.chosen
+    def _best(self, cost: Floats, epochs: Floats, num_seen: int) -> int:
+        """Return the cheapest of those that are surely better, or stay, or go back to the default."""
+        rules, now = self.rules, self.chosen
+        won = np.sum(epochs < _WON * epochs[now], axis=1)
+        lost = np.sum(epochs[now] < _WON * epochs, axis=1)
+        is_sure = won - lost >= rules.certainty * np.sqrt(won + lost)
+        is_sure |= (won == epochs.shape[1]) & (won >= _UNANIMOUS) & (cost < _TINY * cost[now])
+        is_sure[now] = True
+        best = int(np.argmin(np.where(is_sure, cost, np.inf)))
+        needed = min(rules.least_gain + rules.early_gain * rules.least_jobs / num_seen, _MOST_GAIN)
+        if cost[best] < (1.0 - needed) * cost[now]:
+            return best
+        return now if cost[now] < (1.0 - 0.5 * needed) * cost[0] else 0
 
     def _learn(self, latest: Floats, real_latest: float | None) -> None:
         """Note by how much the real queue was dearer than the shadow of what was followed."""
@@ -193,8 +209,8 @@ class Selector:
         self._num_followed[self.chosen] += 1
 
     def _bias(self) -> Floats:
-        """Return what to multiply the shadow of each candidate with; one never followed is half like the others."""
-        common = 0.5 * float(self._blame.sum() / (self._num_followed.sum() + _PRIOR))
+        """Return what to multiply the shadow of each candidate with; one never followed is like the others."""
+        common = float(self._blame.sum() / (self._num_followed.sum() + _PRIOR))
         bias: Floats = np.exp((self._blame + _PRIOR * common) / (self._num_followed + _PRIOR))
         return bias
 

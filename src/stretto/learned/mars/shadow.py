@@ -114,18 +114,25 @@ class Shadows:
 
         list((executor.map if executor else map)(one, range(len(self._nets))))
 
-    def costs(self, first: int, last: int, now: float, weights: Floats) -> Floats:
-        """Return the weighted mean bounded slowdown of some jobs per candidate; one that waits has waited until now."""
-        return self._costs(self.start[:, first:last], first, now, weights)
+    def slowdowns(self, first: int, last: int, now: float) -> Floats:
+        """Return the bounded slowdowns of some jobs per candidate; one that waits has waited until now; [K, jobs]."""
+        return self._slowdowns(self.start[:, first:last], first, now)
 
-    def real_cost(self, real_start: Floats, first: int, last: int, now: float, weights: Floats) -> float:
-        """Return the same of what really happened until then."""
-        return float(self._costs(real_start[None, first:last], first, now, weights)[0])
+    def real_slowdowns(self, real_start: Floats, first: int, last: int, now: float) -> Floats:
+        """Return the same of what really happened until then; [jobs]."""
+        return self._slowdowns(real_start[first:last], first, now)
 
-    def _costs(self, begin: Floats, first: int, now: float, weights: Floats) -> Floats:
-        part = slice(first, first + begin.shape[1])
+    def _slowdowns(self, begin: Floats, first: int, now: float) -> Floats:
+        part = slice(first, first + begin.shape[-1])
         submit, run = self.jobs.submit[part], self.jobs.run[part]
         wait = np.where(begin >= 0, np.minimum(begin, now), now) - submit
-        slowdown = np.maximum(1.0, (np.maximum(wait, 0.0) + run) / np.maximum(run, _BOUND_S))
-        costs: Floats = slowdown @ weights / weights.sum()
-        return costs
+        slowdown: Floats = np.maximum(1.0, (np.maximum(wait, 0.0) + run) / np.maximum(run, _BOUND_S))
+        return slowdown
+
+
+def by_epoch(slowdown: Floats, num_jobs: int) -> Floats:
+    """Return the means over epochs of so many jobs, the last one whole; what is left at the beginning is left out."""
+    length = min(num_jobs, slowdown.shape[1])
+    count = slowdown.shape[1] // length
+    means: Floats = slowdown[:, -count * length :].reshape(len(slowdown), count, length).mean(axis=2)
+    return means
