@@ -189,6 +189,7 @@ POOL_RULES: dict[str, str] = {
     "cheapest": f"{_QUEUEING}.pool_rules:CHEAPEST",
     "fastest": f"{_QUEUEING}.pool_rules:FASTEST",
     "burst": f"{_QUEUEING}.pool_rules:BURST",
+    "pack": f"{_QUEUEING}.pool_rules:PACK",
 }
 
 #: Work with real kernels, for ``stretto run kernels:NAME?key=value``: functions that return an ``engines.work.Work``.

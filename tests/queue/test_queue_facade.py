@@ -107,6 +107,23 @@ def test_bursting_weighs_the_wait_against_the_price() -> None:
     assert hurried.cost_usd[1] == pytest.approx(2.0)
 
 
+def test_packing_fills_nodes_that_are_up_and_counts_what_new_ones_idle() -> None:
+    # One home processor, busy for an hour. Cloud nodes have four, cost 2 USD an hour, and idle for half an hour.
+    home = Pool("home", 1)
+    cloud = Pool(
+        "cloud", 2, procs_per_node=4, price_usd_per_hour=2.0, min_nodes=0, provision_s=60.0, idle_shutdown_s=1800.0
+    )
+    alone = Trace.of([0, 0], [3600, 3600], [1, 1])
+    # A new node costs 2 USD by burst, and 3 with what it idles.
+    for rule, usd, pool in (("burst", 2.5, 1), ("pack", 2.5, 0), ("pack", 3.5, 1)):
+        assert replay(alone, (home, cloud), pool_rule=rule, wait_usd_per_hour=usd).pool.tolist() == [0, pool]
+    # A third job finds the node up: burst would have it pay for all of it, pack for a quarter.
+    third = Trace.of([0, 0, 100], [3600, 3600, 3500], [1, 1, 1], deadline_s=np.array([np.inf, 3700.0, np.inf]))
+    for rule, pool in (("burst", 0), ("pack", 1)):
+        found = replay(third, (home, cloud), pool_rule=rule, wait_usd_per_hour=0.6)
+        assert found.pool.tolist() == [0, 1, pool]
+
+
 def test_bursting_saves_a_deadline() -> None:
     home, cloud = Pool("home", 1), Pool("cloud", 1, price_usd_per_hour=2.0, min_nodes=0, provision_s=60.0)
     trace = Trace.of([0, 0], [3600, 3600], [1, 1], deadline_s=np.array([np.inf, 4000.0]))

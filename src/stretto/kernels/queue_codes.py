@@ -26,6 +26,8 @@ FIRST_FIT = 0
 CHEAPEST = 1
 FASTEST = 2
 BURST = 3
+#: From ``BURST`` on, rules leave pool 0 only where that is worth it.
+PACK = 4
 
 #: An order with weights; it stands beside the codes of ``queue_keys``.
 MULTIFACTOR = 30
@@ -49,7 +51,7 @@ class Rules(NamedTuple):
     one_event: bool
     slack: float
     quantile: float
-    wait_usd_per_hour: float  # what an hour of waiting is worth, for BURST
+    wait_usd_per_hour: float  # what an hour of waiting is worth, for BURST and PACK
     age: float
     size: float
     fair_share: float

@@ -210,7 +210,7 @@ def schedule(q, p, rules, s, out, limit, draws, all_procs):
     count = s.moment[0].num_waiting
     if count == 0:
         return
-    if rules.pool_rule == BURST:
+    if rules.pool_rule >= BURST:
         for i in range(count):
             job = s.waiting[i]
             work = span(p, s, job, 0) * p.width[job, 0] if p.width[job, 0] >= 0 else 0.0
@@ -270,7 +270,7 @@ def start_heads(q, p, rules, s, out, limit, draws):
     while head < s.moment[0].num_waiting:
         for k in range(p.pool.shape[0]):
             s.pool[k].room = s.pool[k].free
-        if rules.pool_rule == BURST:
+        if rules.pool_rule >= BURST:
             count_backlog(p, rules, s)
         k = prefer(q, p, rules, s, s.waiting[head], 0.0)
         if k < 0:

@@ -17,7 +17,7 @@ def order_nodes(q, p, rules, s):
         grows = grows or p.pool[k].base < p.pool[k].nodes
     if not grows:
         return
-    may_wait = rules.pool_rule == BURST and rules.backfill != NONE
+    may_wait = rules.pool_rule >= BURST and rules.backfill != NONE
     for k in range(num_pools):
         s.pool[k].room = s.pool[k].free + p.pool[k].procs_per_node * s.pool[k].num_pending
     for i in range(s.moment[0].num_waiting):

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from stretto.kernels.compile import njit
 from stretto.kernels.pair_sort import sort_pairs
-from stretto.kernels.queue_codes import BURST, FASTEST, FIRST_FIT
+from stretto.kernels.queue_codes import BURST, FASTEST, FIRST_FIT, PACK
 from stretto.kernels.queue_state import expects, nodes_of, span
 
 
 @njit(cache=True, nogil=True)
-def usd_of(p, s, job, k):
-    """Return what a job would cost in a pool, by its prediction and today's price."""
-    return p.step[s.pool[k].step].price * nodes_of(p, job, k) * span(p, s, job, k) / 3600.0
+def usd_of(p, rules, s, job, k):
+    """Return what a job would cost in a pool, by its prediction and today's price.
+
+    Under ``PACK`` that is its part of nodes that are up and have room, and of new ones also what they idle afterwards,
+    an hour at most.
+    """
+    price, seconds = p.step[s.pool[k].step].price, span(p, s, job, k)
+    if rules.pool_rule != PACK:
+        return price * nodes_of(p, job, k) * seconds / 3600.0
+    if p.width[job, k] <= s.pool[k].free:
+        return price * (p.width[job, k] / p.pool[k].procs_per_node) * seconds / 3600.0
+    return price * nodes_of(p, job, k) * (seconds + min(p.pool[k].idle, 3600.0)) / 3600.0
 
 
 @njit(cache=True, nogil=True)
@@ -20,8 +29,8 @@ def score(p, rules, s, job, k):
     if rules.pool_rule == FIRST_FIT:
         return 0.0, 0.0
     if rules.pool_rule == FASTEST:
-        return span(p, s, job, k), usd_of(p, s, job, k)
-    return usd_of(p, s, job, k), span(p, s, job, k)
+        return span(p, s, job, k), usd_of(p, rules, s, job, k)
+    return usd_of(p, rules, s, job, k), span(p, s, job, k)
 
 
 @njit(cache=True, nogil=True)
@@ -41,7 +50,7 @@ def is_worth(q, p, rules, s, job, k, ahead):
     if now + home > deadline and now + there <= deadline:
         return True
     gain = rules.wait_usd_per_hour * (home - there) / 3600.0
-    return gain > usd_of(p, s, job, k) - usd_of(p, s, job, 0)
+    return gain > usd_of(p, rules, s, job, k) - usd_of(p, rules, s, job, 0)
 
 
 @njit(cache=True, nogil=True)
@@ -49,7 +58,7 @@ def is_usable(q, p, rules, s, job, k, ahead):
     """Say whether the rule lets a job use a pool, when it cannot start in pool 0 now."""
     if not can_ever(p, s, job, k):
         return False
-    if rules.pool_rule != BURST or k == 0 or not can_ever(p, s, job, 0):
+    if rules.pool_rule < BURST or k == 0 or not can_ever(p, s, job, 0):
         return True
     return is_worth(q, p, rules, s, job, k, ahead)
 
@@ -66,7 +75,7 @@ def prefer(q, p, rules, s, job, ahead):
     for k in range(num_pools):
         if not can_ever(p, s, job, k) or p.width[job, k] > s.pool[k].room:
             continue
-        if rules.pool_rule == BURST:
+        if rules.pool_rule >= BURST:
             if k == 0:
                 return 0
             if not is_usable(q, p, rules, s, job, k, ahead):

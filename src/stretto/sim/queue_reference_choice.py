@@ -11,7 +11,14 @@ class Choice(Jobs):
     """The rules of choice among pools."""
 
     def usd(self, job: int, k: int) -> float:
-        return self.pools[k].price(self.now) * self.nodes(job, k) * self.span(job, k) / HOUR_S
+        state, width = self.pools[k], int(self.setup.width[job, k])
+        nodes, seconds = float(self.nodes(job, k)), self.span(job, k)
+        if self.rules.pool_rule == codes.PACK:
+            if width <= state.free:
+                nodes = width / state.per_node
+            else:
+                seconds += min(state.pool.idle_shutdown_s, HOUR_S)
+        return state.price(self.now) * nodes * seconds / HOUR_S
 
     def score(self, job: int, k: int) -> tuple[float, float, int]:
         """Return how much a job dislikes a pool."""
@@ -27,7 +34,7 @@ class Choice(Jobs):
     def usable(self, job: int, ahead: float) -> list[int]:
         """Return the open pools that the rule lets a job use, when it cannot start in pool 0 now."""
         able = [k for k in range(len(self.pools)) if self.can_ever(job, k)]
-        if self.rules.pool_rule != codes.BURST or 0 not in able:
+        if self.rules.pool_rule < codes.BURST or 0 not in able:
             return able
         return [k for k in able if k == 0 or self.is_worth(job, k, ahead)]
 
@@ -45,9 +52,9 @@ class Choice(Jobs):
         """Return the best pool in whose room a job fits."""
         width = self.setup.width[job]
         fits = [k for k in room if self.can_ever(job, k) and width[k] <= room[k]]
-        if self.rules.pool_rule == codes.BURST and 0 not in fits:
+        if self.rules.pool_rule >= codes.BURST and 0 not in fits:
             fits = [k for k in fits if k in self.usable(job, ahead)]
-        elif self.rules.pool_rule == codes.BURST:
+        elif self.rules.pool_rule >= codes.BURST:
             return 0
         return min(fits, key=lambda k: self.score(job, k), default=None)
 

@@ -18,7 +18,7 @@ class Nodes(Choice):
                 could = {k: room[k] + s.headroom * s.per_node for k, s in enumerate(self.pools) if s.headroom > 0}
                 k = self.prefer(job, could, ahead[i])
                 if k is None:
-                    may_wait = self.rules.pool_rule == codes.BURST and self.rules.backfill != codes.NONE
+                    may_wait = self.rules.pool_rule >= codes.BURST and self.rules.backfill != codes.NONE
                     if may_wait and self.can_ever(job, 0):
                         continue
                     break

@@ -6,6 +6,7 @@ far as the trial is like the future.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -19,7 +20,9 @@ from stretto.learned.mars.pools import Aim, Trial, Way, try_way
 
 STRATEGIES = ("fcfs", "sjf", "saf", "f4", "expansion")
 RULES = ("first", "cheapest", "fastest", "burst")
-#: What an hour of waiting may be worth to rule ``burst``, in USD.
+#: Rules that go by what an hour of waiting is worth; the published one, and one that fills nodes that are up.
+_WEIGHING = ("burst", "pack")
+#: What an hour of waiting may be worth to these, in USD.
 WAITS_USD = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 #: How many times its longest path a workflow may be meant to take.
 _STRETCHES = (1.1, 1.3, 1.7, 3.0)
@@ -76,8 +79,9 @@ def _pool_ways(trace: Trace, pools: Sequence[Pool]) -> Iterator[Way]:
         for rule in RULES[:-1] if len(some) > 1 else RULES[:1]:
             yield Way("saf", rule, some)
         if len(some) > 1:
-            for wait_usd in WAITS_USD:
-                yield Way("saf", "burst", some, wait_usd)
+            for rule in _WEIGHING:
+                for wait_usd in WAITS_USD:
+                    yield Way("saf", rule, some, wait_usd)
 
 
 def _patient_ways(trace: Trace, pools: Sequence[Pool]) -> Iterator[Way]:
@@ -86,9 +90,9 @@ def _patient_ways(trace: Trace, pools: Sequence[Pool]) -> Iterator[Way]:
         return
     for some in _pool_sets(trace, pools):
         if len(some) > 1 and some[0] == 0:
-            for stretch in _STRETCHES:
+            for rule, stretch in itertools.product(_WEIGHING, _STRETCHES):
                 for wait_usd in WAITS_USD[:4]:
-                    yield Way("edf", "burst", some, wait_usd, stretch=stretch)
+                    yield Way("edf", rule, some, wait_usd, stretch=stretch)
 
 
 def _pool_sets(trace: Trace, pools: Sequence[Pool]) -> Iterator[tuple[int, ...]]:
@@ -103,7 +107,7 @@ def _pool_sets(trace: Trace, pools: Sequence[Pool]) -> Iterator[tuple[int, ...]]
 def _changed(way: Way, rng: np.random.Generator) -> Way:
     """Return a way with its price of waiting and its stretch changed a little."""
     factor = np.exp(_CHANGE * rng.normal(size=2)).tolist()
-    if way.pool_rule != "burst":
+    if way.pool_rule not in _WEIGHING:
         return way
     stretch = 1.0 + (way.stretch - 1.0) * factor[1] if way.stretch < math.inf else way.stretch
     return replace(way, wait_usd_per_hour=way.wait_usd_per_hour * factor[0], stretch=stretch)
