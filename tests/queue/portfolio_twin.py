@@ -12,7 +12,7 @@ from stretto.domain.trace import QueueArrays
 from stretto.kernels import queue_forecast as facts
 from stretto.kernels import queue_leader as leading
 from stretto.kernels.queue_keys import FIRST_DYNAMIC, dynamic_key, static_key
-from stretto.kernels.queue_lookahead import BELIEVED, LONG, SPARE
+from stretto.kernels.queue_lookahead import BELIEVED, LONG, NARROW, SPARE
 from stretto.kernels.queue_portfolio import HEAT, Look
 from stretto.kernels.rng import below, uniform
 
@@ -70,7 +70,7 @@ class Kind:
 
 def need(code: int, job: Job, num_procs: int) -> int:
     """Return how many processors must be free: a long job leaves some percent of them to others."""
-    spare = math.ceil(code // SPARE * num_procs / 100) if job.believed > LONG else 0
+    spare = math.ceil(code // SPARE % 100 * num_procs / 100) if job.believed > LONG else 0
     return min(job.procs + spare, max(job.procs, math.ceil(num_procs / facts.PLENTY)))
 
 
@@ -91,7 +91,7 @@ def easy(
     shadow = min(end for end, _ in ends if sum(p for e, p in ends if e <= end) >= lack)
     extra = sum(p for e, p in ends if e <= shadow) - lack
     for job in waiting[1:]:
-        if need(code, job, num_procs) > free:
+        if need(code, job, num_procs) > free or (code >= NARROW and job.believed > LONG):
             continue
         if now + job.estimate > shadow:
             if job.procs > extra:

@@ -17,7 +17,7 @@ from stretto.domain.trace import Trace
 from stretto.errors import InvalidInput, UnknownName
 from stretto.experiments.queue_play import play
 from stretto.kernels import queue_keys as keys
-from stretto.kernels.queue_lookahead import BELIEVED, SPARE
+from stretto.kernels.queue_lookahead import BELIEVED, NARROW, SPARE
 from stretto.kernels.queue_portfolio import Look, run_portfolio
 from stretto.kernels.queue_run import run_queue
 from stretto.kernels.rng import seeded
@@ -40,6 +40,8 @@ CODES = [
     keys.SMALLEST_AREA + BELIEVED + 5 * SPARE,
     keys.SMALLEST_AREA + BELIEVED + 30 * SPARE,
     keys.FCFS + 33 * SPARE,
+    keys.SMALLEST_AREA + BELIEVED + 5 * SPARE + NARROW,
+    keys.FCFS + 1 * SPARE + NARROW,
 ]
 
 #: A minute, or an hour and more, for what is some seconds.
@@ -158,6 +160,17 @@ def test_a_long_job_leaves_room_for_a_short_one() -> None:
     assert spared.start_s.tolist() == [0.0, 100.0, 200.0, 201.0, 9200.0, 203.0]
 
 
+def test_only_short_jobs_pass_where_the_way_is_narrow() -> None:
+    """A wide job waits. Another one, long but in time, passes it under EASY; narrowly only the short one does."""
+    run = [100.0, 10.0, 9000.0, 9000.0, 5000.0, 60.0]
+    submit = [0.0, 1.0, 200.0, 201.0, 202.0, 203.0]
+    trace = Trace.of(submit, run, [6, 1, 4, 6, 1, 1], run)
+    wide = portfolio_replay(trace, NUM_PROCS, strategies=("fcfs-believed-spare-1",))
+    narrow = portfolio_replay(trace, NUM_PROCS, strategies=("fcfs-believed-spare-1-narrow",))
+    assert wide.start_s.tolist() == [0.0, 100.0, 200.0, 9200.0, 202.0, 203.0]
+    assert narrow.start_s.tolist() == [0.0, 100.0, 200.0, 9200.0, 18200.0, 203.0]
+
+
 def test_nothing_is_spared_before_a_short_job_had_to_wait() -> None:
     trace = Trace.of([0.0, 1.0, 2.0], [9000.0] * 3, [4, 1, 1], [9000.0] * 3)
     assert portfolio_replay(trace, NUM_PROCS).start_s.tolist() == [0.0, 1.0, 2.0]
@@ -170,7 +183,7 @@ def test_nobody_is_held_back_where_a_third_is_free() -> None:
     assert spared.start_s.tolist() == [0.0, 1.0]
 
 
-@pytest.mark.parametrize("name", ["saf-spare-0", "saf-spare-34", "saf-spare-x", "saf-spare-"])
+@pytest.mark.parametrize("name", ["saf-spare-0", "saf-spare-34", "saf-spare-x", "saf-spare-", "saf-spare-5-wide"])
 def test_bad_spares_are_told(name: str) -> None:
     with pytest.raises(InvalidInput, match="percentage"):
         member_code(name)

@@ -1,10 +1,10 @@
-"""How much long jobs should have left to short ones so far: the past is played again with more and with less.
+"""What long jobs should have left to short ones so far: the past is played again with more, with less, and narrowly.
 
 What suits one machine is too much on another, and too little on a third. What has been submitted until now is
-replayed from an empty machine under the base and under every candidate of the same order that spares another share,
-with the run times of jobs that have ended and beliefs of the others; what counts is the bounded slowdown until then.
-The base is replaced when another share would have cost clearly less. (Other orders are not tried: between those, the
-past of a few thousand jobs says little about the next ones, and much that is chance.)
+replayed from an empty machine under the base and under every candidate of the same order that spares another share, or
+lets only short jobs pass, with the run times of jobs that have ended and beliefs of the others; what counts is the
+bounded slowdown until then. The base is replaced when another rule would have cost clearly less. (Other orders are not
+tried: between those, the past of a few thousand jobs says little about the next ones, and much that is chance.)
 
 Of the latest jobs the short ones have ended and the long ones have not, and a belief knows no tails: whoever counted
 these would find every order good. So a review goes only as far as most jobs have ended.
@@ -76,7 +76,7 @@ def past_cost(s, trial, code, num_procs, first, arrived, now):
 
 @njit(cache=True, nogil=True)
 def leader(s, trial, codes, base, num_procs, arrived, now):
-    """Return the candidate to go on with: the base, or the same order with a share that would have cost far less."""
+    """Return the candidate to go on with: the base, or its order with other rules for long jobs that cost far less."""
     first = max(0, arrived - REACH)
     settle_runs(s, first, arrived, now)
     last = last_settled(s.ended, first, arrived)

@@ -15,6 +15,8 @@ from stretto.kernels.queue_running import Running, begin_job, end_first, shadow_
 BELIEVED = 100
 #: Added to that once per percent of the machine which jobs believed to be long leave free for shorter ones.
 SPARE = 1000
+#: Added to that where only jobs believed to be short may pass the head of the queue.
+NARROW = 100 * SPARE
 
 
 class Believed(NamedTuple):
@@ -71,7 +73,13 @@ def need_of(b, code, job, num_procs):
     procs = b.procs[job]
     if code < SPARE or b.believed[job] <= LONG:
         return procs
-    return need_with(procs, (code // SPARE * num_procs + 99) // 100, num_procs)
+    return need_with(procs, (code // SPARE % 100 * num_procs + 99) // 100, num_procs)
+
+
+@njit(cache=True, nogil=True)
+def may_pass(b, code, job):
+    """Say whether an order lets a job pass the head: what passes it must end before wide jobs can start."""
+    return code < NARROW or b.believed[job] <= LONG
 
 
 @njit(cache=True, nogil=True)
@@ -116,7 +124,7 @@ def would_start(b, running, code, num_procs, now, free, trial, size, started):
     for k in range(head + 1, size):
         job = queue[k]
         procs = b.procs[job]
-        if need_of(b, code, job, num_procs) > free:
+        if need_of(b, code, job, num_procs) > free or not may_pass(b, code, job):
             continue
         if now + b.estimate[job] > shadow:
             if procs > extra:
@@ -243,7 +251,7 @@ def work_off(b, trial, code, num_procs, size, now, free, guess, last_guess):
             job = queue[k]
             procs = b.procs[job]
             need = need_of(b, code, job, num_procs)
-            if need <= free:
+            if need <= free and may_pass(b, code, job):
                 in_time = moment + b.estimate[job] <= shadow
                 if in_time or procs <= extra:
                     if not in_time:

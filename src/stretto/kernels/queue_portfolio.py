@@ -99,7 +99,8 @@ def imagine(s, size, arrived, now, look, state):
 def different_choices(s, trial, codes, size, now, free):
     """List what each order would start now; return the orders that no earlier one equals.
 
-    What the base leaves to spare they all do: that pays in the long run, of which a scenario knows nothing.
+    What the base leaves to spare, and whom it lets pass, they all do: that pays in the long run, of which a scenario
+    knows nothing.
     """
     found = np.empty(codes.shape[0], np.int64)
     count = 0
@@ -231,8 +232,8 @@ def run_portfolio(q, kinds, num_procs, codes, look, state, start, chosen):
     kinds
         The kinds of each job, numbered without overlap, the narrowest first; [n, L].
     codes
-        Candidate orders, of ``queue_keys``, plus ``BELIEVED`` where they go by beliefs and ``SPARE`` per percent that
-        long jobs leave free; the first is the base.
+        Candidate orders, of ``queue_keys``, plus ``BELIEVED`` where they go by beliefs, ``SPARE`` per percent that
+        long jobs leave free and ``NARROW`` where only short ones may pass the head; the first is the base.
     look, state
         How to look ahead, and the random state.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from stretto.catalog import STRATEGIES
 from stretto.domain.queue_rules import Strategy
 from stretto.errors import InvalidInput
-from stretto.kernels.queue_lookahead import BELIEVED, SPARE
+from stretto.kernels.queue_lookahead import BELIEVED, NARROW, SPARE
 from stretto.registry import lookup
 
 #: Ends the name of a strategy that orders by believed run times in place of the user's estimates.
@@ -13,6 +13,9 @@ BY_BELIEF = "-believed"
 
 #: Before the percentage of the machine that jobs believed to take more than an hour leave free for shorter ones.
 WITH_SPARE = "-spare-"
+
+#: Behind that, where only jobs believed to take less may pass the head of the queue.
+NARROWLY = "-narrow"
 
 #: Where a third of the machine is free nobody is held back, so more than that cannot be spared.
 MAX_SPARE_PERCENT = 33
@@ -47,24 +50,27 @@ ORDERS = (
 )
 
 #: What a portfolio that starts jobs itself chooses from: those, and the base with processors to spare.
-MEMBERS = ("saf-believed-spare-5", "saf-believed-spare-15", *ORDERS)
+MEMBERS = ("saf-believed-spare-5", "saf-believed-spare-15", "saf-believed-spare-5-narrow", *ORDERS)
 
 
 def member_code(name: str) -> int:
     """Return the number by which the kernels know a candidate.
 
     That is a strategy of the catalog; with ``-believed`` behind its name it goes by believed run times, and with
-    ``-spare-5`` behind that, jobs believed to be long leave 5 % of the machine to shorter ones.
+    ``-spare-5`` behind that, jobs believed to be long leave 5 % of the machine to shorter ones; with ``-narrow`` at the
+    end they do not pass the head of the queue either.
     """
     order, mark, percent = name.partition(WITH_SPARE)
     found: Strategy = lookup("strategy", order.removesuffix(BY_BELIEF), STRATEGIES)
     if found.uses_weights:
         raise InvalidInput(f"{name!r} has weights, and is what Slurm does by itself", field="strategies")
     code = found.code + (BELIEVED if order.endswith(BY_BELIEF) else 0)
-    return code + SPARE * (_spare(name, percent) if mark else 0)
+    if not mark:
+        return code
+    return code + SPARE * _spare(name, percent.removesuffix(NARROWLY)) + NARROW * percent.endswith(NARROWLY)
 
 
 def _spare(name: str, percent: str) -> int:
     if not percent.isdecimal() or not 1 <= int(percent[:9]) <= MAX_SPARE_PERCENT:
-        raise InvalidInput(f"{name!r} must end with a percentage from 1 to {MAX_SPARE_PERCENT}", field="strategies")
+        raise InvalidInput(f"{name!r} must spare a percentage from 1 to {MAX_SPARE_PERCENT}", field="strategies")
     return int(percent)
