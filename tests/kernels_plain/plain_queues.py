@@ -112,7 +112,9 @@ def choosers() -> Iterator[tuple[str, Any]]:
         found = portfolio_replay(trace, PROCS, forecast=forecast, seed=2)
         yield f"portfolio {seed}", (found.start_s, found.chosen)
         candidates = [classic_net("fcfs"), classic_net("saf"), *untrained_nets()[::5], pretrained()[0]]
-        hasty = Selection(epoch_jobs=5, lag_jobs=2, least_jobs=1, least_gain=0.0, early_gain=0.0, network_gain=0.0)
+        hasty = Selection(
+            epoch_jobs=5, lag_jobs=2, least_jobs=1, least_gain=0.0, early_gain=0.0, network_gain=0.0, certainty=0.0
+        )
         played = mars_replay(make_trace(seed, 80), PROCS, candidates=candidates, selection=hasty, num_threads=1)
         yield f"mars {seed}", (played.start_s, played.chosen)
     nan = np.nan
