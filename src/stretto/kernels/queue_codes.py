@@ -25,8 +25,8 @@ QUANTILE = 3
 FIRST_FIT = 0
 CHEAPEST = 1
 FASTEST = 2
+#: From here on, rules leave pool 0 only where that is worth it.
 BURST = 3
-#: From ``BURST`` on, rules leave pool 0 only where that is worth it.
 PACK = 4
 
 #: An order with weights; it stands beside the codes of ``queue_keys``.
