@@ -62,6 +62,18 @@ def pools() -> list[Pool]:
     return [Pool("own", 2), cloud]
 
 
+def test_nodes_are_given_back_as_soon_as_a_way_says() -> None:
+    trace = fork_join(8)
+    rented = [replace(pools()[1], idle_shutdown_s=3600.0, min_nodes=0)]
+    lasting, brief = (
+        try_way(trace, rented, Way("fcfs", "first", (0,), idle_s=idle), Aim()) for idle in (math.inf, 0.0)
+    )
+    assert brief.cost_usd < lasting.cost_usd
+    hasty = [replace(rented[0], idle_shutdown_s=0.0)]
+    kept = try_way(trace, hasty, Way("fcfs", "first", (0,), idle_s=600.0), Aim())
+    assert kept.cost_usd == pytest.approx(brief.cost_usd), "the pool says less"
+
+
 def test_least_cost_stays_at_home_and_a_deadline_rents() -> None:
     trace = fork_join(16)
     slow = choose_way(trace, pools(), Aim("cost"))[0]

@@ -36,7 +36,8 @@ def problem() -> Problem:
     for discipline in DISCIPLINES:
         Doppler(discipline, train_share=0.0).plan(made, Budget(time_limit_s=0.2))
         search = doppler_planner.Search(made, Doppler(discipline), Budget(time_limit_s=0.2))
-        search.polish(search.starts, 0.2, is_last=True)
+        for manner in (doppler_planner.SEEK, doppler_planner.WANDER, doppler_planner.REFINE):
+            search.polish(search.starts, search.spent + 0.1, manner)
     return made
 
 
@@ -45,6 +46,17 @@ def test_a_short_budget_only_searches(problem: Problem) -> None:
     assert plan.info["episodes"] == 0
     starts = starting_points(problem, Doppler().starts, 0)
     assert simulate(problem, plan).makespan_s <= starts[0].makespan_s
+
+
+def test_turns_warm_up_what_is_best_and_use_all_that_is_given() -> None:
+    hard = Problem.of(random_dag(num_tasks=60, seed=5, ccr=4.0), Cluster.parse("gpu:3@1GB/s"))
+    search = doppler_planner.Search(hard, Doppler(max_evaluations=4000), Budget(3, num_threads=2))
+    search.seek(search.starts, 2000)
+    found = search.best.makespan_s
+    assert found < search.starts[0].makespan_s
+    search.refine(4000)
+    assert search.best.makespan_s <= found
+    assert 3900 <= search.spent <= 4100 or search.is_optimal
 
 
 @pytest.mark.parametrize("discipline", ["sequence", "work-conserving"])

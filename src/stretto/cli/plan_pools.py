@@ -81,8 +81,9 @@ def _print(name: str, found: list[Trial], machines: tuple[Pool, ...], aim: Aim, 
         table.add_column(title, justify="right")
     for one in found[:_SHOWN]:
         way = one.way
-        rule = f"burst at ${way.wait_usd_per_hour:.2g}/h" if way.pool_rule == "burst" else way.pool_rule
+        rule = way.pool_rule + (f" at ${way.wait_usd_per_hour:.2g}/h" if way.is_weighing else "")
         rule += f", {way.stretch:.3g}x path" if way.stretch < math.inf else ""
+        rule += f", idle {format_wait(way.idle_s)}" if way.idle_s < math.inf else ""
         used = ", ".join(machines[k].name for k in way.pools)
         late = " late" if one.num_late else ""
         table.add_row(

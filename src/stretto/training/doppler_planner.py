@@ -6,7 +6,7 @@ import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stretto.domain.csr import Floats
 from stretto.domain.plan import DISCIPLINES, Discipline, Plan
@@ -29,13 +29,27 @@ LEAST_TRAINING_S = 20.0
 MOST_TASKS = 20_000
 #: Episodes in which the look-ahead rule is imitated.
 IMITATED = 320
-#: First temperature of the searches, in the first round and in later ones: from a plan that was found in a long
-#: search, heat leads back to where it came from, and only small improvements are left.
-HEATS = (0.25, 0.02)
+#: The part of the limit that a turn of the last round takes. Warmed up and cooled down again and again a plan becomes
+#: better than in one long cooling.
+TURN = 0.05
+#: Turns in vain, after which the search begins anew.
+PATIENCE = 3
 #: By how much less is trained in later rounds: by then search has the better plans.
 LATER_TRAINING = 3
 #: Exact weighing of all places pays up to here.
 MOST_TABU_TASKS = 3_000
+
+
+class Manner(NamedTuple):
+    """How to search: the first temperature, and the kinds of chains that the cores take."""
+
+    heat: float
+    kinds: tuple[str, ...]
+
+
+#: On some graphs windows lead to the best basin, on others single steps do. Its floor is found by little heat, for much
+#: leads back to where a plan came from, and by exact moves.
+SEEK, WANDER, REFINE = Manner(0.25, ("ruin",)), Manner(0.5, ("anneal",)), Manner(0.05, ("ruin", "tabu"))
 
 
 @dataclass(frozen=True)
@@ -114,9 +128,10 @@ class Search:
         self.starts = starting_points(problem, params.starts, budget.seed)
         if params.discipline == "work-conserving":
             # Heuristics are judged in sequence; a chain executes its start as the runtime will.
-            executed = [self._chains([start], 1)[0].best for start in self.starts]
+            executed = [self._chains([start], 1, SEEK, self.limit)[0].best for start in self.starts]
             self.starts = sorted(executed, key=lambda solution: solution.makespan_s)
         self.best = self.starts[0]
+        self.manner = SEEK
         self.is_interrupted = False
         self.stop = threading.Event()
 
@@ -149,7 +164,8 @@ class Search:
         problem = self.problem
         worth_it = share > 0 and (self.is_counted or self.limit >= LEAST_TRAINING_S)
         if not worth_it or problem.num_devices == 1 or not 1 < problem.num_tasks <= MOST_TASKS:
-            self.polish(self.starts, self.limit)
+            self.seek(self.starts, 0.5 * self.limit)
+            self.refine(self.limit)
             return
         training: DopplerTrainer | None = None
         for number in range(self.params.rounds):
@@ -158,12 +174,12 @@ class Search:
             begin = self.limit * number / self.params.rounds
             end = self.limit * (number + 1) / self.params.rounds
             turn = begin + share * (end - begin) / (1 if number == 0 else LATER_TRAINING)
-            heat = HEATS[min(number, len(HEATS) - 1)]
-            training = self.train(training, turn, heat)
-            if self.is_interrupted:
-                return
-            is_last = number == self.params.rounds - 1
-            self.polish([self.best, *self.candidates(training)], end, heat, is_last)
+            is_last = 0 < number == self.params.rounds - 1
+            training = self.train(training, turn, REFINE if is_last else SEEK)
+            if is_last:
+                self.refine(end)
+            else:
+                self.seek([self.best, *self.candidates(training)], end)
 
     def candidates(self, training: DopplerTrainer) -> list[Solution]:
         """Return the policy's best plans, best first."""
@@ -171,12 +187,12 @@ class Search:
 
     # -- the two ways of looking ------------------------------------------------------------------------------
 
-    def train(self, training: DopplerTrainer | None, until: float, heat: float) -> DopplerTrainer:
+    def train(self, training: DopplerTrainer | None, until: float, manner: Manner) -> DopplerTrainer:
         """Train for a while, with the other cores searching from the best plan."""
         with ThreadPoolExecutor(1) as pool:
             beside: Future[Outcome] | None = None
             if self.threads > 1 and not self.is_counted:
-                chains = self._chains([self.best, *self.starts], self.threads - 1, heat)
+                chains = self._chains([self.best, *self.starts], self.threads - 1, manner, until)
                 beside = pool.submit(self._search, chains, until, False)
             try:
                 if training is None:
@@ -200,13 +216,37 @@ class Search:
                     self._take(beside.result())
         return training
 
-    def polish(self, starts: list[Solution], until: float, heat: float = HEATS[0], is_last: bool = False) -> None:
-        """Search on all cores, each from another of the best plans."""
-        if self.is_optimal or (self.is_counted and self.spent >= until):
-            return
-        found = self._search(self._chains(starts, self.threads, heat, is_last, until), until, True)
+    def seek(self, learned: list[Solution], until: float) -> None:
+        """Look for the basin: from the policy's plans, from those of heuristics, and once more as it went better."""
+        step = (until - self.spent) / 3
+        by_windows = self.polish(learned, self.spent + step, SEEK)
+        by_steps = self.polish(self.starts, self.spent + step, WANDER)
+        if by_steps.makespan_s < by_windows.makespan_s:
+            self.manner = WANDER
+        self.polish((learned if self.manner is SEEK else self.starts)[::-1], until, self.manner)
+
+    def refine(self, until: float) -> None:
+        """Warm up the best plan and cool it down, turn after turn; when that is in vain, look for another basin."""
+        step = TURN * self.limit
+        base, num_vain = self.best, 0
+        while self.spent < until and not self.is_optimal and not self.is_interrupted:
+            end = self.spent + step
+            found = self.polish([base], until if end + 0.5 * step > until else end, REFINE)
+            num_vain = 0 if found.makespan_s < base.makespan_s else num_vain + 1
+            base = found
+            if num_vain < PATIENCE:
+                continue
+            num_vain, left = 0, until - self.spent
+            base = self.polish(self.starts, self.spent + 0.6 * left, self.manner) if left > 4 * step else self.best
+
+    def polish(self, starts: list[Solution], until: float, manner: Manner) -> Solution:
+        """Search on all cores, each from another of some plans; return the best that was found from these."""
+        if self.is_optimal or self.is_interrupted or (self.is_counted and self.spent >= until):
+            return starts[0]
+        found = self._search(self._chains(starts, self.threads, manner, until), until, True)
         self._take(found)
         self.is_interrupted |= found.interrupted
+        return found.best
 
     def _new_training(self) -> DopplerTrainer:
         try:
@@ -225,31 +265,27 @@ class Search:
             params=first_weights(self.params.start, self.problem, settings),
         )
 
-    def _chains(
-        self, starts: list[Solution], num: int, heat: float = HEATS[0], is_last: bool = False, until: float = 0.0
-    ) -> list[Chain]:
-        """Return chains of several kinds: window moves find the basin, single and exact ones its floor."""
-        most = max(num, int(until - self.spent)) if self.is_counted else None
+    def _chains(self, starts: list[Solution], num: int, manner: Manner, until: float) -> list[Chain]:
+        """Return chains of several kinds, which begin with different plans."""
+        left = max(until - self.spent, 1e-3)
+        most = max(num, int(left)) if self.is_counted else None
+        budget = Budget(self.budget.seed, None if self.is_counted else left, num)
         chains: list[Chain] = []
-        problem, tail = self.problem, self.tail
-        budget = Budget(self.budget.seed, None if self.is_counted else self.limit / 2, num)
         for i in range(num):
-            start = starts[i % len(starts)]
             self.streams += 1
-            if self.params.discipline == "work-conserving":
-                params = Annealing("work-conserving", most, hot=heat)
-                chains.append(ConservingChain(problem, tail, start, params, budget, self.streams))
-            elif i % 2 == 0:
-                chains.append(RuinChain(problem, tail, start, LargeNeighbourhood(most, hot=heat), budget, self.streams))
-            elif is_last and problem.num_tasks <= MOST_TABU_TASKS:
-                chains.append(TabuChain(problem, self.best, TabuSearch.patience, self.budget.seed, self.streams))
-            else:
-                chains.append(
-                    AnnealingChain(
-                        problem, tail, start, Annealing(max_evaluations=most, hot=heat), budget, self.streams
-                    )
-                )
+            kind = manner.kinds[i % len(manner.kinds)]
+            chains.append(self._chain(kind, starts[i % len(starts)], manner.heat, most, budget))
         return chains
+
+    def _chain(self, kind: str, start: Solution, heat: float, most: int | None, budget: Budget) -> Chain:
+        problem, tail, stream = self.problem, self.tail, self.streams
+        if self.params.discipline == "work-conserving":
+            return ConservingChain(problem, tail, start, Annealing("work-conserving", most, hot=heat), budget, stream)
+        if kind == "ruin" or (kind == "tabu" and problem.num_tasks > MOST_TABU_TASKS):
+            return RuinChain(problem, tail, start, LargeNeighbourhood(most, hot=heat), budget, stream)
+        if kind == "tabu":
+            return TabuChain(problem, start, TabuSearch.patience, budget.seed, stream)
+        return AnnealingChain(problem, tail, start, Annealing(max_evaluations=most, hot=heat), budget, stream)
 
     def _search(self, chains: list[Chain], until: float, is_told: bool) -> Outcome:
         left = max(until - self.spent, 1e-3)

@@ -16,16 +16,16 @@ import numpy as np
 from stretto.domain.pool import Pool
 from stretto.domain.trace import Trace
 from stretto.learned.mars.grouping import GROUPINGS
-from stretto.learned.mars.pools import Aim, Trial, Way, try_way
+from stretto.learned.mars.pools import WEIGHING, Aim, Trial, Way, try_way
 
 STRATEGIES = ("fcfs", "sjf", "saf", "f4", "expansion")
 RULES = ("first", "cheapest", "fastest", "burst")
-#: Rules that go by what an hour of waiting is worth; the published one, and one that fills nodes that are up.
-_WEIGHING = ("burst", "pack")
-#: What an hour of waiting may be worth to these, in USD.
+#: What an hour of waiting may be worth to rules that weigh it, in USD.
 WAITS_USD = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 #: How many times its longest path a workflow may be meant to take.
 _STRETCHES = (1.1, 1.3, 1.7, 3.0)
+#: After how long without work a node may be given back.
+_IDLES_S = (0.0, 30.0, 60.0, 120.0)
 #: Ways that are tried with other orders and groupings.
 _NUM_KEPT = 4
 #: Small changes that are tried to the best way, and how large they are, in logarithms.
@@ -65,6 +65,7 @@ def choose_way(
     else:
         best_of([*fixed_ways(len(pools)), *_pool_ways(trace, pools)])
         best = best_of(_patient_ways(trace, pools))
+        best = best_of(replace(way, idle_s=idle_s) for way in best for idle_s in _IDLES_S)
         best = best_of(replace(way, strategy=strategy) for way in best for strategy in STRATEGIES)
         best = best_of(replace(way, grouping=grouping) for way in best for grouping in GROUPINGS)
         rng = np.random.default_rng(len(tried))
@@ -79,7 +80,7 @@ def _pool_ways(trace: Trace, pools: Sequence[Pool]) -> Iterator[Way]:
         for rule in RULES[:-1] if len(some) > 1 else RULES[:1]:
             yield Way("saf", rule, some)
         if len(some) > 1:
-            for rule in _WEIGHING:
+            for rule in WEIGHING:
                 for wait_usd in WAITS_USD:
                     yield Way("saf", rule, some, wait_usd)
 
@@ -90,7 +91,7 @@ def _patient_ways(trace: Trace, pools: Sequence[Pool]) -> Iterator[Way]:
         return
     for some in _pool_sets(trace, pools):
         if len(some) > 1 and some[0] == 0:
-            for rule, stretch in itertools.product(_WEIGHING, _STRETCHES):
+            for rule, stretch in itertools.product(WEIGHING, _STRETCHES):
                 for wait_usd in WAITS_USD[:4]:
                     yield Way("edf", rule, some, wait_usd, stretch=stretch)
 
@@ -107,7 +108,7 @@ def _pool_sets(trace: Trace, pools: Sequence[Pool]) -> Iterator[tuple[int, ...]]
 def _changed(way: Way, rng: np.random.Generator) -> Way:
     """Return a way with its price of waiting and its stretch changed a little."""
     factor = np.exp(_CHANGE * rng.normal(size=2)).tolist()
-    if way.pool_rule not in _WEIGHING:
+    if not way.is_weighing:
         return way
     stretch = 1.0 + (way.stretch - 1.0) * factor[1] if way.stretch < math.inf else way.stretch
     return replace(way, wait_usd_per_hour=way.wait_usd_per_hour * factor[0], stretch=stretch)

@@ -21,6 +21,8 @@ from stretto.learned.mars.slack import sub_deadlines
 from stretto.sim.queue import replay
 
 OBJECTIVES = ("cost", "time", "both")
+#: Rules that go by what an hour of waiting is worth: the published one, and one that fills nodes that are up.
+WEIGHING = ("burst", "pack")
 
 
 @dataclass(frozen=True)
@@ -32,9 +34,11 @@ class Way:
     pools
         Places in the list of all.
     wait_usd_per_hour
-        What rule ``burst`` pays to save an hour of waiting.
+        What rules ``burst`` and ``pack`` pay to save an hour of waiting.
     stretch
         Tasks have deadlines by which the workflow takes so many times its longest path; see ``slack.py``.
+    idle_s
+        Nodes without work are given back after this time, if their pool does not say less.
     """
 
     strategy: str
@@ -43,6 +47,16 @@ class Way:
     wait_usd_per_hour: float = 1.0
     grouping: str = "none"
     stretch: float = math.inf
+    idle_s: float = math.inf
+
+    @property
+    def is_weighing(self) -> bool:
+        return self.pool_rule in WEIGHING
+
+    def on(self, pools: Sequence[Pool]) -> list[Pool]:
+        """Return the pools that it uses, as it uses them."""
+        used = [pools[k] for k in self.pools]
+        return [replace(pool, idle_shutdown_s=min(pool.idle_shutdown_s, self.idle_s)) for pool in used]
 
 
 @dataclass(frozen=True)
@@ -115,7 +129,7 @@ def try_way(trace: Trace, pools: Sequence[Pool], way: Way, aim: Aim, seeds: Sequ
         try:
             found = replay(
                 grouped,
-                [pools[k] for k in way.pools],
+                way.on(pools),
                 strategy=way.strategy,
                 pool_rule=way.pool_rule,
                 wait_usd_per_hour=way.wait_usd_per_hour,

@@ -182,12 +182,12 @@ def _follow(
         is_new = is_new_workload(jobs, done) and done - settled >= LATEST
         settled = done if is_new else settled
         before = selector.chosen
-        epochs = by_epoch(slowdown, rules.epoch_jobs)
+        cost, epochs = slowdown @ weights, by_epoch(slowdown, rules.epoch_jobs)
         choices.append(
-            selector.choose(
-                slowdown @ weights, epochs, played, done, now, real=real, real_latest=real_latest, is_new=is_new
-            )
+            selector.choose(cost, epochs, played, done, now, real=real, real_latest=real_latest, is_new=is_new)
         )
+        for k in selector.hopeless(cost, played):
+            shadows.give_up(k)
         if journal is not None:
             journal.epoch(choices[-1], selector, jobs, start, now)
         if selector.chosen != before or (taught is not None and selector.chosen == len(nets) - 1):

@@ -89,6 +89,8 @@ _WON = 0.99
 #: So many epochs are enough, if all were won and the cost is no more than this share: under a very bad order so few
 #: jobs end that no more epochs may ever be seen.
 _UNANIMOUS, _TINY = 5, 0.2
+#: Who has cost so many times what the default has, over so many jobs, need not be watched any longer.
+_HOPELESS, _LONG = 4.0, 10_000
 #: No gain that is asked for is larger.
 _MOST_GAIN = 0.9
 
@@ -102,7 +104,7 @@ class Choice:
     job, time_s
         The number of jobs that had arrived, and when.
     cost
-        Per candidate, the mean bounded slowdown in its shadow.
+        Per candidate that is watched, the mean bounded slowdown in its shadow.
     """
 
     job: int
@@ -183,8 +185,14 @@ class Selector:
         self._tenure += 1
         if before != self.chosen:
             self._mean, self._surprise, self._tenure = math.nan, 0.0, 0
-        named = dict(zip(self.names, cost.tolist(), strict=True))
+        named = {name: one for name, one in zip(self.names, cost.tolist(), strict=True) if math.isfinite(one)}
         return Choice(job, time_s, self.names[self.chosen], self.chosen == 0, drifted, named)
+
+    def hopeless(self, cost: Floats, num_played: int) -> list[int]:
+        """Return who is so far behind that his shadow tells nothing new; long queues are slow to play."""
+        if num_played - self.since < _LONG:
+            return []
+        return [int(k) for k in np.flatnonzero(cost > _HOPELESS * cost[0]) if k != self.chosen and cost[k] < math.inf]
 
     def _best(self, cost: Floats, epochs: Floats, num_seen: int) -> int:
         """Return the cheapest of those that are surely better, or stay, or go back to the default."""

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from stretto.domain.csr import Floats
 from stretto.domain.trace import QueueArrays
 from stretto.kernels.mars_run import advance, new_state
+from stretto.learned.mars.ledger import Ledger
 from stretto.learned.mars.network import MarsNet
 
-_BOUND_S = 10.0
 #: Before anything has ended, jobs are taken to run for this share of their estimates.
 _FIRST_SHARE = 0.5
 #: Ended jobs that guesses are drawn from: of all users, and of one.
@@ -56,6 +56,8 @@ class Shadows:
         self.jobs = jobs._replace(run=np.maximum(1.0, _FIRST_SHARE * jobs.estimate))
         self.start = np.full((len(nets), n), -1.0)
         self._states = [new_state(jobs, kinds, num_procs, net.num_hidden) for net in nets]
+        self._is_given_up = np.zeros(len(nets), np.bool_)
+        self._ledger, self._real_ledger = Ledger(len(nets), n), Ledger(1, n)
 
     def learn(self, real_start: Floats, num_arrived: int, now: float) -> None:
         """Note the run times of the jobs that have ended by now, and guess those of the others anew."""
@@ -103,6 +105,17 @@ class Shadows:
         self._nets[k] = net
         self.start[k] = -1.0
         self._states[k] = new_state(self.jobs, self._kinds, self._num_procs, net.num_hidden)
+        self._ledger.forget(k)
+        self._is_given_up[k] = False
+
+    def give_up(self, k: int) -> None:
+        """Let a candidate play no more; from now on it costs infinitely much."""
+        self._is_given_up[k] = True
+        self._ledger.give_up(k)
+
+    @property
+    def _playing(self) -> list[int]:
+        return [int(k) for k in np.flatnonzero(~self._is_given_up)]
 
     def play(self, num_jobs: int, executor: Executor | None = None) -> None:
         """Let every candidate go on until so many jobs have arrived."""
@@ -112,22 +125,22 @@ class Shadows:
                 self.jobs, self._kinds, self._num_procs, self._nets[k].net, self._states[k], num_jobs, self.start[k]
             )
 
-        list((executor.map if executor else map)(one, range(len(self._nets))))
+        list((executor.map if executor else map)(one, self._playing))
 
     def slowdowns(self, first: int, last: int, now: float) -> Floats:
-        """Return the bounded slowdowns of some jobs per candidate; one that waits has waited until now; [K, jobs]."""
-        return self._slowdowns(self.start[:, first:last], first, now)
+        """Return the bounded slowdowns of some jobs per candidate; one that waits has waited until now; [K, jobs].
+
+        Neither ``last`` nor ``now`` may be less than before. The result is a view, and good until the next call.
+        """
+        for k in self._playing:
+            self._ledger.update(k, self.start[k], self.jobs, self._is_known, last, now)
+        return self._ledger.rows(first, last)
 
     def real_slowdowns(self, real_start: Floats, first: int, last: int, now: float) -> Floats:
         """Return the same of what really happened until then; [jobs]."""
-        return self._slowdowns(real_start[first:last], first, now)
-
-    def _slowdowns(self, begin: Floats, first: int, now: float) -> Floats:
-        part = slice(first, first + begin.shape[-1])
-        submit, run = self.jobs.submit[part], self.jobs.run[part]
-        wait = np.where(begin >= 0, np.minimum(begin, now), now) - submit
-        slowdown: Floats = np.maximum(1.0, (np.maximum(wait, 0.0) + run) / np.maximum(run, _BOUND_S))
-        return slowdown
+        self._real_ledger.update(0, real_start, self.jobs, self._is_known, last, now)
+        row: Floats = self._real_ledger.rows(first, last)[0]
+        return row
 
 
 def by_epoch(slowdown: Floats, num_jobs: int) -> Floats:

@@ -1,0 +1,50 @@
+"""The bounded slowdowns of all jobs under every candidate, of which only what can still change is computed again."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stretto.domain.csr import Floats
+from stretto.domain.trace import QueueArrays
+
+_BOUND_S = 10.0
+
+
+class Ledger:
+    """One row per candidate.
+
+    An entry is settled once the job's run time is known and the job has started: it stays as it is. The others depend
+    on what is guessed, and on how long a job has waited by now.
+    """
+
+    def __init__(self, num_rows: int, num_jobs: int) -> None:
+        self._slowdown = np.zeros((num_rows, num_jobs))
+        self._open = [np.zeros(0, np.int64) for _ in range(num_rows)]
+        self._num_seen = np.zeros(num_rows, np.int64)
+
+    def update(
+        self, row: int, begin: Floats, jobs: QueueArrays, is_known: NDArray[np.bool_], num_jobs: int, now: float
+    ) -> None:
+        """Compute what is open of the first jobs; ``begin`` is negative for one that waits, and it waits until now."""
+        fresh = np.arange(self._num_seen[row], num_jobs)
+        job = np.concatenate([self._open[row], fresh])
+        since, run = begin[job], jobs.run[job]
+        wait = np.where(since >= 0, np.minimum(since, now), now) - jobs.submit[job]
+        self._slowdown[row, job] = np.maximum(1.0, (np.maximum(wait, 0.0) + run) / np.maximum(run, _BOUND_S))
+        is_settled = is_known[job] & (since >= 0) & (since <= now)
+        self._open[row] = job[~is_settled]
+        self._num_seen[row] = max(num_jobs, self._num_seen[row])
+
+    def give_up(self, row: int) -> None:
+        """Let a row cost infinitely much from now on."""
+        self._slowdown[row] = np.inf
+
+    def forget(self, row: int) -> None:
+        """Begin a row anew."""
+        self._open[row], self._num_seen[row] = np.zeros(0, np.int64), 0
+
+    def rows(self, first: int, last: int) -> Floats:
+        """Return what some jobs cost, of which all have been computed; [rows, jobs]."""
+        part: Floats = self._slowdown[:, first:last]
+        return part
