@@ -117,8 +117,11 @@ def test_a_task_whose_files_are_gone_runs_again(capsys: pytest.CaptureFixture[st
 def test_a_stopped_run_is_resumed_without_repeating_anything(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, number: signal.Signals
 ) -> None:
+    # The later tasks wait for a file, so that the run cannot end before it is stopped.
     tasks = "".join(
-        f'[[task]]\nname = "t{i}"\nrun = "echo t{i} >> log; sleep 0.02"\n' + (f'after = ["t{i - 2}"]\n' * (i > 1))
+        f'[[task]]\nname = "t{i}"\nrun = "echo t{i} >> log; {"sleep 0.02" if i < 12 else wait}"\n'
+        + (f'after = ["t{i - 2}"]\n' * (i > 1))
+        for wait in ["until [ -e go ]; do sleep 0.02; done"]
         for i in range(40)
     )
     path = tmp_path / "many.toml"
@@ -135,6 +138,7 @@ def test_a_stopped_run_is_resumed_without_repeating_anything(
                     break
         time.sleep(0.02)
     os.kill(child.pid, number)
+    (tmp_path / "go").touch()
     out, _ = child.communicate(timeout=60)
     if number == signal.SIGINT:
         assert child.returncode == 130

@@ -48,8 +48,8 @@ def jobs(rest_bed: Testbed, tmp_path: Path) -> Iterator[list[int]]:
     script = tmp_path / "wait.sh"
     script.write_text("#!/bin/sh\nsleep 600\n")
     options: dict[str, str | int | bool] = {"output": "/dev/null", "exclusive": True}
-    client.submit(Submission(str(script), options={**options, "time": 60}))
-    assert wait_until(lambda: any(job.is_running for job in client.queue()), timeout_s=60.0)
+    first = client.submit(Submission(str(script), options={**options, "time": 60}))
+    assert wait_until(lambda: any(job.is_running and job.job_id == first for job in client.queue()), timeout_s=120.0)
     yield [client.submit(Submission(str(script), options={**options, "time": limit})) for limit in LIMITS]
     client.cancel(job.job_id for job in client.queue() if not job.is_ended)
 

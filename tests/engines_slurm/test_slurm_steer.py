@@ -38,8 +38,11 @@ class Queue:
         blocker.write_text(f"#!/bin/sh\nuntil [ -e {folder}/go ]; do sleep 0.1; done\n")
         note.write_text(f"#!/bin/sh\necho $1 >> {folder}/order\n")
         self.script = str(note)
-        client.submit(Submission(str(blocker), options=self.options(60)))
-        assert wait_until(lambda: any(job.is_running for job in client.queue()), timeout_s=60.0)
+        # A job of the test before may still be running: this one must.
+        blocking = client.submit(Submission(str(blocker), options=self.options(60)))
+        assert wait_until(
+            lambda: any(job.is_running and job.job_id == blocking for job in client.queue()), timeout_s=120.0
+        )
         self.ids = [client.submit(Submission(str(note), (str(k),), self.options(t))) for k, t in enumerate(LIMITS)]
 
     @staticmethod
