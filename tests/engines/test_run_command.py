@@ -118,10 +118,10 @@ def test_a_stopped_run_is_resumed_without_repeating_anything(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, number: signal.Signals
 ) -> None:
     # The later tasks wait for a file, so that the run cannot end before it is stopped.
+    wait = "until [ -e go ]; do sleep 0.02; done"
     tasks = "".join(
         f'[[task]]\nname = "t{i}"\nrun = "echo t{i} >> log; {"sleep 0.02" if i < 12 else wait}"\n'
         + (f'after = ["t{i - 2}"]\n' * (i > 1))
-        for wait in ["until [ -e go ]; do sleep 0.02; done"]
         for i in range(40)
     )
     path = tmp_path / "many.toml"

@@ -29,8 +29,8 @@ LEAST_TRAINING_S = 20.0
 MOST_TASKS = 20_000
 #: Episodes in which the look-ahead rule is imitated.
 IMITATED = 320
-#: The part of the limit that a turn of the last round takes. Warmed up and cooled down again and again a plan becomes
-#: better than in one long cooling.
+#: The part of the limit that a turn of the last round takes. Warmed up and cooled down again and again a plan mostly
+#: becomes better than in fewer, longer coolings.
 TURN = 0.05
 #: Turns in vain, after which the search begins anew.
 PATIENCE = 3

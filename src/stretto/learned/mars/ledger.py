@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stretto.domain.csr import Floats
+from stretto.domain.queue_metrics import BOUND_S
 from stretto.domain.trace import QueueArrays
-
-_BOUND_S = 10.0
 
 
 class Ledger:
@@ -31,7 +30,7 @@ class Ledger:
         job = np.concatenate([self._open[row], fresh])
         since, run = begin[job], jobs.run[job]
         wait = np.where(since >= 0, np.minimum(since, now), now) - jobs.submit[job]
-        self._slowdown[row, job] = np.maximum(1.0, (np.maximum(wait, 0.0) + run) / np.maximum(run, _BOUND_S))
+        self._slowdown[row, job] = np.maximum(1.0, (np.maximum(wait, 0.0) + run) / np.maximum(run, BOUND_S))
         is_settled = is_known[job] & (since >= 0) & (since <= now)
         self._open[row] = job[~is_settled]
         self._num_seen[row] = max(num_jobs, self._num_seen[row])
