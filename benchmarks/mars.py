@@ -5,6 +5,7 @@
     python benchmarks/mars.py unseen                                # the shipped networks on the four held-out logs
     python benchmarks/mars.py change                                # log A, then log B
     python benchmarks/mars.py cost --seeds 1,2,3                    # workflows over owned, rented and spot nodes
+    python benchmarks/mars.py portfolio --seeds 0,1,2,3,4           # whole logs, against the look-ahead portfolio
     python benchmarks/mars.py speed
 
 Mean bounded slowdown, EASY, user estimates. *Sequences*: 10 x 1,024 jobs, each on an empty machine; no job of any of
@@ -20,7 +21,6 @@ import json
 import os
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,27 +28,24 @@ from typing import Any
 
 import numpy as np
 from mars_cost import cost
+from mars_portfolio import portfolio
 from measure import print_table
 from peer_venv import HERE
-from queue_logs import commit, find_logs, read_log
+from queue_logs import commit, find_logs, fixed_starts, judge, read_log
 
-from stretto.catalog import STRATEGIES
 from stretto.domain.csr import Floats
-from stretto.domain.trace import QueueArrays, Trace
+from stretto.domain.trace import Trace
 from stretto.formats.document import read_document
 from stretto.formats.traces.reader import Faults
 from stretto.formats.traces.swf_rows import JOB, RUN, USER, read_rows
 from stretto.kernels.mars_run import advance, new_state
-from stretto.kernels.queue_run import run_queue
 from stretto.learned.mars.network import MarsNet, classic_net, untrained_nets
 from stretto.learned.mars.replay import candidates_of, mars_replay, pretrained
-from stretto.policies.queueing.members import CLASSICS
 from stretto.policies.queueing.portfolio import kinds_of
-from stretto.registry import lookup
 from stretto.sim import rlscheduler
 from stretto.training.mars import Evolution, MarsTrainer, Objective
 from stretto.training.mars_log import SHARE, train_on_log
-from stretto.training.mars_windows import draw_windows, figures, make_window
+from stretto.training.mars_windows import draw_windows, make_window
 
 #: RLScheduler's traces: file, best re-sorted classic under EASY, whose longest wait is the limit, and what to reach.
 SEQUENCES = {
@@ -326,24 +323,6 @@ def latencies(net: MarsNet, waiting: int = 1000, times: int = 2000) -> Floats:
     return took
 
 
-def fixed_starts(jobs: QueueArrays, num_procs: int) -> dict[str, Floats]:
-    """Replay with every classic strategy."""
-
-    def one(name: str) -> Floats:
-        start = np.empty(len(jobs.submit))
-        run_queue(jobs, num_procs, lookup("strategy", name, STRATEGIES).code, True, False, start)
-        return start
-
-    with ThreadPoolExecutor(2) as executor:
-        return dict(zip(CLASSICS, executor.map(one, CLASSICS), strict=True))
-
-
-def judge(jobs: QueueArrays, start: Floats, part: slice) -> float:
-    """Return the mean bounded slowdown of some jobs."""
-    some = jobs._replace(submit=jobs.submit[part], run=jobs.run[part])
-    return figures(some, start[part]).slowdown
-
-
 def _bootstrap(values: Floats) -> tuple[float, float]:
     rng = np.random.default_rng(0)
     means = rng.choice(values, size=(2000, len(values))).mean(axis=1)
@@ -367,7 +346,15 @@ def _options() -> argparse.Namespace:
     return options
 
 
-TABLES = {"sequences": sequences, "logs": logs, "unseen": unseen, "change": change, "cost": cost, "speed": speed}
+TABLES = {
+    "sequences": sequences,
+    "logs": logs,
+    "portfolio": portfolio,
+    "unseen": unseen,
+    "change": change,
+    "cost": cost,
+    "speed": speed,
+}
 
 if __name__ == "__main__":
     main()

@@ -1,15 +1,23 @@
-"""The recorded queues that the benchmarks replay."""
+"""The recorded queues that the benchmarks replay, the classic orders on them, and what is judged."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 from peer_venv import HERE
 
-from stretto.domain.trace import Trace
+from stretto.catalog import STRATEGIES
+from stretto.domain.csr import Floats
+from stretto.domain.trace import QueueArrays, Trace
 from stretto.formats.traces.load import load_trace
+from stretto.kernels.queue_run import run_queue
+from stretto.policies.queueing.members import CLASSICS
+from stretto.registry import lookup
+from stretto.training.mars_windows import figures
 
 
 def find_logs(data: Path, beginnings: str = "") -> list[Path]:
@@ -35,3 +43,21 @@ def commit() -> str:
         return subprocess.run(["git", *arguments], cwd=HERE, capture_output=True, text=True, check=False).stdout.strip()
 
     return git("rev-parse", "--short", "HEAD") + ("+changes" if git("status", "--porcelain") else "")
+
+
+def fixed_starts(jobs: QueueArrays, num_procs: int) -> dict[str, Floats]:
+    """Replay with every classic strategy."""
+
+    def one(name: str) -> Floats:
+        start = np.empty(len(jobs.submit))
+        run_queue(jobs, num_procs, lookup("strategy", name, STRATEGIES).code, True, False, start)
+        return start
+
+    with ThreadPoolExecutor(2) as executor:
+        return dict(zip(CLASSICS, executor.map(one, CLASSICS), strict=True))
+
+
+def judge(jobs: QueueArrays, start: Floats, part: slice) -> float:
+    """Return the mean bounded slowdown of some jobs."""
+    some = jobs._replace(submit=jobs.submit[part], run=jobs.run[part])
+    return figures(some, start[part]).slowdown

@@ -1,0 +1,62 @@
+"""Whole logs, several times each: MARS, the look-ahead portfolio and the best fixed order on the same jobs.
+
+Two replays that differ in one start may end far apart, so that a single one says little about a few percent. Logs are
+recorded in whole seconds: seed 0 replays them as they are, every other seed draws the fractions of the seconds (jobs
+keep their order) and gives the portfolio another seed. ``ratio`` is MARS over the portfolio, with the same seed; the
+last lines have the medians of each log and in how many replays MARS was not worse.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from queue_logs import find_logs, fixed_starts, judge, read_log
+
+from stretto.domain.trace import Trace
+from stretto.learned.mars.replay import mars_replay
+from stretto.policies.queueing.portfolio import Forecast, portfolio_replay
+from stretto.training.mars_log import SHARE
+
+#: Sums of slowdowns that differ by less are the same.
+SAME = 1e-6
+
+
+def portfolio(options: argparse.Namespace) -> Iterator[tuple[dict[str, Any], tuple[str, ...]]]:
+    """Yield one row per log and seed, then the medians of each log."""
+    yield {}, ("log", "seed", "MARS", "portfolio", "ratio", "best fixed", "its", "MARS over it")
+    medians = []
+    for path in find_logs(options.data, options.logs):
+        recorded, num_procs = read_log(path)
+        name = path.name.removesuffix(".swf.gz")
+        judged = slice(int(SHARE * recorded.num_jobs), None)
+        found = []
+        for seed in options.seeds:
+            trace = with_fractions(recorded, seed)
+            jobs = trace.arrays()
+            cost = {order: judge(jobs, start, judged) for order, start in fixed_starts(jobs, num_procs).items()}
+            best = min(cost, key=lambda order, cost=cost: cost[order])  # type: ignore[misc]
+            ours = judge(jobs, mars_replay(trace, num_procs).start_s, judged)
+            replayed = portfolio_replay(trace, num_procs, forecast=Forecast(), seed=1 + seed)
+            theirs = judge(jobs, replayed.start_s, judged)
+            found.append((ours, theirs, cost[best]))
+            row = {"instance": path.name, "seed": seed, "mars": ours, "portfolio": theirs, "best": best, "fixed": cost}
+            figures = (f"{ours:.3f}", f"{theirs:.3f}", f"{ours / theirs:.3f}", best, f"{cost[best]:.3f}")
+            yield row, (name, str(seed), *figures, f"{ours / cost[best]:.3f}")
+        ours, theirs, fixed = np.median(found, axis=0)
+        held = sum(one[0] <= one[1] * (1.0 + SAME) for one in found)
+        medians.append((name, ours, theirs, fixed, held, len(found)))
+    for name, ours, theirs, fixed, held, count in medians:
+        figures = (f"{ours:.3f}", f"{theirs:.3f}", f"{ours / theirs:.3f}", f"{held} of {count} not worse")
+        yield {}, (name, "median", *figures, f"{fixed:.3f}", f"{ours / fixed:.3f}")
+
+
+def with_fractions(trace: Trace, seed: int) -> Trace:
+    """Return the jobs in their order with drawn fractions of a second at submission; as they are for seed 0."""
+    if seed == 0:
+        return trace
+    drawn = trace.submit_s + np.random.default_rng(seed).uniform(0.0, 1.0, trace.num_jobs)
+    return replace(trace, submit_s=np.maximum.accumulate(drawn))
