@@ -3,6 +3,10 @@
 Every job belongs to a few kinds, from the narrowest (this user, this estimate, this width) to the widest (all
 jobs). Each kind keeps discounted means, for the expectation, and a ring of its last jobs, for draws. A narrow kind
 with a short past leans on the next wider one.
+
+Jobs that still run can speak, too (``take_up``): of those that were started together the short ones end first, and who
+counts only these believes in short jobs. What has been run so far is added to what ended jobs have run, and the sum
+divided by the number of those that have ended: the likeliest mean if jobs end at a constant rate.
 """
 
 from __future__ import annotations
@@ -43,6 +47,8 @@ class Past(NamedTuple):
     sharp: np.ndarray  # [C] discounted sum of estimate over run time, both at least the bound
     ring: np.ndarray  # [C, RING] run time over estimate
     num_ended: np.ndarray  # [C]
+    pace: np.ndarray  # [C] sum over running jobs of one over the estimate
+    begun: np.ndarray  # [C] sum over running jobs of start over estimate
 
 
 @njit(cache=True, nogil=True)
@@ -63,6 +69,8 @@ def new_past(num_kinds):
         np.zeros(num_kinds),
         np.zeros((num_kinds, RING)),
         np.zeros(num_kinds, np.int64),
+        np.zeros(num_kinds),
+        np.zeros(num_kinds),
     )
 
 
@@ -80,7 +88,23 @@ def remember(past, kinds, run, estimate):
 
 
 @njit(cache=True, nogil=True)
-def believe(past, kinds, estimate):
+def take_up(past, kinds, start, estimate):
+    """Let a job that has started speak while it runs."""
+    for kind in kinds:
+        past.pace[kind] += 1.0 / estimate
+        past.begun[kind] += start / estimate
+
+
+@njit(cache=True, nogil=True)
+def lay_down(past, kinds, start, estimate):
+    """Take back what :func:`take_up` added, when the job has ended."""
+    for kind in kinds:
+        past.pace[kind] -= 1.0 / estimate
+        past.begun[kind] -= start / estimate
+
+
+@njit(cache=True, nogil=True)
+def believe(past, kinds, estimate, now):
     """Return what a job is believed to run: between the mean and the harmonic mean of its like, a second at least.
 
     Work is counted by the mean. The slowdown of a job is counted by one over its run time, and many jobs crash
@@ -90,7 +114,10 @@ def believe(past, kinds, estimate):
     sharp = max(BOUND, estimate) / max(BOUND, FIRST_SHARP_RATIO * estimate)
     for at in range(len(kinds) - 1, -1, -1):
         kind = kinds[at]
-        ratio = (past.ratio[kind] + LEAN * ratio) / (past.weight[kind] + LEAN)
+        so_far = max(0.0, past.pace[kind] * now - past.begun[kind])
+        ratio = (past.ratio[kind] + so_far + LEAN * ratio) / (past.weight[kind] + LEAN)
+        if so_far > 0.0:
+            ratio = min(ratio, 1.0)  # nobody runs longer than he asked for
         sharp = (past.sharp[kind] + LEAN * sharp) / (past.weight[kind] + LEAN)
     return max(1.0, (estimate * ratio) ** (1.0 - SHARPNESS) * (max(BOUND, estimate) / sharp) ** SHARPNESS)
 
