@@ -1,10 +1,10 @@
 """Whole logs, several times each: MARS, the look-ahead portfolio and the best fixed order on the same jobs.
 
 Two replays that differ in one start may end far apart, so that a single one says little about a few percent. Seed 0
-replays a log as it is; every other seed shakes it: each job is submitted up to five minutes later than recorded, but not
-before its predecessor (after Tsafrir, Ouaknine and Feitelson, "Reducing performance evaluation sensitivity and variability
-by input shaking", MASCOTS 2007), and the portfolio draws other scenarios. ``ratio`` is MARS over the portfolio on the
-same jobs; the last lines have the medians of each log and in how many replays MARS was not worse.
+replays a log as it is; every other seed shakes it: each job is submitted up to five minutes later than recorded, but
+not before its predecessor (after Tsafrir, Ouaknine and Feitelson, "Reducing performance evaluation sensitivity and
+variability by input shaking", MASCOTS 2007), and the portfolio draws other scenarios. ``ratio`` is MARS over the
+portfolio on the same jobs; the last lines have the medians of each log and in how many replays MARS was not worse.
 """
 
 from __future__ import annotations

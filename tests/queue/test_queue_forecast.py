@@ -14,7 +14,7 @@ from stretto.kernels import queue_forecast as facts
 #: A job's kinds, from its own to everybody's.
 KINDS = np.array([[0, 2], [1, 2]])
 ended = st.lists(st.tuples(st.integers(0, 1), st.floats(1.0, 1e5), st.floats(1.0, 5.0)), max_size=8)
-running = st.lists(st.tuples(st.integers(0, 1), st.floats(0.0, 1e6), st.floats(1.0, 1e5)), max_size=8)
+running = st.lists(st.tuples(st.integers(0, 1), st.floats(0.0, 1e6), st.floats(1.0, 1e5)), max_size=30)
 NOW = 1e6
 Jobs: TypeAlias = list[tuple[int, float, float]]
 
@@ -36,7 +36,8 @@ def by_hand(
     for is_like in (lambda other: True, lambda other: other == who):
         like = [(run, run * slack) for other, run, slack in over if is_like(other)]
         weight = [facts.DISCOUNT**age for age in range(len(like) - 1, -1, -1)]
-        so_far = sum((NOW - start) / asked for other, start, asked in on if is_like(other))
+        so_far_each = [(NOW - start) / asked for other, start, asked in on if is_like(other)]
+        so_far = sum(so_far_each) * min(1.0, 20.0 / max(1, len(so_far_each)))
         ratios = sum(w * run / asked for w, (run, asked) in zip(weight, like))
         mean = (ratios + so_far + facts.LEAN * mean) / (sum(weight) + facts.LEAN)
         mean = min(1.0, mean) if so_far > 0 else mean

@@ -6,7 +6,8 @@ with a short past leans on the next wider one.
 
 Jobs that still run can speak, too (``take_up``): of those that were started together the short ones end first, and who
 counts only these believes in short jobs. What has been run so far is added to what ended jobs have run, and the sum
-divided by the number of those that have ended: the likeliest mean if jobs end at a constant rate.
+divided by the number of those that have ended: the likeliest mean if jobs end at a constant rate. But the thousand jobs
+of a sweep take equally long, and tell no more than a few: all that run count no more than all that have ended can.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ PLENTY = 3
 RING = 16
 #: How much of its weight a past job keeps when another one of its kind ends.
 DISCOUNT = 0.95
+#: Ended jobs of a kind that count at most, by that; so many running ones, too.
+MOST = 1.0 / (1.0 - DISCOUNT)
 #: A wider kind counts as so many jobs of the narrower one.
 LEAN = 2.0
 #: Before anything has ended: run time over estimate, on the whole and for the weight of a job.
@@ -47,6 +50,7 @@ class Past(NamedTuple):
     sharp: np.ndarray  # [C] discounted sum of estimate over run time, both at least the bound
     ring: np.ndarray  # [C, RING] run time over estimate
     num_ended: np.ndarray  # [C]
+    num_running: np.ndarray  # [C]
     pace: np.ndarray  # [C] sum over running jobs of one over the estimate
     begun: np.ndarray  # [C] sum over running jobs of start over estimate
 
@@ -68,6 +72,7 @@ def new_past(num_kinds):
         np.zeros(num_kinds),
         np.zeros(num_kinds),
         np.zeros((num_kinds, RING)),
+        np.zeros(num_kinds, np.int64),
         np.zeros(num_kinds, np.int64),
         np.zeros(num_kinds),
         np.zeros(num_kinds),
@@ -91,6 +96,7 @@ def remember(past, kinds, run, estimate):
 def take_up(past, kinds, start, estimate):
     """Let a job that has started speak while it runs."""
     for kind in kinds:
+        past.num_running[kind] += 1
         past.pace[kind] += 1.0 / estimate
         past.begun[kind] += start / estimate
 
@@ -99,6 +105,7 @@ def take_up(past, kinds, start, estimate):
 def lay_down(past, kinds, start, estimate):
     """Take back what :func:`take_up` added, when the job has ended."""
     for kind in kinds:
+        past.num_running[kind] -= 1
         past.pace[kind] -= 1.0 / estimate
         past.begun[kind] -= start / estimate
 
@@ -114,7 +121,10 @@ def believe(past, kinds, estimate, now):
     sharp = max(BOUND, estimate) / max(BOUND, FIRST_SHARP_RATIO * estimate)
     for at in range(len(kinds) - 1, -1, -1):
         kind = kinds[at]
-        so_far = max(0.0, past.pace[kind] * now - past.begun[kind])
+        so_far = 0.0
+        if past.num_running[kind] > 0:
+            share = min(1.0, MOST / past.num_running[kind])
+            so_far = share * max(0.0, past.pace[kind] * now - past.begun[kind])
         ratio = (past.ratio[kind] + so_far + LEAN * ratio) / (past.weight[kind] + LEAN)
         if so_far > 0.0:
             ratio = min(ratio, 1.0)  # nobody runs longer than he asked for
