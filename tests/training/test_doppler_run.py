@@ -39,10 +39,12 @@ def steps(run: TrainingRun, count: int) -> list[tuple[str, ...]]:
     return [tuple(map(repr, row)) for row in rows]
 
 
-def test_it_resumes_bit_for_bit(problem: Problem, tmp_path: Path) -> None:
-    whole = make(problem, seed=3)
+@pytest.mark.parametrize("start", ["scratch", "generalist"])
+def test_it_resumes_bit_for_bit(problem: Problem, tmp_path: Path, start: str) -> None:
+    """Whether there was a teacher is known without being told where the training once started."""
+    whole = make(problem, seed=3, start=start)
     news = steps(whole, 6)
-    first = make(problem, tmp_path / "c.npz", seed=3)
+    first = make(problem, tmp_path / "c.npz", seed=3, start=start)
     assert steps(first, 3) == news[:3]
     first.save()
     second = make(problem, tmp_path / "c.npz", seed=3)
@@ -53,7 +55,7 @@ def test_it_resumes_bit_for_bit(problem: Problem, tmp_path: Path) -> None:
     assert {name: value.tobytes() for name, value in mine[0].items()} == {
         name: value.tobytes() for name, value in theirs[0].items()
     }
-    assert {row.stage for row in second.rows} == {"imitation", "simulator"}
+    assert {row.stage for row in second.rows} == ({"imitation", "simulator"} if start == "scratch" else {"simulator"})
 
 
 def test_a_plan_of_episodes_is_kept_with_the_training(problem: Problem, tmp_path: Path) -> None:

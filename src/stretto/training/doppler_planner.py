@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 LEAST_TRAINING_S = 20.0
 #: Beyond this an episode takes so long that search uses the time better.
 MOST_TASKS = 20_000
-#: Episodes in which the look-ahead rule is imitated.
+#: Episodes in which fresh weights imitate the look-ahead rule.
 IMITATED = 320
 #: The part of the limit that a turn of the last round takes. Warmed up and cooled down again and again a plan mostly
 #: becomes better than in fewer, longer coolings.
@@ -56,9 +56,9 @@ SEEK, WANDER, REFINE = Manner(0.25, ("ruin",)), Manner(0.5, ("anneal",)), Manner
 class Doppler:
     """Doppler's two policies with local search, each starting from what the other found.
 
-    Both policies are trained on the problem (imitation of look-ahead, then reinforcement with self-imitation) while
-    one core already searches from the best heuristic's plan. Then all cores polish the best plans of either, the
-    result is imitated, and so on. The answer is never worse than the heuristics that it starts from.
+    Both policies are trained on the problem (reinforcement with self-imitation, for fresh weights after imitation of
+    look-ahead) while one core already searches from the best heuristic's plan. Then all cores polish the best plans of
+    either, the result is imitated, and so on. The answer is never worse than the heuristics that it starts from.
 
     Parameters
     ----------
@@ -132,6 +132,7 @@ class Search:
             self.starts = sorted(executed, key=lambda solution: solution.makespan_s)
         self.best = self.starts[0]
         self.manner = SEEK
+        self.is_taught = False  # do the policies begin with weights that know nothing?
         self.is_interrupted = False
         self.stop = threading.Event()
 
@@ -197,10 +198,10 @@ class Search:
             try:
                 if training is None:
                     training = self._new_training()
-                for start in self.starts if self.episodes == 0 else [self.best]:
+                for start in self._examples():
                     training.add_plan(start.order, start.assignment)
                 while self.spent < until and not self.is_optimal:
-                    if training.episode < IMITATED:
+                    if self.is_taught and training.episode < IMITATED:
                         training.imitate("lookahead")
                     else:
                         training.reinforce()
@@ -215,6 +216,12 @@ class Search:
                 if beside is not None:
                     self._take(beside.result())
         return training
+
+    def _examples(self) -> list[Solution]:
+        """Return plans to imitate: what search has found, at first those of heuristics, for those who know nothing."""
+        if self.episodes > 0:
+            return [self.best]
+        return self.starts if self.is_taught else []
 
     def seek(self, learned: list[Solution], until: float) -> None:
         """Look for the basin: from the policy's plans, from those of heuristics, and once more as it went better."""
@@ -256,13 +263,15 @@ class Search:
         except ImportError as error:
             raise MissingExtra(str(error.name), "learn", "the planner doppler") from None
         settings = NetSettings()
+        weights = first_weights(self.params.start, self.problem, settings)
+        self.is_taught = weights is None
         return DopplerTrainer(
             self.problem,
             settings,
             seed=self.budget.seed,
             discipline=self.params.discipline,
             num_threads=self.threads,
-            params=first_weights(self.params.start, self.problem, settings),
+            params=weights,
         )
 
     def _chains(self, starts: list[Solution], num: int, manner: Manner, until: float) -> list[Chain]:

@@ -1,4 +1,4 @@
-"""Doppler's training as the command line and the benchmarks see it: imitation first, then reinforcement."""
+"""Doppler's training as the command line and the benchmarks see it: reinforcement, from scratch after imitation."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class DopplerRun:
     Parameters
     ----------
     stages
-        Parts of the training, one after the other; by default a look-ahead rule is imitated in the first
-        sixteenth of the episodes, and the rest is reinforcement in the simulator. The last one goes on while there
-        is time.
+        Parts of the training, one after the other; by default all is reinforcement in the simulator, but for the
+        first sixteenth of the episodes of a training from scratch, in which a look-ahead rule is imitated. The last
+        one goes on while there is time.
     """
 
     def __init__(
@@ -51,7 +51,10 @@ class DopplerRun:
             raise InvalidInput("projects with renewable resources cannot be learned", field="graph")
         how = learning or (Learning() if spec.episodes is None else Learning(episodes=spec.episodes))
         self.spec, self.has_end = spec, spec.episodes is not None
-        self.stages = tuple(stages) if stages is not None else usual_stages(how.episodes, spec.engine)
+        weights = first_weights(spec.start, problem, settings or NetSettings())
+        self.is_usual, self.is_taught = stages is None, weights is None
+        usual = usual_stages(how.episodes, spec.engine, is_taught=self.is_taught)
+        self.stages = usual if stages is None else tuple(stages)
         self.num_greedy = 0
         self.trainer = trainer_for(settings)(
             problem,
@@ -59,7 +62,7 @@ class DopplerRun:
             how,
             seed=spec.seed,
             num_threads=spec.num_threads,
-            params=first_weights(spec.start, problem, settings or NetSettings()),
+            params=weights,
         )
 
     @property
@@ -109,13 +112,17 @@ class DopplerRun:
 
     def state(self) -> tuple[Arrays, dict[str, Any]]:
         arrays, meta = self.trainer.state()
-        return arrays, {"trainer": meta, "has_end": self.has_end, "num_greedy": self.num_greedy}
+        more = {"has_end": self.has_end, "num_greedy": self.num_greedy, "is_taught": self.is_taught}
+        return arrays, {"trainer": meta, **more}
 
     def restore(self, arrays: Mapping[str, Any], meta: Mapping[str, Any]) -> None:
         """Go on; rates fall as they did, unless the user now plans for another number of episodes."""
         trainer = self.trainer
         trainer.learning = Learning(**meta["trainer"]["learning"])
         trainer.restore(arrays, meta["trainer"])
+        self.is_taught = bool(meta.get("is_taught", True))  # all were, before some were not
+        if self.is_usual:
+            self.stages = usual_stages(trainer.learning.episodes, self.spec.engine, is_taught=self.is_taught)
         if self.spec.episodes is not None:
             trainer.learning = replace(trainer.learning, episodes=self.spec.episodes)
         self.has_end = self.has_end or bool(meta["has_end"])
@@ -140,14 +147,17 @@ def trainer_for(settings: NetSettings | None) -> type[DopplerTrainer]:
     return ImproveTrainer if settings.policy == "improve" else StepwiseTrainer
 
 
-def usual_stages(episodes: int, engine: Executor | None = None) -> tuple[AnyStage, ...]:
-    """Return imitation of the look-ahead rule for a sixteenth of the episodes, then reinforcement.
+def usual_stages(episodes: int, engine: Executor | None = None, *, is_taught: bool = True) -> tuple[AnyStage, ...]:
+    """Return reinforcement, for fresh weights after a sixteenth of the episodes that imitate the look-ahead rule.
 
-    With an engine, the last quarter of the episodes is measured there.
+    Weights that have learned elsewhere need no teacher: it draws them to its own plans, which are worse than where they
+    come by themselves. With an engine, the last quarter of the episodes is measured there.
     """
-    first = max(1, episodes // 16)
+    first = max(1, episodes // 16) if is_taught else 0
     last = episodes // 4 if engine is not None else 0
-    stages = ImitateRule(episodes=first), Reinforce(episodes=max(1, episodes - first - last))
+    stages: tuple[AnyStage, ...] = (Reinforce(episodes=max(1, episodes - first - last)),)
+    if is_taught:
+        stages = (ImitateRule(episodes=first), *stages)
     return stages if engine is None else (*stages, ReinforceOnEngine(engine, episodes=max(1, last)))
 
 
