@@ -17,6 +17,7 @@ from stretto.policies.search.starts import starting_points
 from stretto.sim.device import simulate
 from stretto.training import doppler_planner
 from stretto.training.doppler_planner import Doppler
+from stretto.workloads.llama import llama_block
 from stretto.workloads.random_dag import random_dag
 
 pytest.importorskip("jax")
@@ -36,7 +37,7 @@ def problem() -> Problem:
     for discipline in DISCIPLINES:
         Doppler(discipline, train_share=0.0).plan(made, Budget(time_limit_s=0.2))
         search = doppler_planner.Search(made, Doppler(discipline), Budget(time_limit_s=0.2))
-        for manner in (doppler_planner.SEEK, doppler_planner.WANDER, doppler_planner.REFINE):
+        for manner in (doppler_planner.SEEK, doppler_planner.WANDER, doppler_planner.REFINE, doppler_planner.SETTLE):
             search.polish(search.starts, search.spent + 0.1, manner)
     return made
 
@@ -46,6 +47,19 @@ def test_a_short_budget_only_searches(problem: Problem) -> None:
     assert plan.info["episodes"] == 0
     starts = starting_points(problem, Doppler().starts, 0)
     assert simulate(problem, plan).makespan_s <= starts[0].makespan_s
+
+
+def test_small_tasks_are_put_in_order_where_large_ones_differ_by_orders_of_magnitude() -> None:
+    """Cooled down to the scale of large tasks only, small ones are left where they happened to be."""
+    problem = Problem.of(llama_block(paper_costs=True), Cluster.parse("gpu:8"))
+    manners = doppler_planner.SETTLE._replace(cold=5e-4), doppler_planner.SETTLE
+    ends = [0.0, 0.0]
+    for seed in range(3):
+        search = doppler_planner.Search(problem, Doppler(max_evaluations=10**6), Budget(seed, num_threads=1))
+        found = search.polish(search.starts, 100_000, doppler_planner.WANDER)
+        for k, manner in enumerate(manners):
+            ends[k] += search.polish([found], search.spent + 50_000, manner).makespan_s
+    assert ends[1] < ends[0]
 
 
 def test_turns_warm_up_what_is_best_and_use_all_that_is_given() -> None:

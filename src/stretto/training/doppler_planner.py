@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -33,7 +34,7 @@ IMITATED = 320
 #: becomes better than in fewer, longer coolings.
 TURN = 0.05
 #: Turns in vain, after which the search begins anew.
-PATIENCE = 3
+PATIENCE = 4
 #: By how much less is trained in later rounds: by then search has the better plans.
 LATER_TRAINING = 3
 #: Exact weighing of all places pays up to here.
@@ -41,15 +42,19 @@ MOST_TABU_TASKS = 3_000
 
 
 class Manner(NamedTuple):
-    """How to search: the first temperature, and the kinds of chains that the cores take."""
+    """How to search: the first temperature, the kinds of chains that the cores take, and the last temperature."""
 
-    heat: float
+    hot: float
     kinds: tuple[str, ...]
+    cold: float = 5e-4
 
 
-#: On some graphs windows lead to the best basin, on others single steps do. Its floor is found by little heat, for much
-#: leads back to where a plan came from, and by exact moves.
-SEEK, WANDER, REFINE = Manner(0.25, ("ruin",)), Manner(0.5, ("anneal",)), Manner(0.05, ("ruin", "tabu"))
+#: On some graphs windows lead to the best basin, on others single steps do.
+SEEK, WANDER = Manner(0.25, ("ruin",)), Manner(0.5, ("anneal",))
+#: Its floor is found by little heat, for much leads back to where a plan came from, and by exact moves. Where tasks
+#: differ by orders of magnitude the small ones are in disorder long after the large ones have settled: cooled down to
+#: their scale, and warmed up less, every other turn puts only them in order.
+REFINE, SETTLE = Manner(0.05, ("ruin", "tabu"), 5e-6), Manner(0.005, ("ruin",), 5e-7)
 
 
 @dataclass(frozen=True)
@@ -236,9 +241,10 @@ class Search:
         """Warm up the best plan and cool it down, turn after turn; when that is in vain, look for another basin."""
         step = TURN * self.limit
         base, num_vain = self.best, 0
+        manners = itertools.cycle((REFINE, SETTLE))
         while self.spent < until and not self.is_optimal and not self.is_interrupted:
             end = self.spent + step
-            found = self.polish([base], until if end + 0.5 * step > until else end, REFINE)
+            found = self.polish([base], until if end + 0.5 * step > until else end, next(manners))
             num_vain = 0 if found.makespan_s < base.makespan_s else num_vain + 1
             base = found
             if num_vain < PATIENCE:
@@ -283,18 +289,19 @@ class Search:
         for i in range(num):
             self.streams += 1
             kind = manner.kinds[i % len(manner.kinds)]
-            chains.append(self._chain(kind, starts[i % len(starts)], manner.heat, most, budget))
+            chains.append(self._chain(kind, starts[i % len(starts)], manner, most, budget))
         return chains
 
-    def _chain(self, kind: str, start: Solution, heat: float, most: int | None, budget: Budget) -> Chain:
-        problem, tail, stream = self.problem, self.tail, self.streams
+    def _chain(self, kind: str, start: Solution, manner: Manner, most: int | None, budget: Budget) -> Chain:
+        problem, tail, stream, hot, cold = self.problem, self.tail, self.streams, manner.hot, manner.cold
         if self.params.discipline == "work-conserving":
-            return ConservingChain(problem, tail, start, Annealing("work-conserving", most, hot=heat), budget, stream)
+            conserving = Annealing("work-conserving", most, hot=hot, cold=cold)
+            return ConservingChain(problem, tail, start, conserving, budget, stream)
         if kind == "ruin" or (kind == "tabu" and problem.num_tasks > MOST_TABU_TASKS):
-            return RuinChain(problem, tail, start, LargeNeighbourhood(most, hot=heat), budget, stream)
+            return RuinChain(problem, tail, start, LargeNeighbourhood(most, hot=hot, cold=cold), budget, stream)
         if kind == "tabu":
             return TabuChain(problem, start, TabuSearch.patience, budget.seed, stream)
-        return AnnealingChain(problem, tail, start, Annealing(max_evaluations=most, hot=heat), budget, stream)
+        return AnnealingChain(problem, tail, start, Annealing(max_evaluations=most, hot=hot, cold=cold), budget, stream)
 
     def _search(self, chains: list[Chain], until: float, is_told: bool) -> Outcome:
         left = max(until - self.spent, 1e-3)

@@ -23,12 +23,20 @@ class LargeNeighbourhood:
     Each move re-sorts up to ``window`` consecutive tasks by noisy remaining path length and places
     them where they end first; acceptance cools like annealing does. Every other slice of time goes to
     annealing moves on the same solution: big moves find the basin, small ones its floor.
+
+    Parameters
+    ----------
+    window, noise
+        Tasks that are sorted anew at most, and how far from their remaining paths.
+    hot, cold
+        First and last temperature of a cycle, as in annealing.
     """
 
     max_evaluations: int | None = None
     window: int = 24
     noise: float = 0.5
     hot: float = 0.25
+    cold: float = 5e-4
     starts: tuple[str, ...] = ("heft", "peft")
 
     def __post_init__(self) -> None:
@@ -65,7 +73,9 @@ class RuinChain(AnnealingChain):
     ) -> None:
         self.ruin = params
         self.turn = 0
-        annealing = Annealing(max_evaluations=params.max_evaluations, hot=params.hot, starts=params.starts)
+        annealing = Annealing(
+            max_evaluations=params.max_evaluations, hot=params.hot, cold=params.cold, starts=params.starts
+        )
         super().__init__(problem, tail, start, annealing, budget, stream)
 
     def _anneal(self, steps: int, temperature: float) -> None:
