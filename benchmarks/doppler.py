@@ -2,6 +2,7 @@
 
     python benchmarks/doppler.py speed                                  # training episodes per second
     python benchmarks/doppler.py equal-time --time-limit 60 --seeds 5   # against annealing at the same wall time
+    python benchmarks/doppler.py equal-time --graphs llama --cold 5e-5  # the same, annealing cooled down further
     python benchmarks/doppler.py pure --seeds 5                         # 8,000 episodes against 8,000 evaluations
     python benchmarks/doppler.py ablations --episodes 640               # every variant at as many episodes, tiny
     python benchmarks/doppler.py zero                                   # families that nobody trained on
@@ -35,6 +36,7 @@ from stretto.domain.problem import Problem
 from stretto.errors import StrettoError
 from stretto.experiments.evaluate import Setting, evaluate, planner_named
 from stretto.experiments.training_run import TrainingResult, TrainingRun
+from stretto.policies.search.annealing import Annealing
 from stretto.training.trainer import TrainingSpec
 
 HEURISTICS = ("heft", "etf", "peft", "critical-path")
@@ -168,6 +170,7 @@ def speed(args: argparse.Namespace) -> None:
 def equal_time(args: argparse.Namespace) -> None:
     """Doppler, annealing and heuristics at the same wall time, on the paper's and MSR's graphs."""
     needs(args.policy, "annealing")
+    params: dict[str, dict[str, Any]] = {"annealing": {"cold": args.cold}, args.policy: {}}
     log = Log("equal-time")
     lines = [("graph", "devices", args.policy, "annealing", "ratio", "seeds won+tied", "best heuristic", "below it")]
     for instance in _graphs(args):
@@ -177,9 +180,15 @@ def equal_time(args: argparse.Namespace) -> None:
             log.add(instance, policy=policy, seed=0, makespan_s=value, seconds=seconds)
         for seed in range(args.seeds):
             for policy in (args.policy, "annealing"):
-                value, seconds = makespan(problem, policy, seed, args.time_limit)
+                value, seconds = makespan(problem, policy, seed, args.time_limit, **params[policy])
                 log.add(
-                    instance, policy=policy, seed=seed, makespan_s=value, seconds=seconds, time_limit_s=args.time_limit
+                    instance,
+                    policy=policy,
+                    seed=seed,
+                    makespan_s=value,
+                    seconds=seconds,
+                    time_limit_s=args.time_limit,
+                    **params[policy],
                 )
         name, family = instance.name, instance.family
         mine, theirs = (log.values(graph=name, family=family, policy=policy) for policy in (args.policy, "annealing"))
@@ -263,31 +272,45 @@ def ablations(args: argparse.Namespace) -> None:
 
 
 def zero(args: argparse.Namespace) -> None:
-    """Without training, on families that nobody trained on, against the best of all list planners."""
+    """Without training, on families that nobody trained on, against the best of all list planners.
+
+    ``room`` is what some seconds of search find below the best list planner: where that is nothing, nobody gains much.
+    """
     needs("doppler-zero")
     lists = [name for name, home in catalog.PLANNERS.items() if home.startswith(LISTS) and name not in NOT_LISTS]
     log = Log("zero")
-    lines = [("family", "graph", "tasks", "doppler-zero", "best list", "below it", "ms")]
-    gains: dict[str, list[float]] = {}
-    for instance in held_out(args.graphs, args.max_tasks):
+    lines = [("family", "graph", "tasks", "doppler-zero", "best list", "below it", "room", "ms")]
+    gains: dict[str, list[tuple[float, float]]] = {}
+    for instance in held_out(args.graphs, args.max_tasks, args.every, args.cluster):
         problem = instance.problem
         values = {}
         for policy in lists:
             if planner_named(policy).supports(problem) is None:
                 values[policy], seconds = makespan(problem, policy)
                 log.add(instance, policy=policy, seed=0, makespan_s=values[policy], seconds=seconds)
+        searched, seconds = makespan(problem, "tabu", args.seed, args.room)
+        log.add(instance, policy="tabu", seed=args.seed, makespan_s=searched, seconds=seconds)
         value, seconds = makespan(problem, "doppler-zero", args.seed)
         log.add(instance, policy="doppler-zero", seed=args.seed, makespan_s=value, seconds=seconds)
         best = min(values, key=lambda policy, values=values: values[policy])  # type: ignore[misc]
-        gain = 1 - value / values[best]
-        gains.setdefault(instance.family, []).append(gain)
-        tail = (f"{value:.6g}", f"{best} {values[best]:.6g}", f"{gain:.2%}", f"{1e3 * seconds:.0f}")
+        gain, room = (1 - made / values[best] for made in (value, min(value, searched)))
+        gains.setdefault(instance.family, []).append((gain, room))
+        tail = (f"{value:.6g}", f"{best} {values[best]:.6g}", f"{gain:.2%}", f"{room:.2%}", f"{1e3 * seconds:.0f}")
         lines.append((instance.family, instance.name[:44], str(problem.num_tasks), *tail))
         print(*lines[-1], flush=True)
     print_table(lines)
-    for family, shares in [*gains.items(), ("all", [gain for values in gains.values() for gain in values])]:
-        worse = sum(gain < -SAME for gain in shares)
-        print(f"{family}: {len(shares)} graphs, median {statistics.median(shares):.2%} below, worse on {worse}")
+    for family, pairs in [*gains.items(), ("all", [pair for values in gains.values() for pair in values])]:
+        shares, rooms = zip(*pairs, strict=True)
+        worse, wide = sum(gain < -SAME for gain in shares), sum(room >= 0.05 for room in rooms)
+        print(
+            f"{family}: {len(shares)} graphs, median {statistics.median(shares):.2%} below, worse on {worse};"
+            f" room: median {statistics.median(rooms):.2%}, 5 % or more on {wide}, taken {taken(shares, rooms)}"
+        )
+
+
+def taken(shares: Sequence[float], rooms: Sequence[float]) -> str:
+    """Return how much of the room was taken, over all graphs."""
+    return f"{sum(shares) / sum(rooms):.0%}" if sum(rooms) > 0 else "-"
 
 
 def transfer(args: argparse.Namespace) -> None:
@@ -330,10 +353,10 @@ def main() -> None:
     several: dict[str, Any] = {"graphs": "", "seeds": 5}
     table: tuple[tuple[Callable[[argparse.Namespace], None], dict[str, Any]], ...] = (
         (speed, {"graphs": "=llama-layer", "seeds": 5, "time-limit": 20.0, "threads": 2}),
-        (equal_time, several | {"time-limit": 60.0, "policy": "doppler", "kind": "cpu"}),
+        (equal_time, several | {"time-limit": 60.0, "policy": "doppler", "kind": "cpu", "cold": Annealing.cold}),
         (pure, several | {"episodes": 8000, "threads": 2}),
         (ablations, {"graphs": "=chainmm,=llama-block", "seeds": 1, "episodes": 640, "variants": "", "threads": 2}),
-        (zero, {"graphs": "", "seed": 0, "max-tasks": 20_000}),
+        (zero, {"graphs": "", "seed": 0, "max-tasks": 20_000, "every": 1, "room": 3.0, "cluster": ""}),
         (transfer, several | {"episodes": 8000, "fine-tune": 2000, "threads": 2}),
     )
     for run, options in table:

@@ -74,13 +74,14 @@ def msr(names: str = "", kind: str = "cpu") -> Iterator[Instance]:
                 yield Instance("msr", name, Problem.of(graph, Cluster.parse(f"{kind}:{num_devices}")))
 
 
-def held_out(names: str = "", max_tasks: int = 20_000) -> Iterator[Instance]:
-    """Yield ONNX models and WfFormat workflows; files that do not hold one graph are left out."""
+def held_out(names: str = "", max_tasks: int = 20_000, every: int = 1, cluster: str = "") -> Iterator[Instance]:
+    """Yield ONNX models and WfFormat workflows; files that do not hold one graph are left out.
+
+    Of each family one in so many is taken, on its usual cluster or on the one that is named.
+    """
     files = {"onnx": (DATA / "dataflow").glob("onnx-*"), "wfformat": (DATA / "wfformat").glob("*.json*")}
     for family, paths in files.items():
-        for path in sorted(paths):
-            if not _wanted(f"{family}:{path.name}", names):
-                continue
+        for path in sorted(path for path in paths if _wanted(f"{family}:{path.name}", names))[::every]:
             try:
                 graph = load(path)
             except StrettoError as error:
@@ -88,7 +89,7 @@ def held_out(names: str = "", max_tasks: int = 20_000) -> Iterator[Instance]:
                 continue
             if isinstance(graph, TaskGraph) and 2 <= graph.num_tasks <= max_tasks:
                 name = path.name.split(".")[0].removeprefix("onnx-")
-                yield Instance(family, name, Problem.of(graph, Cluster.parse(HELD_OUT[family])))
+                yield Instance(family, name, Problem.of(graph, Cluster.parse(cluster or HELD_OUT[family])))
 
 
 def _wanted(name: str, names: str) -> bool:
