@@ -14,12 +14,14 @@ from stretto.domain.plan import Plan
 from stretto.domain.planner import Budget, no_projects
 from stretto.domain.problem import Problem
 from stretto.errors import InvalidInput
-from stretto.kernels.decode import decode
+from stretto.kernels.decode import decode, tails
 from stretto.learned.doppler.generalist import load_weights
 from stretto.learned.doppler.inference import heads_without_jax
 from stretto.learned.doppler.rollout import Manner, Player
-from stretto.policies.search.anytime import Solution
-from stretto.policies.search.tabu import TabuChain
+from stretto.policies.search.annealing import Annealing, AnnealingChain
+from stretto.policies.search.anytime import Solution, run_chains
+from stretto.policies.search.lns import LargeNeighbourhood, RuinChain
+from stretto.policies.search.starts import floor_s
 
 #: The planners that it must never be worse than: all that construct one plan.
 LISTS = tuple(
@@ -29,23 +31,26 @@ LISTS = tuple(
 )
 #: Tasks and reads times episodes that take some tens of milliseconds.
 _EPISODE_WORK = 8_000
-#: The same for tasks and reads times moves of the polish.
-_POLISH_WORK = 400_000
+#: The same for tasks and reads times moves of each half of the polish, and so many moves at most.
+_POLISH_WORK, _MOST_MOVES = 8_000_000, 20_000
+#: Last temperatures of single steps and of windows: so little heat gets over small rises and leaves a good plan whole.
+_COLD_STEPS, _COLD_WINDOWS = 7e-4, 2e-4
 
 
 @dataclass(frozen=True)
 class DopplerZero:
     """Doppler's policies as trained on other graphs, used at once, with a fallback to the best list planner.
 
-    The generalist plays some episodes, and the best plan of these and of all list planners is polished by a short
-    tabu search. ``Plan.info`` says whose plan that was; the answer is never worse than any list planner's.
+    The generalist plays some episodes, and the best plan of these and of all list planners is polished by two short
+    searches with little heat. ``Plan.info`` says whose plan that was; the answer is never worse than any list
+    planner's.
 
     Parameters
     ----------
     episodes
         How many episodes; None takes as many as a blink of an eye allows, at least one.
     polish
-        Moves of the search; None takes what another blink allows, 0 leaves the proposal as it is.
+        Moves of each search; None takes what another blink allows, 0 leaves the proposal as it is.
     """
 
     episodes: int | None = None
@@ -72,12 +77,8 @@ class DopplerZero:
         winner = min(found, key=lambda name: found[name].makespan_s)
         is_fallback = found[winner].makespan_s < proposal.makespan_s
         start = found[winner] if is_fallback else proposal
-        moves = self.polish if self.polish is not None else int(np.clip(_POLISH_WORK // size, 0, 2000))
-        best = start
-        if moves and problem.num_devices > 1:
-            chain = TabuChain(problem, start, 1000, budget.seed, 0)
-            chain.advance(moves)
-            best = min(start, chain.best, key=lambda solution: solution.makespan_s)
+        moves = self.polish if self.polish is not None else min(_POLISH_WORK // size, _MOST_MOVES)
+        best = _polished(problem, start, moves, budget) if moves and problem.num_devices > 1 else start
         info: dict[str, Any] = {
             "proposed_by": winner if is_fallback else "generalist",
             "generalist_s": proposal.makespan_s,
@@ -106,6 +107,21 @@ def _planned(problem: Problem, name: str, seed: int) -> tuple[str, Solution] | N
     if planner.supports(problem) is not None:
         return None
     return name, _timed(problem)(planner.plan(problem, Budget(seed=seed, num_threads=1)))
+
+
+def _polished(problem: Problem, start: Solution, moves: int, budget: Budget) -> Solution:
+    """Search from a plan, by single steps and by windows, each with so many moves."""
+    tail = tails(problem.arrays)
+    most = 2 * moves
+    share = Budget(budget.seed, None, budget.num_threads)
+    steps = Annealing(max_evaluations=most, hot=2 * _COLD_STEPS, cold=_COLD_STEPS)
+    windows = LargeNeighbourhood(max_evaluations=most, hot=2 * _COLD_WINDOWS, cold=_COLD_WINDOWS)
+    chains = [
+        AnnealingChain(problem, tail, start, steps, share, 0),
+        RuinChain(problem, tail, start, windows, share, 1),
+    ]
+    found = run_chains(chains, share, max_evaluations=most, floor_s=floor_s(problem, tail)).best
+    return min(start, found, key=lambda solution: solution.makespan_s)
 
 
 def _played(problem: Problem, episodes: int, seed: int) -> Solution:
