@@ -9,7 +9,6 @@ import numpy as np
 
 from stretto.domain.trace import QueueArrays
 from stretto.kernels import mars_policy as f
-from stretto.kernels.mars_run import LOOK_AGAIN_S
 from stretto.kernels.queue_forecast import (
     BOUND,
     FIRST_SHARP_RATIO,
@@ -18,10 +17,8 @@ from stretto.kernels.queue_forecast import (
     PLENTY,
     Past,
     believe,
-    lay_down,
     new_past,
     remember,
-    take_up,
 )
 
 
@@ -113,7 +110,6 @@ def replay(jobs: QueueArrays, kinds: np.ndarray, num_procs: int, net: f.Net) -> 
     running: list[tuple[float, float, int]] = []  # end, expected end, job
     queue: list[Waiting] = []
     last_end: dict[int, int] = {}
-    looked = 0.0
     arrived, free, moment = 0, num_procs, 0
 
     def length(one: Waiting) -> float:
@@ -133,7 +129,6 @@ def replay(jobs: QueueArrays, kinds: np.ndarray, num_procs: int, net: f.Net) -> 
         nonlocal free
         start[one.job] = now
         free -= int(jobs.procs[one.job])
-        take_up(past, kinds[one.job], now, max(1.0, float(jobs.estimate[one.job])))
         running.append((now + float(jobs.run[one.job]), now + length(one), one.job))
 
     def put_off(now: float) -> None:
@@ -143,9 +138,9 @@ def replay(jobs: QueueArrays, kinds: np.ndarray, num_procs: int, net: f.Net) -> 
             if net.trust[0] > 0 and expected <= now < late:
                 running[place] = (end, late, job)
 
-    def look(job: int, now: float) -> Waiting:
+    def look(job: int) -> Waiting:
         estimate = max(1.0, float(jobs.estimate[job]))
-        return Waiting(job, believe(past, kinds[job], estimate, now), harmonic(past, kinds[job], estimate), moment)
+        return Waiting(job, believe(past, kinds[job], estimate), harmonic(past, kinds[job], estimate), moment)
 
     while arrived < n or running:
         moment += 1
@@ -154,19 +149,16 @@ def replay(jobs: QueueArrays, kinds: np.ndarray, num_procs: int, net: f.Net) -> 
             if end == now:
                 running.remove((end, expected, job))
                 free += int(jobs.procs[job])
-                lay_down(past, kinds[job], start[job], max(1.0, float(jobs.estimate[job])))
                 remember(past, kinds[job], jobs.run[job], max(1.0, jobs.estimate[job]))
                 last_end[int(jobs.user[job])] = moment
         while arrived < n and jobs.submit[arrived] == now:
-            queue.append(look(arrived, now))
+            queue.append(look(arrived))
             arrived += 1
         if not any(need(one) <= free for one in queue):
             continue
-        everybody = now - looked > LOOK_AGAIN_S
-        looked = now if everybody else looked
         for one in queue:
-            if everybody or one.looked < last_end.get(int(jobs.user[one.job]), 0):
-                queue[queue.index(one)] = look(one.job, now)
+            if one.looked < last_end.get(int(jobs.user[one.job]), 0):
+                queue[queue.index(one)] = look(one.job)
         around = queue_features(jobs, [one.job for one in queue], now, free, num_procs)
         seen = {one.job: job_features(jobs, one, now, need(one) <= free, num_procs) for one in queue}
         values = {job: score(net, x, around, now - float(jobs.submit[job])) for job, x in seen.items()}

@@ -132,7 +132,7 @@ def test_another_network_takes_over() -> None:
     start = np.full(4, -1.0)
     state = new_state(jobs, kinds, PROCS, 0)
     advance(jobs, kinds, PROCS, long.net, state, 4, start)
-    take_over(kinds, PROCS, short.net, state, 10.0)
+    take_over(kinds, PROCS, short.net, state)
     advance(jobs, kinds, PROCS, short.net, state, 5, start)
     assert start[1] > start[2]
 

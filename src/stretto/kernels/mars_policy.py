@@ -2,7 +2,7 @@
 
 One small network is shared by all jobs, so that the order does not depend on how they are listed and any number may
 wait. A score is a linear part, in whose reach all classic orders lie, plus one hidden layer. What a job
-brings along (``STATIC`` features) is put through both when it arrives, and again when its belief may have changed; at a
+brings along (``STATIC`` features) is put through both when it arrives, and again when somebody's history changes; at a
 pass only its wait, whether it fits and the state of the queue are added.
 
 A second, linear head says whether a job may pass the head of the queue by backfilling.
@@ -107,10 +107,10 @@ def sharp_run(past, kinds, estimate):
 
 
 @njit(cache=True, nogil=True)
-def look_at(s, net, k, past, kinds, num_procs, now):
-    """Compute what does not change while a job waits, but for its belief."""
+def look_at(s, net, k, past, kinds, num_procs):
+    """Compute what does not change while a job waits and nothing like it ends."""
     estimate = max(1.0, s.estimate[k])
-    describe(s, net, k, believe(past, kinds, estimate, now), sharp_run(past, kinds, estimate), num_procs)
+    describe(s, net, k, believe(past, kinds, estimate), sharp_run(past, kinds, estimate), num_procs)
 
 
 @njit(cache=True, nogil=True)
@@ -229,7 +229,7 @@ def may_pass(s, net, k, now):
 
 
 @njit(cache=True, nogil=True)
-def join(s, net, past, kinds, q, job, stamp, num_procs, now):
+def join(s, net, past, kinds, q, job, stamp, num_procs):
     """Let a job wait."""
     k = s.size[0]
     s.job[k] = job
@@ -238,7 +238,7 @@ def join(s, net, past, kinds, q, job, stamp, num_procs, now):
     s.submit[k] = q.submit[job]
     s.user[k] = q.user[job]
     s.stamp[k] = stamp
-    look_at(s, net, k, past, kinds[job], num_procs, now)
+    look_at(s, net, k, past, kinds[job], num_procs)
     s.size[0] = k + 1
 
 

@@ -16,12 +16,9 @@ import numpy as np
 from stretto.kernels.compile import njit
 from stretto.kernels.mars_policy import Seen, fill_scores, join, look_at, may_pass, move_last, new_seen
 from stretto.kernels.queue_expected import SIZE, Expected, expect, forget, new_expected, put_in_order, shadow_at
-from stretto.kernels.queue_forecast import Past, lay_down, new_past, remember, take_up
+from stretto.kernels.queue_forecast import Past, new_past, remember
 from stretto.kernels.queue_running import Running, begin_job, end_first, new_running
 
-#: Seconds after which beliefs of all that wait are formed anew, although nothing of their users has ended: what runs
-#: has run for longer.
-LOOK_AGAIN_S = 300.0
 # Places of ``State.num``.
 FREE, ARRIVED, NUM_PASSES, NUM_SCORED = range(4)
 
@@ -36,7 +33,6 @@ class State(NamedTuple):
     changed: np.ndarray  # [U] the pass in which a job of each user last ended
     left: np.ndarray  # [n] scratch: places of jobs that start
     num: np.ndarray  # [4]
-    looked: np.ndarray  # [1] when all beliefs were last formed anew
 
 
 @njit(cache=True, nogil=True)
@@ -53,7 +49,6 @@ def new_state(q, kinds, num_procs, num_hidden):
         np.zeros(q.user.max() + 1, np.int64),
         np.empty(n, np.int64),
         num,
-        np.zeros(1),
     )
 
 
@@ -76,11 +71,11 @@ def run_mars(q, kinds, num_procs, net, start):
 
 
 @njit(cache=True, nogil=True)
-def take_over(kinds, num_procs, net, t, now):
+def take_over(kinds, num_procs, net, t):
     """Let another network see the jobs that wait."""
     s = t.seen
     for k in range(s.size[0]):
-        look_at(s, net, k, t.past, kinds[s.job[k]], num_procs, now)
+        look_at(s, net, k, t.past, kinds[s.job[k]], num_procs)
 
 
 @njit(cache=True, nogil=True)
@@ -102,39 +97,29 @@ def advance(q, kinds, num_procs, net, t, until, start):
             end_first(r, 0.0, False)
             forget(x, job)
             num[FREE] += q.procs[job]
-            lay_down(past, kinds[job], start[job], max(1.0, q.estimate[job]))
             remember(past, kinds[job], q.run[job], max(1.0, q.estimate[job]))
             changed[q.user[job]] = num[NUM_PASSES]
         while num[ARRIVED] < n and q.submit[num[ARRIVED]] == now:
-            join(s, net, past, kinds, q, num[ARRIVED], num[NUM_PASSES], num_procs, now)
+            join(s, net, past, kinds, q, num[ARRIVED], num[NUM_PASSES], num_procs)
             num[ARRIVED] += 1
         if not any_fits(s, num[FREE]):
             continue
-        look_again(s, net, past, kinds, changed, t.looked, num[NUM_PASSES], num_procs, now)
+        for k in range(s.size[0]):
+            if s.stamp[k] < changed[s.user[k]]:
+                s.stamp[k] = num[NUM_PASSES]
+                look_at(s, net, k, past, kinds[s.job[k]], num_procs)
         fill_scores(s, net, now, num[FREE], num_procs)
         num[NUM_SCORED] += s.size[0]
-        num[FREE] = start_jobs(q, kinds, past, net, r, x, s, left, num[FREE], now, start)
+        num[FREE] = start_jobs(q, net, r, x, s, left, num[FREE], now, start)
 
 
 @njit(cache=True, nogil=True)
-def look_again(s, net, past, kinds, changed, looked, stamp, num_procs, now):
-    """Form anew the beliefs about jobs of whose users something has ended; now and then all of them."""
-    everybody = now - looked[0] > LOOK_AGAIN_S
-    if everybody:
-        looked[0] = now
-    for k in range(s.size[0]):
-        if everybody or s.stamp[k] < changed[s.user[k]]:
-            s.stamp[k] = stamp
-            look_at(s, net, k, past, kinds[s.job[k]], num_procs, now)
-
-
-@njit(cache=True, nogil=True)
-def start_jobs(q, kinds, past, net, r, x, s, left, free, now, start):
+def start_jobs(q, net, r, x, s, left, free, now, start):
     """Start what is first while it fits, then what may pass the head; return the processors that stay free."""
     count = 0
     head = first_of(s)
     while head >= 0 and s.need[head] <= free:
-        free -= begin(q, kinds, past, r, x, s, head, now, start)
+        free -= begin(q, r, x, s, head, now, start)
         left[count] = head
         count += 1
         head = first_of(s)
@@ -148,7 +133,7 @@ def start_jobs(q, kinds, past, net, r, x, s, left, free, now, start):
         while k >= 0:
             if now + s.length[k] > shadow:
                 extra -= s.procs[k]
-            free -= begin(q, kinds, past, r, x, s, k, now, start)
+            free -= begin(q, r, x, s, k, now, start)
             left[count] = k
             count += 1
             k = next_of(s, net, head, free, now, shadow, extra)
@@ -172,11 +157,10 @@ def put_off(q, x, start, now):
 
 
 @njit(cache=True, nogil=True)
-def begin(q, kinds, past, r, x, s, k, now, start):
+def begin(q, r, x, s, k, now, start):
     """Start a waiting job; return its processors."""
     job = s.job[k]
     start[job] = now
-    take_up(past, kinds[job], now, max(1.0, q.estimate[job]))
     begin_job(r, job, now + q.run[job], 0.0, 0, False)
     expect(x, job, now + s.length[k], s.procs[k])
     s.score[k] = -np.inf

@@ -26,21 +26,12 @@ from stretto.kernels.mars_policy import (
     WAIT_DAYS,
     fill_scores,
     join,
+    look_at,
     move_last,
 )
-from stretto.kernels.mars_run import (
-    ARRIVED,
-    FREE,
-    NUM_PASSES,
-    any_fits,
-    begin,
-    look_again,
-    new_state,
-    next_of,
-    sort_few,
-)
+from stretto.kernels.mars_run import ARRIVED, FREE, NUM_PASSES, any_fits, begin, new_state, next_of, sort_few
 from stretto.kernels.queue_expected import forget, put_in_order, shadow_at
-from stretto.kernels.queue_forecast import BOUND, lay_down, remember
+from stretto.kernels.queue_forecast import BOUND, remember
 from stretto.kernels.queue_running import end_first
 from stretto.kernels.rng import uniform
 
@@ -153,16 +144,18 @@ def sample_mars(q, kinds, num_procs, net, state, start, rec):
             end_first(r, 0.0, False)
             forget(x, job)
             num[FREE] += q.procs[job]
-            lay_down(past, kinds[job], start[job], max(1.0, q.estimate[job]))
             remember(past, kinds[job], q.run[job], max(1.0, q.estimate[job]))
             t.changed[q.user[job]] = num[NUM_PASSES]
         while num[ARRIVED] < n and q.submit[num[ARRIVED]] == now:
-            join(s, net, past, kinds, q, num[ARRIVED], num[NUM_PASSES], num_procs, now)
+            join(s, net, past, kinds, q, num[ARRIVED], num[NUM_PASSES], num_procs)
             rate += weight_of(q, num[ARRIVED])
             num[ARRIVED] += 1
         if not any_fits(s, num[FREE]):
             continue
-        look_again(s, net, past, kinds, t.changed, t.looked, num[NUM_PASSES], num_procs, now)
+        for k in range(s.size[0]):
+            if s.stamp[k] < t.changed[s.user[k]]:
+                s.stamp[k] = num[NUM_PASSES]
+                look_at(s, net, k, past, kinds[s.job[k]], num_procs)
         fill_scores(s, net, now, num[FREE], num_procs)
         started = 0
         head = -1
@@ -184,7 +177,7 @@ def sample_mars(q, kinds, num_procs, net, state, start, rec):
             drawing = head >= 0 and s.procs[head] <= num[FREE]
             if drawing:
                 rate -= weight_of(q, s.job[head])
-                num[FREE] -= begin(q, kinds, past, r, x, s, head, now, start)
+                num[FREE] -= begin(q, r, x, s, head, now, start)
                 t.left[started] = head
                 started += 1
         if head >= 0 and num[FREE] > 0 and any_fits(s, num[FREE]):
@@ -195,7 +188,7 @@ def sample_mars(q, kinds, num_procs, net, state, start, rec):
                 if now + s.estimate[k] > shadow:
                     extra -= s.procs[k]
                 rate -= weight_of(q, s.job[k])
-                num[FREE] -= begin(q, kinds, past, r, x, s, k, now, start)
+                num[FREE] -= begin(q, r, x, s, k, now, start)
                 t.left[started] = k
                 started += 1
                 k = next_of(s, net, head, num[FREE], now, shadow, extra)

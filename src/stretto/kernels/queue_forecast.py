@@ -3,11 +3,6 @@
 Every job belongs to a few kinds, from the narrowest (this user, this estimate, this width) to the widest (all
 jobs). Each kind keeps discounted means, for the expectation, and a ring of its last jobs, for draws. A narrow kind
 with a short past leans on the next wider one.
-
-Jobs that still run can speak, too (``take_up``): of those that were started together the short ones end first, and who
-counts only these believes in short jobs. What has been run so far is added to what ended jobs have run, and the sum
-divided by the number of those that have ended: the likeliest mean if jobs end at a constant rate. But the thousand jobs
-of a sweep take equally long, and tell no more than a few: all that run count no more than all that have ended can.
 """
 
 from __future__ import annotations
@@ -29,8 +24,6 @@ PLENTY = 3
 RING = 16
 #: How much of its weight a past job keeps when another one of its kind ends.
 DISCOUNT = 0.95
-#: Ended jobs of a kind that count at most, by that; so many running ones, too.
-MOST = 1.0 / (1.0 - DISCOUNT)
 #: A wider kind counts as so many jobs of the narrower one.
 LEAN = 2.0
 #: Before anything has ended: run time over estimate, on the whole and for the weight of a job.
@@ -50,9 +43,6 @@ class Past(NamedTuple):
     sharp: np.ndarray  # [C] discounted sum of estimate over run time, both at least the bound
     ring: np.ndarray  # [C, RING] run time over estimate
     num_ended: np.ndarray  # [C]
-    num_running: np.ndarray  # [C]
-    pace: np.ndarray  # [C] sum over running jobs of one over the estimate
-    begun: np.ndarray  # [C] sum over running jobs of start over estimate
 
 
 @njit(cache=True, nogil=True)
@@ -73,9 +63,6 @@ def new_past(num_kinds):
         np.zeros(num_kinds),
         np.zeros((num_kinds, RING)),
         np.zeros(num_kinds, np.int64),
-        np.zeros(num_kinds, np.int64),
-        np.zeros(num_kinds),
-        np.zeros(num_kinds),
     )
 
 
@@ -93,25 +80,7 @@ def remember(past, kinds, run, estimate):
 
 
 @njit(cache=True, nogil=True)
-def take_up(past, kinds, start, estimate):
-    """Let a job that has started speak while it runs."""
-    for kind in kinds:
-        past.num_running[kind] += 1
-        past.pace[kind] += 1.0 / estimate
-        past.begun[kind] += start / estimate
-
-
-@njit(cache=True, nogil=True)
-def lay_down(past, kinds, start, estimate):
-    """Take back what :func:`take_up` added, when the job has ended."""
-    for kind in kinds:
-        past.num_running[kind] -= 1
-        past.pace[kind] -= 1.0 / estimate
-        past.begun[kind] -= start / estimate
-
-
-@njit(cache=True, nogil=True)
-def believe(past, kinds, estimate, now):
+def believe(past, kinds, estimate):
     """Return what a job is believed to run: between the mean and the harmonic mean of its like, a second at least.
 
     Work is counted by the mean. The slowdown of a job is counted by one over its run time, and many jobs crash
@@ -121,13 +90,7 @@ def believe(past, kinds, estimate, now):
     sharp = max(BOUND, estimate) / max(BOUND, FIRST_SHARP_RATIO * estimate)
     for at in range(len(kinds) - 1, -1, -1):
         kind = kinds[at]
-        so_far = 0.0
-        if past.num_running[kind] > 0:
-            share = min(1.0, MOST / past.num_running[kind])
-            so_far = share * max(0.0, past.pace[kind] * now - past.begun[kind])
-        ratio = (past.ratio[kind] + so_far + LEAN * ratio) / (past.weight[kind] + LEAN)
-        if so_far > 0.0:
-            ratio = min(ratio, 1.0)  # nobody runs longer than he asked for
+        ratio = (past.ratio[kind] + LEAN * ratio) / (past.weight[kind] + LEAN)
         sharp = (past.sharp[kind] + LEAN * sharp) / (past.weight[kind] + LEAN)
     return max(1.0, (estimate * ratio) ** (1.0 - SHARPNESS) * (max(BOUND, estimate) / sharp) ** SHARPNESS)
 

@@ -40,7 +40,7 @@ def set_scene(s, kinds, ended, running, waiting, now):
     for k in range(waiting.shape[0]):
         job = waiting[k]
         s.waiting[k] = job
-        b.believed[job] = believe(s.past, kinds[job], q.estimate[job], now)
+        b.believed[job] = believe(s.past, kinds[job], q.estimate[job])
     return held
 
 

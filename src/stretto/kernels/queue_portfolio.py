@@ -90,7 +90,7 @@ def imagine(s, size, arrived, now, look, state):
         b.procs[job] = b.procs[at]
         b.deadline[job] = moment + (b.deadline[at] - b.submit[at])
         b.kinds[job] = b.kinds[at]
-        b.believed[job] = believe(past, b.kinds[at], b.estimate[at], now)
+        b.believed[job] = believe(past, b.kinds[at], b.estimate[at])
         b.run[job] = s.q.run[at] if s.ended[at] else draw_run(past, b.kinds[at], b.estimate[at], state)
     return look.num_guesses
 
@@ -271,7 +271,7 @@ def run_portfolio(q, kinds, num_procs, codes, look, state, start, chosen):
             continue
         for k in range(size):
             job = s.waiting[k]
-            s.b.believed[job] = believe(s.past, s.b.kinds[job], s.b.estimate[job], now)
+            s.b.believed[job] = believe(s.past, s.b.kinds[job], s.b.estimate[job])
         if arrived >= review:
             review = next_review(arrived, look.review)
             first = leader(s, trial, codes, 0, num_procs, arrived, now)

@@ -47,8 +47,8 @@ CLASSICS: Mapping[str, Mapping[int, float]] = {
     },
     "wfp3-believed": {features.LOG_WAIT: 3.0, features.LOG_BELIEVED: -3.0, features.LOG_PROCS: 1.0},
 }
-#: What the wait counts in an order that ages, and in one that also lets few pass: there wide jobs wait for a purpose.
-_AGEING, _NARROW_AGEING = 0.3, 0.15
+#: What the wait counts in an order that ages.
+_AGEING = 0.3
 #: Who may pass the head: all (EASY), or jobs that are believed to run no longer than this.
 _PASSES_S = {"": math.inf, "-1h": 3600.0}
 #: What long jobs leave free in an order that lets few pass: who wants room for short jobs wants it in both ways.
@@ -57,8 +57,7 @@ _NARROW_SPARE = 0.1
 _BOLD = (
     ("sjf-believed", _AGEING, ("",)),
     ("saf-believed", 0.0, ("", "-1h")),
-    ("saf-believed", _AGEING, ("",)),
-    ("saf-believed", _NARROW_AGEING, ("-1h",)),
+    ("saf-believed", _AGEING, ("", "-1h")),
 )
 #: The untrained network that is good nearly everywhere, and what the width of a job counts in it beside its length.
 STEADY, _STEADY_WIDTH = "steady", 0.7

@@ -14,7 +14,7 @@ import numpy as np
 from stretto.domain.queue_view import QueueDecision, QueueView
 from stretto.errors import InvalidInput
 from stretto.kernels.mars_policy import fill_scores, join, new_seen
-from stretto.kernels.queue_forecast import new_past, remember, take_up
+from stretto.kernels.queue_forecast import new_past, remember
 from stretto.learned.mars.network import MarsNet
 from stretto.learned.mars.replay import candidates_of
 from stretto.learned.mars.selector import Choice, Selection, Selector
@@ -93,11 +93,9 @@ def score_order(view: QueueView, net: MarsNet) -> tuple[int, ...]:
     past = new_past(int(kinds.max()) + 1)
     for job in view.ended.tolist():
         remember(past, kinds[job], min(jobs.run[job], jobs.estimate[job]), jobs.estimate[job])
-    for job in view.running.tolist():
-        take_up(past, kinds[job], view.start_s[job], max(1.0, jobs.estimate[job]))
     seen = new_seen(len(waiting), net.num_hidden)
     for job in waiting.tolist():
-        join(seen, net.net, past, kinds, jobs, job, 0, view.num_procs, view.now_s)
+        join(seen, net.net, past, kinds, jobs, job, 0, view.num_procs)
     free = max(0, view.num_procs - int(np.sum(view.procs[view.running])))
     fill_scores(seen, net.net, view.now_s, free, view.num_procs)
     place = np.lexsort((seen.job[: len(waiting)], -seen.score[: len(waiting)]))
