@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -138,6 +139,8 @@ def test_a_stopped_run_is_resumed_without_repeating_anything(
                     break
         time.sleep(0.02)
     os.kill(child.pid, number)
+    with contextlib.suppress(subprocess.TimeoutExpired):  # the signal must be heard before the tasks may go on
+        child.wait(timeout=5)
     (tmp_path / "go").touch()
     out, _ = child.communicate(timeout=60)
     if number == signal.SIGINT:
