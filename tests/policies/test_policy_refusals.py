@@ -30,6 +30,7 @@ from stretto.registry import construct
         ("portfolio", {"members": ("portfolio",)}, "members"),
         ("annealing", {"discipline": "lazy"}, "discipline"),
         ("annealing", {"cold": 2.0, "hot": 1.0}, "annealing"),
+        ("lns", {"cold": 2.0, "hot": 1.0}, "annealing"),
         ("annealing", {"max_evaluations": 0}, "max_evaluations"),
         ("genetic", {"population": 3}, "population"),
         ("genetic", {"mutations": 0.0}, "mutations"),

@@ -46,7 +46,7 @@ class Manner(NamedTuple):
 
     hot: float
     kinds: tuple[str, ...]
-    cold: float = 5e-4
+    cold: float = Annealing.cold
 
 
 #: On some graphs windows lead to the best basin, on others single steps do.

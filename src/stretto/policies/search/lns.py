@@ -36,7 +36,7 @@ class LargeNeighbourhood:
     window: int = 24
     noise: float = 0.5
     hot: float = 0.25
-    cold: float = 5e-4
+    cold: float = Annealing.cold
     starts: tuple[str, ...] = ("heft", "peft")
 
     def __post_init__(self) -> None:
@@ -44,6 +44,7 @@ class LargeNeighbourhood:
             raise InvalidInput(f"{self.window} is not in 2..{MAX_WINDOW}", field="window")
         if self.noise < 0:
             raise InvalidInput(f"{self.noise} must not be negative", field="noise")
+        Annealing(hot=self.hot, cold=self.cold)  # refuses temperatures that do not fall
 
     def supports(self, problem: Problem) -> str | None:
         return no_projects(problem)
