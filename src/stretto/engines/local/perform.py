@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from stretto.engines.events import Blame
+from stretto.engines.local.gate import open_gate, start_gated
 from stretto.engines.local.leash import Leash
 from stretto.engines.work import Action, Call, Command, timed_output
 
@@ -80,18 +81,11 @@ def run_command(command: Command, stop: threading.Event) -> bytes:
     _need_files(command, command.reads, "reads")
     Leash.ready()
     try:
-        child = subprocess.Popen(
-            command.argv,
-            cwd=command.cwd,
-            env={**os.environ, **command.env},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,  # so that what it starts can be ended with it
-        )
+        child = start_gated(command.argv, command.cwd, {**os.environ, **command.env})
     except OSError as error:
         raise TaskError("task", f"{command.argv[0]!r} cannot be started: {error}") from error
     with Leash(child.pid):
+        open_gate(child)
         out, err = _communicate(child, command, stop)
     if child.returncode != 0:
         tail = err.decode(errors="replace").strip()[-_STDERR_TAIL:]
