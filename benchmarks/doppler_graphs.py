@@ -1,4 +1,4 @@
-"""The graphs that Doppler is judged on: the paper's six, MSR's operator graphs, and families that nobody trained on."""
+"""The graphs that Doppler is judged on: the paper's, MSR's, families that nobody trained on, and generated ones."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from stretto.domain.cluster import Cluster
 from stretto.domain.graph import TaskGraph
 from stretto.domain.problem import Problem
 from stretto.errors import StrettoError
 from stretto.formats.load import load
+from stretto.workloads.generate import generate
 from stretto.workloads.llama import llama_layer
 
 HERE = Path(__file__).resolve().parent
@@ -39,6 +40,19 @@ MSR = (
 )
 #: Clusters of the graphs that nobody trained on: networks on GPUs behind PCIe, workflows on unequal machines.
 HELD_OUT = {"onnx": "gpu:4@16GB/s", "wfformat": "cpu:4x1.0,cpu:4x2.0@125MB/s"}
+#: Generated graphs with true byte counts, on clusters of several kinds: workload, its keywords, cluster.
+GENERATED: dict[str, tuple[str, dict[str, Any], str]] = {
+    "chainmm-8": ("chainmm", {"row_parts": 4, "column_parts": 4, "inner_parts": 2}, "gpu:8@16GB/s"),
+    "ffnn-8": ("ffnn-forward", {"batch_parts": 8, "hidden_parts": 4}, "gpu:8@16GB/s"),
+    "llama-block-true-8": ("llama-block", {"inner_parts": 2}, "gpu:8@50GB/s"),
+    "llama-layer-deep-4": ("llama-layer", {"num_layers": 3}, "gpu:4@50GB/s"),
+    "transformer-8": ("transformer", {"num_layers": 2, "num_shards": 8}, "gpu:8@50GB/s"),
+    "cholesky-mixed": ("cholesky", {"num_tiles": 12}, "cpu:6,gpu:2@8GB/s"),
+    "fft-8": ("fft", {"num_points": 64}, "cpu:8@1GB/s"),
+    "stencil-4": ("stencil", {"num_cells": 24, "num_steps": 16}, "cpu:2x1.0,cpu:2x2.0@1GB/s"),
+    "montage-8": ("montage", {"num_images": 60}, "cpu:4x1.0,cpu:4x2.0@125MB/s"),
+    "random-8": ("random-dag", {"num_tasks": 400, "ccr": 1.0, "seed": 7}, "cpu:4x1.0,cpu:4x2.0@1GB/s"),
+}
 
 
 class Instance(NamedTuple):
@@ -90,6 +104,13 @@ def held_out(names: str = "", max_tasks: int = 20_000, every: int = 1, cluster: 
             if isinstance(graph, TaskGraph) and 2 <= graph.num_tasks <= max_tasks:
                 name = path.name.split(".")[0].removeprefix("onnx-")
                 yield Instance(family, name, Problem.of(graph, Cluster.parse(cluster or HELD_OUT[family])))
+
+
+def generated(names: str = "") -> Iterator[Instance]:
+    """Yield generated graphs."""
+    for name, (workload, params, cluster) in GENERATED.items():
+        if _wanted(f"generated:{name}", names):
+            yield Instance("generated", name, Problem.of(generate(workload, **params), Cluster.parse(cluster)))
 
 
 def _wanted(name: str, names: str) -> bool:
