@@ -8,7 +8,8 @@
     python benchmarks/doppler.py zero                                   # families that nobody trained on
     python benchmarks/doppler.py transfer --seeds 5                     # 2,000 from the generalist, 8,000 from scratch
 
-Equal time is for the paper's and MSR's graphs; ``--families held-out,generated`` takes others.
+Equal time is for the paper's and MSR's graphs; ``--families held-out,generated`` takes others, ``--start scratch``
+fresh weights in place of the generalist's.
 ``--graphs layer,bert`` keeps instances whose names hold one of these texts, ``--graphs =ffnn`` the one of that name.
 All plans are executed by the same simulator, in sequence and without contention; planned orders are respected. Real
 graphs are read from the folder named by STRETTO_DATA, or ``../shared/data`` beside the repository. Rows go to
@@ -37,12 +38,11 @@ from stretto.domain.problem import Problem
 from stretto.errors import StrettoError
 from stretto.experiments.evaluate import Setting, evaluate, planner_named
 from stretto.experiments.training_run import TrainingResult, TrainingRun
+from stretto.learned.doppler.zero import LISTS
 from stretto.policies.search.annealing import Annealing
 from stretto.training.trainer import TrainingSpec
 
 HEURISTICS = ("heft", "etf", "peft", "critical-path")
-#: Where list planners live, and what lives there without being one: it combines others, or draws.
-LISTS, NOT_LISTS = "stretto.policies.placement.", {"portfolio", "random"}
 #: Which decision is left to a rule; the paper calls the first "-SEL" and the second "-PLC". ``ablations`` has more.
 ABLATIONS: dict[str, dict[str, Any]] = {
     "both": {},
@@ -171,7 +171,10 @@ def speed(args: argparse.Namespace) -> None:
 def equal_time(args: argparse.Namespace) -> None:
     """Doppler, annealing and heuristics at the same wall time, on the paper's and MSR's graphs."""
     needs(args.policy, "annealing")
-    params: dict[str, dict[str, Any]] = {"annealing": {"cold": args.cold}, args.policy: {}}
+    params: dict[str, dict[str, Any]] = {
+        "annealing": {"cold": args.cold},
+        args.policy: {"start": args.start} if args.start else {},
+    }
     log = Log("equal-time")
     lines = [("graph", "devices", args.policy, "annealing", "ratio", "seeds won+tied", "best heuristic", "below it")]
     for instance in _graphs(args):
@@ -278,14 +281,13 @@ def zero(args: argparse.Namespace) -> None:
     ``room`` is what some seconds of search find below the best list planner: where that is nothing, nobody gains much.
     """
     needs("doppler-zero")
-    lists = [name for name, home in catalog.PLANNERS.items() if home.startswith(LISTS) and name not in NOT_LISTS]
     log = Log("zero")
     lines = [("family", "graph", "tasks", "doppler-zero", "best list", "below it", "room", "ms")]
     gains: dict[str, list[tuple[float, float]]] = {}
     for instance in held_out(args.graphs, args.max_tasks, args.every, args.cluster):
         problem = instance.problem
         values = {}
-        for policy in lists:
+        for policy in LISTS:
             if planner_named(policy).supports(problem) is None:
                 values[policy], seconds = makespan(problem, policy)
                 log.add(instance, policy=policy, seed=0, makespan_s=values[policy], seconds=seconds)
@@ -370,6 +372,7 @@ def main() -> None:
                 "policy": "doppler",
                 "kind": "cpu",
                 "cold": Annealing.cold,
+                "start": "",
                 "families": "paper,msr",
                 "every": 9,
                 "max-tasks": 2000,

@@ -6,6 +6,7 @@
     python benchmarks/mars.py change                                # log A, then log B
     python benchmarks/mars.py cost --seeds 1,2,3                    # workflows over owned, rented and spot nodes
     python benchmarks/mars.py portfolio --seeds 0,1,2,3,4           # whole logs, against the look-ahead portfolio
+    python benchmarks/mars.py parts --seeds 1,2,3                   # what beliefs and look-ahead are worth
     python benchmarks/mars.py speed
 
 Mean bounded slowdown, EASY, user estimates. *Sequences*: 10 x 1,024 jobs, each on an empty machine; no job of any of
@@ -28,6 +29,7 @@ from typing import Any
 
 import numpy as np
 from mars_cost import cost
+from mars_parts import parts
 from mars_portfolio import portfolio
 from measure import print_table
 from peer_venv import HERE
@@ -350,6 +352,7 @@ TABLES = {
     "sequences": sequences,
     "logs": logs,
     "portfolio": portfolio,
+    "parts": parts,
     "unseen": unseen,
     "change": change,
     "cost": cost,

@@ -54,7 +54,7 @@ SEEK, WANDER = Manner(0.25, ("ruin",)), Manner(0.5, ("anneal",))
 #: Its floor is found by little heat, for much leads back to where a plan came from, and by exact moves. Where tasks
 #: differ by orders of magnitude the small ones are in disorder long after the large ones have settled: cooled down to
 #: their scale, and warmed up less, every other turn puts only them in order.
-REFINE, SETTLE = Manner(0.05, ("ruin", "tabu"), 5e-6), Manner(0.005, ("ruin",), 5e-7)
+REFINE, SETTLE = Manner(0.05, ("ruin", "tabu"), 5e-6), Manner(0.005, ("ruin", "anneal"), 5e-7)
 
 
 @dataclass(frozen=True)
