@@ -58,6 +58,17 @@ def test_it_resumes_bit_for_bit(problem: Problem, tmp_path: Path, start: str) ->
     assert {row.stage for row in second.rows} == ({"imitation", "simulator"} if start == "scratch" else {"simulator"})
 
 
+@pytest.mark.parametrize(("start", "is_cooled"), [("scratch", False), ("generalist", True)])
+def test_weights_from_elsewhere_choose_more_and_more_surely(problem: Problem, start: str, is_cooled: bool) -> None:
+    from stretto.training.doppler_run import DopplerRun
+
+    trainer = DopplerRun(problem, TrainingSpec(episodes=64, start=start)).trainer
+    first = trainer.manner().temperature
+    trainer.episode = 64
+    assert first == 1.0
+    assert (trainer.manner().temperature < 0.5) == is_cooled
+
+
 def test_a_plan_of_episodes_is_kept_with_the_training(problem: Problem, tmp_path: Path) -> None:
     path = tmp_path / "c.npz"
     first = make(problem, path, episodes=64)

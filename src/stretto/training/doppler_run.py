@@ -21,6 +21,8 @@ from stretto.training.trainer import Arrays, Executor, TrainingRow, TrainingSpec
 
 #: Updates between looks at what the policy does without chance.
 GREEDY_EVERY = 10
+#: What the temperature of choices falls to where weights come from elsewhere: they need not look everywhere.
+LAST_TEMPERATURE = 0.3
 #: How the names of parameters end that belong to one problem.
 _TABLE = "_table"
 
@@ -49,10 +51,10 @@ class DopplerRun:
     ) -> None:
         if problem.graph.resources is not None:
             raise InvalidInput("projects with renewable resources cannot be learned", field="graph")
-        how = learning or (Learning() if spec.episodes is None else Learning(episodes=spec.episodes))
         self.spec, self.has_end = spec, spec.episodes is not None
         weights = first_weights(spec.start, problem, settings or NetSettings())
         self.is_usual, self.is_taught = stages is None, weights is None
+        how = learning or usual_learning(spec.episodes, is_taught=self.is_taught)
         usual = usual_stages(how.episodes, spec.engine, is_taught=self.is_taught)
         self.stages = usual if stages is None else tuple(stages)
         self.num_greedy = 0
@@ -145,6 +147,12 @@ def trainer_for(settings: NetSettings | None) -> type[DopplerTrainer]:
     if settings.policy == "joint":
         return JointTrainer
     return ImproveTrainer if settings.policy == "improve" else StepwiseTrainer
+
+
+def usual_learning(episodes: int | None, *, is_taught: bool) -> Learning:
+    """Return how to learn in so many episodes, by fresh weights or by those that have learned elsewhere."""
+    how = Learning() if is_taught else Learning(last_temperature=LAST_TEMPERATURE)
+    return how if episodes is None else replace(how, episodes=episodes)
 
 
 def usual_stages(episodes: int, engine: Executor | None = None, *, is_taught: bool = True) -> tuple[AnyStage, ...]:
