@@ -19,12 +19,12 @@ from stretto.domain.csr import Floats
 from stretto.domain.trace import QueueArrays
 from stretto.kernels.mars_run import run_mars
 from stretto.learned.mars.network import steady_net
-from stretto.policies.queueing.members import MEMBERS
+from stretto.policies.queueing.members import MEMBERS, WITH_SPARE
 from stretto.policies.queueing.portfolio import kinds_of, portfolio_replay
 from stretto.training.mars_log import SHARE
 
 #: The candidates of the portfolio that are its base with other shares to spare.
-BASE = tuple(name for name in MEMBERS if name.startswith(MEMBERS[0].partition("-spare-")[0] + "-spare-"))
+BASE = tuple(name for name in MEMBERS if name.startswith(MEMBERS[0].partition(WITH_SPARE)[0] + WITH_SPARE))
 
 
 def parts(options: argparse.Namespace) -> Iterator[tuple[dict[str, Any], tuple[str, ...]]]:

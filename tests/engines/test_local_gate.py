@@ -45,6 +45,13 @@ def test_a_command_has_its_words_its_variables_and_an_empty_input() -> None:
     assert (out, child.returncode) == (b"a b|*||$HOME|", 7)
 
 
+def test_variables_that_a_shell_would_drop_are_handed_on() -> None:
+    child = start_gated(("env",), None, {**os.environ, "BASH_FUNC_hello%%": "() { echo 'a b'; }", "two-words": ""})
+    open_gate(child)
+    lines = child.communicate(timeout=60)[0].decode().splitlines()
+    assert {"BASH_FUNC_hello%%=() { echo 'a b'; }", "two-words="} <= set(lines)
+
+
 def test_a_command_may_be_ended_at_the_gate() -> None:
     child = start_gated(("true",), None, os.environ)
     os.killpg(child.pid, signal.SIGKILL)

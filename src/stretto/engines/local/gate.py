@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 
 #: Waits for a line, then becomes the command; dash and bash agree that an input that ends is no line.
 _GATE = ("/bin/sh", "-c", 'read -r word && exec "$@" </dev/null', "gate")
+#: Variables with other names than these a shell does not hand on, such as the functions that bash exports.
+_HANDED_ON = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def start_gated(argv: Sequence[str], cwd: str | None, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
     """Start a command in a session of its own, for :func:`open_gate` to let it begin; raise OSError if it cannot."""
     _need_program(argv[0], cwd, env)
+    odd = [f"{name}={value}" for name, value in env.items() if not _HANDED_ON.fullmatch(name)]
     return subprocess.Popen(
-        (*_GATE, *argv),
+        (*_GATE, *(("env", *odd) if odd else ()), *argv),
         cwd=cwd,
         env=env,
         stdin=subprocess.PIPE,
