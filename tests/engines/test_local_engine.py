@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from processes import is_running
 from stretto.domain.cluster import Cluster, Device
 from stretto.domain.graph import TaskGraph
 from stretto.domain.plan import Plan
@@ -268,13 +269,6 @@ def interrupt_when(path: Path) -> None:
     while not path.exists():
         time.sleep(0.01)
     os.kill(os.getpid(), signal.SIGINT)
-
-
-def is_running(number: int) -> bool:
-    try:
-        return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 def test_no_shared_memory_stays_behind() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from processes import is_running
 from stretto.engines.local.gate import open_gate, start_gated
 
 _OWNER = """
@@ -31,7 +32,7 @@ def test_a_command_whose_owner_is_killed_before_it_was_told_to_begin_never_does(
     os.kill(owner.pid, signal.SIGKILL)
     owner.communicate()
     deadline = time.monotonic() + 60.0
-    while _is_running(gate):
+    while is_running(gate):
         assert time.monotonic() < deadline, "the gate outlived its owner"
         time.sleep(0.01)
     assert not made.exists()
@@ -77,10 +78,3 @@ def test_programs_are_looked_for_where_the_command_will_run(tmp_path: Path) -> N
         child = start_gated((name,), str(tmp_path), env)
         open_gate(child)
         assert child.communicate(timeout=60)[0].decode().strip() == str(tmp_path)
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
-    except OSError:
-        return False

@@ -16,6 +16,7 @@ from typing import Any
 import crash_local_run as crash_run
 import pytest
 
+from processes import is_running
 from stretto.engines.outputs import digest
 
 _LONG = [pytest.param(workers, 100, marks=pytest.mark.long, id=f"{workers}-100") for workers in ("thread", "process")]
@@ -103,10 +104,3 @@ def until(condition: Callable[[], bool], complaint: str) -> None:
     while not condition():
         assert time.monotonic() < deadline, complaint
         time.sleep(0.05)
-
-
-def is_running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
-    except OSError:
-        return False

@@ -17,6 +17,7 @@ import pytest
 from starlette.datastructures import Headers
 from web_serving import serving
 
+from processes import is_running
 from stretto.errors import InvalidInput
 from stretto.web.guard import COOKIE, Rates, Tokens
 from stretto.web.settings import ServeSettings
@@ -152,13 +153,6 @@ def test_a_worker_that_dies_is_replaced(tmp_path: Path) -> None:
 
 
 def test_no_worker_outlives_a_server_that_is_killed(tmp_path: Path) -> None:
-    def is_there(pid: int) -> bool:
-        """Say whether a process runs; one that is dead and waits to be buried does not."""
-        try:
-            return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-        except OSError:
-            return False
-
     with serving(tmp_path / "runs.db", num_workers=1) as found:
         with found.client() as client:
             client.post("/api/plan", json={"graph": "digraph g { a -> b }", "cluster": "cpu:1"})
@@ -166,7 +160,7 @@ def test_no_worker_outlives_a_server_that_is_killed(tmp_path: Path) -> None:
         assert len(started) == 2
         os.kill(found.pid, signal.SIGKILL)
         end = time.monotonic() + 60
-        while any(is_there(pid) for pid in started):
+        while any(is_running(pid) for pid in started):
             assert time.monotonic() < end, "a worker is still there"
             time.sleep(0.1)
 
