@@ -85,7 +85,7 @@ def test_one_bad_week_is_no_reason() -> None:
     epochs = np.full((2, 30), 2.0)
     epochs[0, 7] = 500.0
     assert selector.choose(epochs.mean(axis=1), epochs, 7500, 0, 0.0).chosen == "default"
-    epochs[1, :15] = 1.0
+    epochs[1, :24] = 1.0
     assert selector.choose(epochs.mean(axis=1), epochs, 7500, 0, 0.0).chosen == "other"
     epochs[1, 15:] = 3.0  # as often dearer as cheaper: not left for that, if the sum is still far less
     assert selector.choose(epochs.mean(axis=1), epochs, 7500, 0, 0.0).chosen == "other"

@@ -49,6 +49,8 @@ CLASSICS: Mapping[str, Mapping[int, float]] = {
 }
 #: What the wait counts in an order that ages.
 _AGEING = 0.3
+#: The same where few may pass; on generated logs less is better there.
+_NARROW_AGEING = 0.2
 #: Who may pass the head: all (EASY), or jobs that are believed to run no longer than this.
 _PASSES_S = {"": math.inf, "-1h": 3600.0}
 #: What long jobs leave free in an order that lets few pass: who wants room for short jobs wants it in both ways.
@@ -57,7 +59,8 @@ _NARROW_SPARE = 0.1
 _BOLD = (
     ("sjf-believed", _AGEING, ("",)),
     ("saf-believed", 0.0, ("", "-1h")),
-    ("saf-believed", _AGEING, ("", "-1h")),
+    ("saf-believed", _AGEING, ("",)),
+    ("saf-believed", _NARROW_AGEING, ("-1h",)),
 )
 #: The untrained network that is good nearly everywhere, and what the width of a job counts in it beside its length.
 STEADY, _STEADY_WIDTH = "steady", 0.7

@@ -4,8 +4,8 @@ Every candidate plays all jobs on a machine of its own (``shadow.py``). At an ep
 slowdown of all jobs there, the latest counting most. The default is meant to be good nearly everywhere, and is left
 only for what is much better: a large gain, the larger the less has been seen, for every change costs (the queue that
 one order leaves behind is a bad start for another). Slowdowns have heavy tails, so a sum may be one bad week: what is
-to be followed must also have been cheaper in so many more epochs than it was dearer that this is no luck. When it no
-longer saves half of what was asked, the default is back. That is the first half of the guard. The second looks at what
+to be followed must also have been surely cheaper from epoch to epoch (``evidence.py``). When it no longer saves half of
+what was asked, the default is back. That is the first half of the guard. The second looks at what
 really happened: a shadow can flatter (each has its own backlog, and changes cost), so when the real queue has become
 dearer than the default's shadow of the same jobs, the default decides until that is made good. And what a candidate
 cost more in the real queue than in its shadow, while it was followed, is added to its account from then on.
@@ -26,6 +26,7 @@ import numpy as np
 
 from stretto.domain.csr import Floats
 from stretto.errors import InvalidInput
+from stretto.learned.mars.evidence import MOST, surely_cheaper
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Selection:
     least_gain
         The share of cost that turning to another candidate must save, once much has been seen.
     certainty
-        By how many standard deviations of a fair coin another candidate must have won more epochs than it lost.
+        By how many standard errors another candidate must have been cheaper, epoch by epoch.
     early_gain
         What it must save in addition while no more than ``least_jobs`` have been seen; less and less later.
     network_gain
@@ -55,7 +56,8 @@ class Selection:
         The share by which the real queue may cost more than the default's shadow before the default takes over. It
         is large because shadows flatter everybody: they guess the run times of jobs that have not ended.
     drift
-        Sum of surprises, in logarithms of cost, at which the workload is taken to have changed.
+        Sum of surprises, in logarithms of cost, at which the workload is taken to have changed. It is large because
+        a crowded month is no other workload, and what is chosen after it from little is mostly chosen badly.
     """
 
     epoch_jobs: int = 250
@@ -63,11 +65,11 @@ class Selection:
     memory_jobs: int = 200_000
     least_jobs: int = 500
     least_gain: float = 0.3
-    certainty: float = 3.0
+    certainty: float = 2.5
     early_gain: float = 0.2
     network_gain: float = 0.15
     guard: float = 1.0
-    drift: float = 10.0
+    drift: float = 30.0
 
     def __post_init__(self) -> None:
         for name, least in (("epoch_jobs", 1), ("lag_jobs", 0), ("memory_jobs", 1), ("least_jobs", 0)):
@@ -82,8 +84,6 @@ class Selection:
 _GRACE = 2
 #: Epochs that the common experience with shadows counts, beside those of a candidate itself.
 _PRIOR = 4.0
-#: A single epoch may count so much, in logarithms of cost.
-_MOST_BLAME = 2.0
 #: An epoch is won by a share of cost, not by rounding.
 _WON = 0.99
 #: So many epochs are enough, if all were won and the cost is no more than this share: under a very bad order so few
@@ -197,10 +197,9 @@ class Selector:
     def _best(self, cost: Floats, epochs: Floats, num_seen: int) -> int:
         """Return the cheapest of those that are surely better, or stay, or go back to the default."""
         rules, now = self.rules, self.chosen
-        won = np.sum(epochs < _WON * epochs[now], axis=1)
-        lost = np.sum(epochs[now] < _WON * epochs, axis=1)
-        is_sure = won - lost >= rules.certainty * np.sqrt(won + lost)
-        is_sure |= (won == epochs.shape[1]) & (won >= _UNANIMOUS) & (cost < _TINY * cost[now])
+        is_sure = surely_cheaper(epochs, now, rules.certainty)
+        if epochs.shape[1] >= _UNANIMOUS:
+            is_sure |= np.all(epochs < _WON * epochs[now], axis=1) & (cost < _TINY * cost[now])
         is_sure[now] = True
         best = int(np.argmin(np.where(is_sure, cost, np.inf)))
         needed = min(rules.least_gain + rules.early_gain * rules.least_jobs / num_seen, _MOST_GAIN)
@@ -213,7 +212,7 @@ class Selector:
         if real_latest is None or self._tenure < _GRACE:
             return
         blame = math.log(real_latest / float(latest[self.chosen]))
-        self._blame[self.chosen] += min(max(blame, -_MOST_BLAME), _MOST_BLAME)
+        self._blame[self.chosen] += min(max(blame, -MOST), MOST)
         self._num_followed[self.chosen] += 1
 
     def _bias(self) -> Floats:
