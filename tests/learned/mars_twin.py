@@ -59,7 +59,6 @@ def job_features(jobs: QueueArrays, one: Waiting, now: float, fits: bool, num_pr
     x[f.LOG_EXPANSION] = math.log(1.0 + wait / estimate)
     x[f.FITS] = float(fits)
     x[f.WAIT_DAYS] = wait / 86400.0
-    x[f.LOG_STRETCH] = 0.5 * math.log(1.0 + wait / max(BOUND, believed))
     return x
 
 

@@ -175,16 +175,6 @@ def test_networks_survive_a_file(tmp_path: Path) -> None:
             np.testing.assert_array_equal(array, other.to_arrays()[part])
 
 
-def test_networks_from_before_there_was_a_stretch_decide_as_they_did() -> None:
-    new = random_net(2).to_arrays()
-    old = {part: np.delete(new[part], features.LOG_STRETCH, axis=-1) for part in ("skip", "gate", "hidden")}
-    for part in old:
-        new[part][..., features.LOG_STRETCH] = 0.0
-    found = net_of("old", {**new, **old}).to_arrays()
-    for part, array in new.items():
-        np.testing.assert_array_equal(found[part], array)
-
-
 def test_wrong_weights_are_refused() -> None:
     good = random_net(1).to_arrays()
     with pytest.raises(InvalidInput, match="gate"):

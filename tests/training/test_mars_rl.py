@@ -87,9 +87,9 @@ def test_advantages_are_the_returns_less_the_values() -> None:
 
 @pytest.mark.parametrize("algorithm", ["ppo", "a2c"])
 def test_reinforcement_improves_a_bad_order(algorithm: str) -> None:
-    rules = Reinforcement(algorithm=algorithm, windows_per_update=8, most_decisions=256, learning_rate=0.02)
+    rules = Reinforcement(algorithm=algorithm, windows_per_update=8, most_decisions=256, learning_rate=0.03)
     learner = MarsLearner(windows_of(16), classic_net("ljf"), seed=2, rules=rules)
-    costs = [learner.step() for _ in range(50)]
+    costs = [learner.step() for _ in range(25)]
     assert np.mean(costs[-5:]) < 0.8 * np.mean(costs[:3])
 
 

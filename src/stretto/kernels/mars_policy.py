@@ -21,8 +21,8 @@ from stretto.kernels.queue_forecast import BOUND, FIRST_SHARP_RATIO, LEAN, LONG,
 NUM_STATIC = 11
 LOG_ESTIMATE, LOG_PROCS, SHARE, LOG_BELIEVED, SUBMITTED, F1, F2, F3, F4, F4_BELIEVED, LOG_SHARP = range(NUM_STATIC)
 #: Features of a job at a moment.
-NUM_DYNAMIC = 5
-LOG_WAIT, LOG_EXPANSION, FITS, WAIT_DAYS, LOG_STRETCH = range(NUM_STATIC, NUM_STATIC + NUM_DYNAMIC)
+NUM_DYNAMIC = 4
+LOG_WAIT, LOG_EXPANSION, FITS, WAIT_DAYS = range(NUM_STATIC, NUM_STATIC + NUM_DYNAMIC)
 NUM_JOB = NUM_STATIC + NUM_DYNAMIC
 #: Features of the queue and the machine at a moment.
 NUM_QUEUE = 5
@@ -58,7 +58,6 @@ class Seen(NamedTuple):
     need: np.ndarray  # [n] processors that must be free for it to start
     estimate: np.ndarray  # [n]
     length: np.ndarray  # [n] what it is taken to run where room is reserved
-    rate: np.ndarray  # [n] what a second of waiting is believed to add to its slowdown
     submit: np.ndarray  # [n]
     user: np.ndarray  # [n]
     stamp: np.ndarray  # [n] when the belief was formed
@@ -67,7 +66,6 @@ class Seen(NamedTuple):
     inner: np.ndarray  # [H, n] the hidden layer before what changes
     log_wait: np.ndarray  # [n] scratch
     log_expansion: np.ndarray  # [n] scratch
-    log_stretch: np.ndarray  # [n] scratch
     fits: np.ndarray  # [n] scratch
     score: np.ndarray  # [n]
     queue: np.ndarray  # [NUM_QUEUE]
@@ -84,13 +82,11 @@ def new_seen(n, num_hidden):
         np.empty(n),
         np.empty(n),
         np.empty(n),
-        np.empty(n),
         np.empty(n, np.int32),
         np.empty(n, np.int64),
         np.empty((n, NUM_STATIC)),
         np.empty(n),
         np.empty((num_hidden, n)),
-        np.empty(n),
         np.empty(n),
         np.empty(n),
         np.empty(n),
@@ -135,7 +131,6 @@ def describe(s, net, k, believed, sharp, num_procs):
     x[F4] = estimate * np.sqrt(procs) / 5.3e5
     x[F4_BELIEVED] = believed * np.sqrt(procs) / 5.3e5
     x[LOG_SHARP] = 0.5 * np.log(sharp) - 4.0
-    s.rate[k] = 1.0 / max(BOUND, believed)
     s.need[k] = s.procs[k]
     if net.spare[0] > 0.0 and believed > LONG:
         s.need[k] = need_with(s.procs[k], int(np.ceil(net.spare[0] * num_procs)), num_procs)
@@ -184,16 +179,12 @@ def fill_scores(s, net, now, free, num_procs):
         s.fits[k] = 1.0 if s.need[k] <= free else 0.0
         s.log_wait[k] = 0.0
         s.log_expansion[k] = 0.0
-        s.log_stretch[k] = 0.0
     if looks_for(net, LOG_WAIT):  # most of the time goes into logarithms, and many orders need none
         for k in range(size):
             s.log_wait[k] = 0.5 * np.log(1.0 + (now - s.submit[k]))
     if looks_for(net, LOG_EXPANSION):
         for k in range(size):
             s.log_expansion[k] = np.log(1.0 + (now - s.submit[k]) / max(1.0, s.estimate[k]))
-    if looks_for(net, LOG_STRETCH):
-        for k in range(size):
-            s.log_stretch[k] = 0.5 * np.log(1.0 + (now - s.submit[k]) * s.rate[k])
     for k in range(size):
         s.score[k] = (
             s.base[k]
@@ -201,7 +192,6 @@ def fill_scores(s, net, now, free, num_procs):
             + net.skip[LOG_EXPANSION] * s.log_expansion[k]
             + net.skip[FITS] * s.fits[k]
             + net.skip[WAIT_DAYS] * ((now - s.submit[k]) / DAY)
-            + net.skip[LOG_STRETCH] * s.log_stretch[k]
         )
     for h in range(net.bias.shape[0]):
         out = net.out[h]
@@ -213,10 +203,9 @@ def fill_scores(s, net, now, free, num_procs):
             w1 = net.hidden[h, LOG_EXPANSION]
             w2 = net.hidden[h, FITS]
             w3 = net.hidden[h, WAIT_DAYS]
-            w4 = net.hidden[h, LOG_STRETCH]
             for k in range(size):  # one unit for all jobs at once: several are computed together
                 z = s.inner[h, k] + z0 + w0 * s.log_wait[k] + w1 * s.log_expansion[k] + w2 * s.fits[k]
-                z += w3 * min(CLIP, (now - s.submit[k]) / DAY) + w4 * s.log_stretch[k]
+                z += w3 * min(CLIP, (now - s.submit[k]) / DAY)
                 s.score[k] += out * max(z, LEAK * z)
     patience = net.patience[0]
     for k in range(size):
@@ -234,7 +223,6 @@ def may_pass(s, net, k, now):
     z += net.gate[LOG_EXPANSION] * s.log_expansion[k]
     z += net.gate[FITS] * s.fits[k]
     z += net.gate[WAIT_DAYS] * min(CLIP, (now - s.submit[k]) / DAY)
-    z += net.gate[LOG_STRETCH] * s.log_stretch[k]
     for f in range(NUM_QUEUE):
         z += net.gate[NUM_JOB + f] * s.queue[f]
     return z > 0.0
@@ -264,7 +252,6 @@ def move_last(s, k, num_hidden):
         s.need[k] = s.need[last]
         s.estimate[k] = s.estimate[last]
         s.length[k] = s.length[last]
-        s.rate[k] = s.rate[last]
         s.submit[k] = s.submit[last]
         s.user[k] = s.user[last]
         s.stamp[k] = s.stamp[last]

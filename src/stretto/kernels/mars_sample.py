@@ -17,7 +17,6 @@ from stretto.kernels.mars_policy import (
     DAY,
     FITS,
     LOG_EXPANSION,
-    LOG_STRETCH,
     LOG_WAIT,
     NUM_FEATURES,
     NUM_JOB,
@@ -109,7 +108,6 @@ def note(rec, s, places, count, now):
         rec.x[m, i, LOG_EXPANSION] = s.log_expansion[k]
         rec.x[m, i, FITS] = s.fits[k]
         rec.x[m, i, WAIT_DAYS] = (now - s.submit[k]) / DAY
-        rec.x[m, i, LOG_STRETCH] = s.log_stretch[k]
         for f in range(NUM_QUEUE):
             rec.x[m, i, NUM_JOB + f] = s.queue[f]
     rec.listed[m] = count

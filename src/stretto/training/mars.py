@@ -272,8 +272,6 @@ class MarsTrainer:
 
     def restore(self, arrays: Mapping[str, Any], meta: Mapping[str, Any]) -> None:
         """Continue from what :meth:`state` returned; the windows must be the same."""
-        if np.shape(arrays["best"]) != self._best.shape:
-            raise InvalidInput("the training is of another version, with other features", field="best")
         self._cma.restore({name.removeprefix("cma."): arrays[name] for name in arrays if name.startswith("cma.")})
         self._best = np.array(arrays["best"])
         self._best_value = float(arrays["best_value"])

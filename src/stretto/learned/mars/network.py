@@ -62,9 +62,8 @@ _BOLD = (
     ("saf-believed", _AGEING, ("",)),
     ("saf-believed", _NARROW_AGEING, ("-1h",)),
 )
-#: The untrained network that is good nearly everywhere; what width, believed slowdown and a place to start count in it
-#: beside length.
-STEADY, _STEADY_WIDTH, _STEADY_STRETCH, _STEADY_FITS = "steady", 0.5, 0.4, 0.2
+#: The untrained network that is good nearly everywhere, and what the width of a job counts in it beside its length.
+STEADY, _STEADY_WIDTH = "steady", 0.7
 _STEADY_SPARE = 0.02
 #: Orders that leave so many percent of the machine to short jobs.
 _SPARING = (("saf-believed", 5), ("f4", 10), ("expansion", 10), ("wfp3-believed", 10))
@@ -113,19 +112,11 @@ class MarsNet:
 def net_of(name: str, arrays: Mapping[str, Any]) -> MarsNet:
     """Return the network of some arrays."""
     # Files from before there were any go by user estimates and leave nothing to spare.
-    arrays = _with_stretch({"trust": np.zeros(1), "spare": np.zeros(1), **arrays})
+    arrays = {"trust": np.zeros(1), "spare": np.zeros(1), **arrays}
     missing = [part for part in _PARTS if part not in arrays]
     if missing:
         raise InvalidInput(f"the network {name!r} has no {missing[0]}", field=missing[0])
     return MarsNet(name, features.Net(*(np.ascontiguousarray(arrays[part], np.float64) for part in _PARTS)))
-
-
-def _with_stretch(arrays: dict[str, Any]) -> dict[str, Any]:
-    """Give networks from before jobs had a stretch no weight for it; it is the last feature of a job."""
-    if len(arrays.get("skip", ())) != features.LOG_STRETCH:
-        return arrays
-    widened = {part: arrays[part] for part in ("skip", "gate", "hidden") if part in arrays}
-    return arrays | {part: np.insert(array, features.LOG_STRETCH, 0.0, axis=-1) for part, array in widened.items()}
 
 
 def classic_net(
@@ -194,14 +185,12 @@ def sparing_nets() -> list[MarsNet]:
 def steady_net() -> MarsNet:
     """Return the order that is good nearly everywhere: a little of all that the others have.
 
-    Jobs that are believed to be short and narrow come first, the length counting twice as much as the width; who has
-    waited for long beside what he is believed to run moves up; so does, a little, whoever could start at once; room is
+    Jobs that are believed to be short and narrow come first, the length counting more than the width; all age; room is
     reserved by beliefs; and long jobs leave a fiftieth of the machine to shorter ones.
     """
     net = classic_net("sjf-believed", trust=1.0, spare=_STEADY_SPARE).net
     net.skip[features.LOG_PROCS] -= _STEADY_WIDTH
-    net.skip[features.LOG_STRETCH] += _STEADY_STRETCH
-    net.skip[features.FITS] += _STEADY_FITS
+    net.skip[features.LOG_WAIT] += _AGEING
     return MarsNet(STEADY, net)
 
 
