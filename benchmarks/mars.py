@@ -6,6 +6,7 @@
     python benchmarks/mars.py change                                # log A, then log B
     python benchmarks/mars.py cost --seeds 1,2,3                    # workflows over owned, rented and spot nodes
     python benchmarks/mars.py portfolio --seeds 0,1,2,3,4           # whole logs, against the look-ahead portfolio
+    python benchmarks/mars.py portfolio --generated 0.8,1.06        # the same on generated logs
     python benchmarks/mars.py parts --seeds 1,2,3                   # what beliefs and look-ahead are worth
     python benchmarks/mars.py speed
 
@@ -341,8 +342,10 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--budget", type=float, default=None, help="seconds of training per trace")
     parser.add_argument("--load", type=float, default=1.0, help="of the stream of workflows on the owned nodes")
     parser.add_argument("--seeds", default="1", help="comma-separated")
+    parser.add_argument("--generated", default="", help="loads of generated logs, comma-separated (portfolio)")
     options = parser.parse_args()
     options.seeds = [int(seed) for seed in options.seeds.split(",")]
+    options.generated = [float(load) for load in options.generated.split(",") if load]
     if options.budget is None:
         options.budget = 600.0 if options.what == "sequences" else 0.0
     return options
