@@ -1,14 +1,16 @@
 """Whether one candidate is surely cheaper than another, from what both cost in the same epochs.
 
 Slowdowns have heavy tails, so that a sum may be one bad week. Compared are logarithms, and no epoch counts more than a
-factor of seven. Epochs that follow one another have a backlog in common, so they are taken together in a few dozen
-stretches, as many as there are long ones: what these differ by among themselves is the error of their mean.
+factor of seven. Epochs that follow one another have a backlog in common, so they are taken together in stretches: what
+these differ by among themselves is the error of their mean. Of a few stretches that error is badly known, so more is
+asked of them (Student's t).
 """
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr, stdtrit
 
 from stretto.domain.csr import Floats
 
@@ -21,7 +23,7 @@ _LEAST_ERROR = 0.05
 
 
 def surely_cheaper(epochs: Floats, now: int, certainty: float) -> NDArray[np.bool_]:
-    """Return who was cheaper than the present one, by so many standard errors of the mean logarithm; [K].
+    """Return who was cheaper than the present one, as surely as by so many standard errors of many stretches; [K].
 
     Parameters
     ----------
@@ -40,4 +42,4 @@ def surely_cheaper(epochs: Floats, now: int, certainty: float) -> NDArray[np.boo
         return np.zeros(len(epochs), np.bool_)
     stretches = gain[:, num_epochs - count * length :].reshape(len(epochs), count, length).mean(axis=2)
     error = np.maximum(stretches.std(axis=1, ddof=1), _LEAST_ERROR) / np.sqrt(count)
-    return np.asarray(stretches.mean(axis=1) > certainty * error)
+    return np.asarray(stretches.mean(axis=1) > stdtrit(count - 1, ndtr(certainty)) * error)
