@@ -65,7 +65,7 @@ class Selection:
     memory_jobs: int = 200_000
     least_jobs: int = 500
     least_gain: float = 0.3
-    certainty: float = 2.5
+    certainty: float = 2.0
     early_gain: float = 0.2
     network_gain: float = 0.15
     guard: float = 1.0
