@@ -11,10 +11,11 @@ import pytest
 from stretto.domain.trace import Trace
 from stretto.errors import InvalidInput
 from stretto.kernels.mars_run import run_mars
+from stretto.learned.mars.evidence import means_of
 from stretto.learned.mars.network import classic_net
 from stretto.learned.mars.replay import mars_replay
 from stretto.learned.mars.selector import Selection, Selector
-from stretto.learned.mars.shadow import Shadows, by_epoch
+from stretto.learned.mars.shadow import Shadows
 from stretto.policies.queueing.portfolio import kinds_of
 
 PROCS = 16
@@ -106,8 +107,8 @@ def test_few_epochs_are_enough_if_all_agree() -> None:
 
 def test_epochs_end_with_the_last_job() -> None:
     slowdown = np.array([[9.0, 1.0, 3.0, 5.0, 7.0], [9.0, 2.0, 2.0, 4.0, 4.0]])
-    np.testing.assert_allclose(by_epoch(slowdown, 2), [[2.0, 6.0], [2.0, 4.0]])
-    np.testing.assert_allclose(by_epoch(slowdown, 99), slowdown.mean(axis=1, keepdims=True))
+    np.testing.assert_allclose(means_of(slowdown, 2), [[2.0, 6.0], [2.0, 4.0]])
+    np.testing.assert_allclose(means_of(slowdown, 99), slowdown.mean(axis=1, keepdims=True))
 
 
 def test_selector_resumes_exactly() -> None:

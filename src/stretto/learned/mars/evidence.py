@@ -35,11 +35,20 @@ def surely_cheaper(epochs: Floats, now: int, certainty: float) -> NDArray[np.boo
     gain = np.clip(np.log(epochs[now]) - np.log(epochs), -MOST, MOST)
     if certainty == 0.0:
         return np.asarray(gain.mean(axis=1) >= 0.0)
-    num_epochs = epochs.shape[1]
-    length = round(num_epochs ** (1 / 3))
-    count = num_epochs // length
+    stretches = means_of(gain, round(epochs.shape[1] ** (1 / 3)))
+    count = stretches.shape[1]
     if count < _FEWEST:
         return np.zeros(len(epochs), np.bool_)
-    stretches = gain[:, num_epochs - count * length :].reshape(len(epochs), count, length).mean(axis=2)
     error = np.maximum(stretches.std(axis=1, ddof=1), _LEAST_ERROR) / np.sqrt(count)
     return np.asarray(stretches.mean(axis=1) > stdtrit(count - 1, ndtr(certainty)) * error)
+
+
+def means_of(values: Floats, length: int) -> Floats:
+    """Return the means over stretches of so many, the last one whole; what is left at the beginning is left out.
+
+    Where there are fewer, they are one stretch.
+    """
+    length = min(length, values.shape[1])
+    count = values.shape[1] // length
+    means: Floats = values[:, -count * length :].reshape(len(values), count, length).mean(axis=2)
+    return means

@@ -57,10 +57,11 @@ _PASSES_S = {"": math.inf, "-1h": 3600.0}
 _NARROW_SPARE = 0.1
 #: Orders by believed run times that reserve room by them too, their ageing, and whom they let pass.
 _BOLD = (
-    ("sjf-believed", _AGEING, ("",)),
-    ("saf-believed", 0.0, ("", "-1h")),
-    ("saf-believed", _AGEING, ("",)),
-    ("saf-believed", _NARROW_AGEING, ("-1h",)),
+    ("sjf-believed", _AGEING, ""),
+    ("saf-believed", 0.0, ""),
+    ("saf-believed", 0.0, "-1h"),
+    ("saf-believed", _AGEING, ""),
+    ("saf-believed", _NARROW_AGEING, "-1h"),
 )
 #: The untrained network that is good nearly everywhere, and what the width of a job counts in it beside its length.
 STEADY, _STEADY_WIDTH = "steady", 0.7
@@ -160,14 +161,13 @@ def bold_nets() -> list[MarsNet]:
     """
     found = []
     for order, ageing, passes in _BOLD:
-        for name in passes:
-            is_narrow = math.isfinite(_PASSES_S[name])
-            net = classic_net(order, trust=1.0, spare=_NARROW_SPARE if is_narrow else 0.0).net
-            net.skip[features.LOG_WAIT] += ageing
-            if is_narrow:
-                net.gate[features.LOG_BELIEVED] = -1.0
-                net.gate[-1] = 0.5 * math.log(_PASSES_S[name]) - 4.0
-            found.append(MarsNet(f"{order.removesuffix('-believed')}-bold{'-aged' if ageing else ''}{name}", net))
+        is_narrow = math.isfinite(_PASSES_S[passes])
+        net = classic_net(order, trust=1.0, spare=_NARROW_SPARE if is_narrow else 0.0).net
+        net.skip[features.LOG_WAIT] += ageing
+        if is_narrow:
+            net.gate[features.LOG_BELIEVED] = -1.0
+            net.gate[-1] = 0.5 * math.log(_PASSES_S[passes]) - 4.0
+        found.append(MarsNet(f"{order.removesuffix('-believed')}-bold{'-aged' if ageing else ''}{passes}", net))
     return found
 
 

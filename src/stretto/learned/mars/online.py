@@ -15,10 +15,11 @@ from stretto.domain.queue_view import QueueDecision, QueueView
 from stretto.errors import InvalidInput
 from stretto.kernels.mars_policy import fill_scores, join, new_seen
 from stretto.kernels.queue_forecast import new_past, remember
+from stretto.learned.mars.evidence import means_of
 from stretto.learned.mars.network import MarsNet
 from stretto.learned.mars.replay import candidates_of
 from stretto.learned.mars.selector import Choice, Selection, Selector
-from stretto.learned.mars.shadow import Shadows, by_epoch
+from stretto.learned.mars.shadow import Shadows
 from stretto.policies.queueing.portfolio import kinds_of
 
 
@@ -79,7 +80,7 @@ class MarsOrder:
         weights = np.exp(-np.arange(played - 1, -1, -1) / rules.memory_jobs)
         cost = slowdown @ weights / weights.sum()
         self._selector.since = 0
-        epochs = by_epoch(slowdown, rules.epoch_jobs)
+        epochs = means_of(slowdown, rules.epoch_jobs)
         self.last_choice = self._selector.choose(cost, epochs, played, view.num_jobs, view.now_s)
 
 

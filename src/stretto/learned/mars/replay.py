@@ -15,11 +15,12 @@ from stretto.domain.csr import Floats
 from stretto.domain.trace import QueueArrays, Trace
 from stretto.errors import InvalidInput
 from stretto.kernels.mars_run import advance, new_state, take_over
+from stretto.learned.mars.evidence import means_of
 from stretto.learned.mars.journal import Journal
 from stretto.learned.mars.network import CLASSICS, STEADY, MarsNet, bold_nets, classic_net, load_nets, untrained_nets
 from stretto.learned.mars.novelty import LATEST, is_new_workload
 from stretto.learned.mars.selector import Choice, Selection, Selector
-from stretto.learned.mars.shadow import Shadows, by_epoch
+from stretto.learned.mars.shadow import Shadows
 from stretto.policies.queueing.portfolio import Selector as PortfolioSelector
 from stretto.policies.queueing.portfolio import kinds_of
 from stretto.runlog import Run
@@ -182,7 +183,7 @@ def _follow(
         is_new = is_new_workload(jobs, done) and done - settled >= LATEST
         settled = done if is_new else settled
         before = selector.chosen
-        cost, epochs = slowdown @ weights, by_epoch(slowdown, rules.epoch_jobs)
+        cost, epochs = slowdown @ weights, means_of(slowdown, rules.epoch_jobs)
         choices.append(
             selector.choose(cost, epochs, played, done, now, real=real, real_latest=real_latest, is_new=is_new)
         )

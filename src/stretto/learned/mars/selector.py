@@ -46,7 +46,8 @@ class Selection:
     least_gain
         The share of cost that turning to another candidate must save, once much has been seen.
     certainty
-        By how many standard errors another candidate must have been cheaper, epoch by epoch.
+        By how many standard errors another candidate must have been cheaper from epoch to epoch; by more where few
+        have been seen.
     early_gain
         What it must save in addition while no more than ``least_jobs`` have been seen; less and less later.
     network_gain

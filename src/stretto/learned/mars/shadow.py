@@ -141,11 +141,3 @@ class Shadows:
         self._real_ledger.update(0, real_start, self.jobs, self._is_known, last, now)
         row: Floats = self._real_ledger.rows(first, last)[0]
         return row
-
-
-def by_epoch(slowdown: Floats, num_jobs: int) -> Floats:
-    """Return the means over epochs of so many jobs, the last one whole; what is left at the beginning is left out."""
-    length = min(num_jobs, slowdown.shape[1])
-    count = slowdown.shape[1] // length
-    means: Floats = slowdown[:, -count * length :].reshape(len(slowdown), count, length).mean(axis=2)
-    return means
