@@ -34,7 +34,7 @@ def parts(options: argparse.Namespace) -> Iterator[tuple[dict[str, Any], tuple[s
         recorded, num_procs = read_log(path)
         judged = slice(int(SHARE * recorded.num_jobs), None)
         for seed in options.seeds:
-            trace = shaken(recorded, seed)
+            trace, _ = shaken(recorded, seed).fitting(num_procs)
             jobs = trace.arrays()
             known = jobs._replace(estimate=np.maximum(jobs.run, 1.0))
             start = {

@@ -41,7 +41,7 @@ def portfolio(options: argparse.Namespace) -> Iterator[tuple[dict[str, Any], tup
     for name, num_procs, draw in _sources(options):
         found = []
         for seed in options.seeds:
-            trace = draw(seed)
+            trace, _ = draw(seed).fitting(num_procs)  # the first at zero, as in every replay
             jobs = trace.arrays()
             judged = slice(int(SHARE * trace.num_jobs), None)
             cost = {order: judge(jobs, start, judged) for order, start in fixed_starts(jobs, num_procs).items()}

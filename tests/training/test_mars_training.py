@@ -10,6 +10,7 @@ import pytest
 from stretto.domain.trace import Trace
 from stretto.errors import InvalidInput, UnknownName
 from stretto.learned.mars.network import classic_net
+from stretto.training import mars_windows
 from stretto.training.mars import Evolution, MarsTrainer, Objective, to_net, to_vector
 from stretto.training.mars_cma import Cma
 from stretto.training.mars_windows import Figures, Window, draw_windows
@@ -50,6 +51,14 @@ def test_training_improves_on_the_windows_it_keeps() -> None:
     assert row.best_validation == trainer.best_validation < 0.9 * first
     found = [window.play(trainer.net().net) for window in windows[:4]]
     assert trainer.objective.value(windows[:4], found) == pytest.approx(trainer.best_validation)
+
+
+def test_starts_that_count_from_another_moment_are_not_measured() -> None:
+    """Replays put the first job at zero: against the times of the log itself, every wait would look shorter."""
+    jobs = trace_of(50).arrays()
+    assert mars_windows.figures(jobs, jobs.submit + 5.0).max_wait_s == pytest.approx(5.0)
+    with pytest.raises(InvalidInput, match="before it is submitted"):
+        mars_windows.figures(jobs, jobs.submit + 5.0 - jobs.submit[0] - 6.0)
 
 
 @pytest.mark.parametrize("hidden", [0, 4])

@@ -52,8 +52,12 @@ class Window:
 
 
 def figures(jobs: QueueArrays, start: Floats) -> Figures:
-    """Measure a replay."""
+    """Measure a replay; times of both must count from the same moment."""
     wait = start - jobs.submit
+    if wait.min() < 0.0:
+        job = int(np.argmin(wait))
+        early = f"job {job} starts at {start[job]:g}, before it is submitted at {jobs.submit[job]:g}"
+        raise InvalidInput(early, field="start")
     slowdown = np.maximum(1.0, (wait + jobs.run) / np.maximum(jobs.run, _BOUND_S))
     makespan = float((start + jobs.run).max() - jobs.submit[0])
     weighted = float(np.mean(np.log1p(jobs.run) * slowdown))
