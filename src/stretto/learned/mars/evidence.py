@@ -1,9 +1,11 @@
 """Whether one candidate is surely cheaper than another, from what both cost in the same epochs.
 
 Slowdowns have heavy tails, so that a sum may be one bad week. Compared are logarithms, and no epoch counts more than a
-factor of seven. Epochs that follow one another have a backlog in common, so they are taken together in stretches: what
-these differ by among themselves is the error of their mean. Of a few stretches that error is badly known, so more is
-asked of them (Student's t).
+factor of seven. But what is saved is saved in crowded weeks: an epoch weighs as the square root of its cost, between
+a sum, which they alone decide, and a vote, in which they hardly matter. Epochs that follow one another have a backlog
+in common, so they are taken together in stretches: what these differ by among themselves is the error of their mean.
+Of a few stretches, or of many of which few weigh anything, that error is badly known, so more is asked of them
+(Student's t).
 """
 
 from __future__ import annotations
@@ -33,14 +35,21 @@ def surely_cheaper(epochs: Floats, now: int, certainty: float) -> NDArray[np.boo
         With 0 it is enough to have been no dearer.
     """
     gain = np.clip(np.log(epochs[now]) - np.log(epochs), -MOST, MOST)
+    weight = np.sqrt(np.sqrt(np.where(np.isfinite(epochs), epochs, 1.0) * epochs[now]))
+    length = round(epochs.shape[1] ** (1 / 3))
+    weights = means_of(weight, length)
+    stretches = means_of(gain * weight, length) / weights
+    weights /= weights.mean(axis=1, keepdims=True)
+    mean = (weights * stretches).mean(axis=1)
     if certainty == 0.0:
-        return np.asarray(gain.mean(axis=1) >= 0.0)
-    stretches = means_of(gain, round(epochs.shape[1] ** (1 / 3)))
-    count = stretches.shape[1]
+        return np.asarray(mean >= 0.0)
+    count = weights.shape[1]
     if count < _FEWEST:
         return np.zeros(len(epochs), np.bool_)
-    error = np.maximum(stretches.std(axis=1, ddof=1), _LEAST_ERROR) / np.sqrt(count)
-    return np.asarray(stretches.mean(axis=1) > stdtrit(count - 1, ndtr(certainty)) * error)
+    spread = np.sqrt(np.sum((weights * (stretches - mean[:, None])) ** 2, axis=1) / (count - 1))
+    error = np.maximum(spread, _LEAST_ERROR) / np.sqrt(count)
+    num_equal = count**2 / np.sum(weights**2, axis=1)  # so many stretches that weighed the same would say as much
+    return np.asarray(mean > stdtrit(np.maximum(num_equal - 1.0, 1.0), ndtr(certainty)) * error)
 
 
 def means_of(values: Floats, length: int) -> Floats:
