@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stretto.domain.trace import QueueArrays
+from stretto.kernels import mars_near
 from stretto.kernels import mars_policy as f
 from stretto.kernels.queue_forecast import (
     BOUND,
@@ -110,6 +111,7 @@ def replay(jobs: QueueArrays, kinds: np.ndarray, num_procs: int, net: f.Net) -> 
     running: list[tuple[float, float, int]] = []  # end, expected end, job
     queue: list[Waiting] = []
     last_end: dict[int, int] = {}
+    due = dict.fromkeys(jobs.user.tolist(), math.inf)
     arrived, free, moment = 0, num_procs, 0
 
     def length(one: Waiting) -> float:
@@ -127,6 +129,9 @@ def replay(jobs: QueueArrays, kinds: np.ndarray, num_procs: int, net: f.Net) -> 
 
     def begin(one: Waiting, now: float) -> None:
         nonlocal free
+        user = int(jobs.user[one.job])
+        if net.near[0] > 0.0:
+            due[user] = min(due[user], now + math.exp(2.0 * (0.5 * math.log(one.believed) - 4.0 + 4.0)))
         start[one.job] = now
         free -= int(jobs.procs[one.job])
         running.append((now + float(jobs.run[one.job]), now + length(one), one.job))
@@ -140,7 +145,43 @@ def replay(jobs: QueueArrays, kinds: np.ndarray, num_procs: int, net: f.Net) -> 
 
     def look(job: int) -> Waiting:
         estimate = max(1.0, float(jobs.estimate[job]))
-        return Waiting(job, believe(past, kinds[job], estimate), harmonic(past, kinds[job], estimate), moment)
+        believed, sharp = believe(past, kinds[job], estimate), harmonic(past, kinds[job], estimate)
+        if net.near[0] > 0.0:
+            said = [one for one in neighbours(job, believed) if one is not None]
+            weights = [1.0, *(float(net.near[0]) * math.exp(-distance / mars_near.FAR) for _, distance in said)]
+            runs = [ratio * estimate for ratio, _ in said]
+            mean = [math.log(believed), *(math.log(max(1.0, run)) for run in runs)]
+            harm = [math.log(sharp), *(math.log(max(BOUND, run)) for run in runs)]
+            believed, sharp = (
+                math.exp(sum(w * v for w, v in zip(weights, values)) / sum(weights)) for values in (mean, harm)
+            )
+        return Waiting(job, believed, sharp, moment)
+
+    def neighbours(job: int, believed: float) -> list[tuple[float, int] | None]:
+        """Return what the nearest before and after a job in its series did, over its estimate, and how far it is."""
+
+        def like(other: int) -> tuple[int, int, int]:
+            octave = math.floor(math.log2(max(1.0, float(jobs.estimate[other]))))
+            return int(jobs.user[other]), int(jobs.procs[other]), octave
+
+        series = [other for other in range(arrived) if like(other) == like(job) and other != job]
+        before = [other for other in reversed(series) if other < job]
+        after = [other for other in series if other > job]
+        return [nearest(side[: mars_near.REACH], believed) for side in (before, after)]
+
+    def nearest(side: list[int], believed: float) -> tuple[float, int] | None:
+        for distance, other in enumerate(side):
+            if start[other] < 0.0:
+                continue
+            user, estimate = int(jobs.user[other]), max(1.0, float(jobs.estimate[other]))
+            if start[other] + jobs.run[other] <= now:
+                return float(jobs.run[other]) / estimate, distance
+            elapsed = now - float(start[other])
+            if elapsed >= believed:
+                due[user] = min(due[user], float(start[other]) + mars_near.AGAIN * elapsed)
+                return min(1.0, mars_near.GROWTH * elapsed / estimate), distance
+            due[user] = min(due[user], float(start[other]) + believed)
+        return None
 
     while arrived < n or running:
         moment += 1
@@ -157,7 +198,10 @@ def replay(jobs: QueueArrays, kinds: np.ndarray, num_procs: int, net: f.Net) -> 
         if not any(need(one) <= free for one in queue):
             continue
         for one in queue:
-            if one.looked < last_end.get(int(jobs.user[one.job]), 0):
+            user = int(jobs.user[one.job])
+            if due[user] <= now:
+                due[user], last_end[user] = math.inf, moment
+            if one.looked < last_end.get(user, 0):
                 queue[queue.index(one)] = look(one.job)
         around = queue_features(jobs, [one.job for one in queue], now, free, num_procs)
         seen = {one.job: job_features(jobs, one, now, need(one) <= free, num_procs) for one in queue}

@@ -38,7 +38,12 @@ def queue_of(jobs: list[tuple[int, ...]]) -> QueueArrays:
 
 
 def random_net(
-    seed: int, num_hidden: int = 4, patience_s: float = np.inf, trust: float = 0.0, spare: float = 0.0
+    seed: int,
+    num_hidden: int = 4,
+    patience_s: float = np.inf,
+    trust: float = 0.0,
+    spare: float = 0.0,
+    near: float = 0.0,
 ) -> MarsNet:
     rng = np.random.default_rng(seed)
     shapes = {
@@ -49,7 +54,7 @@ def random_net(
         "out": (num_hidden,),
     }
     weights = {name: rng.normal(size=shape) for name, shape in shapes.items()}
-    single = {"patience": patience_s, "trust": trust, "spare": spare}
+    single = {"patience": patience_s, "trust": trust, "spare": spare, "near": near}
     return net_of("random", {**weights, **{name: np.array([value]) for name, value in single.items()}})
 
 
@@ -64,21 +69,24 @@ OUTLIVED = [(0, 1, 1, 1, 0), (0, 8, 3, 8, 0), (7, 1, 1, 12, 0), *[(0, 1, 1, 1, 0
 
 
 @settings(max_examples=60, deadline=None)
-@example(rows=OUTLIVED, seed=0, patience=50.0, trust=0.5, spare=0.0, slow=1)
+@example(rows=OUTLIVED, seed=0, patience=50.0, trust=0.5, spare=0.0, near=0.0, slow=1)
 @given(
     rows=rows,
     seed=st.integers(0, 1000),
     patience=st.sampled_from([50.0, 400.0, np.inf]),
     trust=st.sampled_from([0.0, 0.5, 1.0]),
     spare=st.sampled_from([0.0, 0.1, 0.5]),
+    near=st.sampled_from([0.0, 0.5, 3.0]),
     slow=st.sampled_from([1, 100]),
 )
 def test_kernel_equals_its_plain_twin(
-    rows: list[tuple[int, ...]], seed: int, patience: float, trust: float, spare: float, slow: int
+    rows: list[tuple[int, ...]], seed: int, patience: float, trust: float, spare: float, near: float, slow: int
 ) -> None:
+    if near > 0.0:  # more series
+        rows = [(gap, run, 1 + procs % 2, estimate, user % 2) for gap, run, procs, estimate, user in rows]
     rows = [(slow * gap, slow * run, procs, slow * estimate, user) for gap, run, procs, estimate, user in rows]
     jobs = queue_of(rows)
-    net = random_net(seed, patience_s=patience, trust=trust, spare=spare)
+    net = random_net(seed, patience_s=patience, trust=trust, spare=spare, near=near)
     expected = mars_twin.replay(jobs, kinds_of(jobs), PROCS, net.net)
     np.testing.assert_array_equal(play(jobs, net), expected)
 
@@ -113,9 +121,9 @@ def test_machine_is_never_overfull_and_no_job_is_lost(rows: list[tuple[int, ...]
 
 
 @settings(max_examples=30, deadline=None)
-@given(rows=rows, seed=st.integers(0, 100), cut=st.integers(0, 25))
-def test_stopping_and_going_on_changes_nothing(rows: list[tuple[int, ...]], seed: int, cut: int) -> None:
-    jobs, net = queue_of(rows), random_net(seed)
+@given(rows=rows, seed=st.integers(0, 100), cut=st.integers(0, 25), near=st.sampled_from([0.0, 1.0]))
+def test_stopping_and_going_on_changes_nothing(rows: list[tuple[int, ...]], seed: int, cut: int, near: float) -> None:
+    jobs, net = queue_of(rows), random_net(seed, near=near)
     n, kinds = len(jobs.submit), kinds_of(jobs)
     start = np.full(n, -1.0)
     state = new_state(jobs, kinds, PROCS, net.num_hidden)
@@ -132,9 +140,20 @@ def test_another_network_takes_over() -> None:
     start = np.full(4, -1.0)
     state = new_state(jobs, kinds, PROCS, 0)
     advance(jobs, kinds, PROCS, long.net, state, 4, start)
-    take_over(kinds, PROCS, short.net, state)
+    take_over(jobs, kinds, PROCS, short.net, state, float(jobs.submit[3]), start)
     advance(jobs, kinds, PROCS, short.net, state, 5, start)
     assert start[1] > start[2]
+
+
+def test_neighbours_lead_to_the_short_end_of_a_series() -> None:
+    """Forty jobs that look alike, the first half long: who asks neighbours soon tries the other end."""
+    one_by_one = [(0, 3000 if k < 20 else 10, 1, 4000, 0) for k in range(40)]
+    jobs = queue_of([*one_by_one, (1, 1, 1, 1, 1)])
+    waits = {}
+    for near in (0.0, 1.0):
+        start = play(jobs, classic_net("sjf-believed", near=near), num_procs=4)
+        waits[near] = float((start - jobs.submit)[20:40].mean())
+    assert waits[1.0] < 0.5 * waits[0.0]
 
 
 def test_the_listing_of_jobs_does_not_matter() -> None:

@@ -48,6 +48,7 @@ class Net(NamedTuple):
     patience: np.ndarray  # [1] seconds; jobs that have waited longer come first, by arrival
     trust: np.ndarray  # [1] reservations go by user estimates (0), by beliefs (1), or between
     spare: np.ndarray  # [1] share of the machine that jobs believed to be long leave free for shorter ones
+    near: np.ndarray  # [1] what the next neighbour in a series counts, beside all that is known of a job's kinds
 
 
 class Seen(NamedTuple):
@@ -229,8 +230,8 @@ def may_pass(s, net, k, now):
 
 
 @njit(cache=True, nogil=True)
-def join(s, net, past, kinds, q, job, stamp, num_procs):
-    """Let a job wait."""
+def join(s, q, job, stamp):
+    """Let a job wait; it has yet to be looked at. Return its place."""
     k = s.size[0]
     s.job[k] = job
     s.procs[k] = q.procs[job]
@@ -238,8 +239,8 @@ def join(s, net, past, kinds, q, job, stamp, num_procs):
     s.submit[k] = q.submit[job]
     s.user[k] = q.user[job]
     s.stamp[k] = stamp
-    look_at(s, net, k, past, kinds[job], num_procs)
     s.size[0] = k + 1
+    return k
 
 
 @njit(cache=True, nogil=True)

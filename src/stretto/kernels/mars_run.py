@@ -14,9 +14,20 @@ from typing import NamedTuple
 import numpy as np
 
 from stretto.kernels.compile import njit
-from stretto.kernels.mars_policy import Seen, fill_scores, join, look_at, may_pass, move_last, new_seen
+from stretto.kernels.mars_near import Series, as_neighbours, new_series
+from stretto.kernels.mars_policy import (
+    LOG_BELIEVED,
+    Seen,
+    describe,
+    fill_scores,
+    join,
+    may_pass,
+    move_last,
+    new_seen,
+    sharp_run,
+)
 from stretto.kernels.queue_expected import SIZE, Expected, expect, forget, new_expected, put_in_order, shadow_at
-from stretto.kernels.queue_forecast import Past, new_past, remember
+from stretto.kernels.queue_forecast import Past, believe, new_past, remember
 from stretto.kernels.queue_running import Running, begin_job, end_first, new_running
 
 # Places of ``State.num``.
@@ -30,7 +41,8 @@ class State(NamedTuple):
     expected: Expected
     seen: Seen
     past: Past
-    changed: np.ndarray  # [U] the pass in which a job of each user last ended
+    series: Series
+    changed: np.ndarray  # [U] the pass in which a job of each user last ended, or outlived what was expected
     left: np.ndarray  # [n] scratch: places of jobs that start
     num: np.ndarray  # [4]
 
@@ -46,6 +58,7 @@ def new_state(q, kinds, num_procs, num_hidden):
         new_expected(n),
         new_seen(n, num_hidden),
         new_past(kinds.max() + 1),
+        new_series(q),
         np.zeros(q.user.max() + 1, np.int64),
         np.empty(n, np.int64),
         num,
@@ -71,11 +84,22 @@ def run_mars(q, kinds, num_procs, net, start):
 
 
 @njit(cache=True, nogil=True)
-def take_over(kinds, num_procs, net, t):
+def take_over(q, kinds, num_procs, net, t, now, start):
     """Let another network see the jobs that wait."""
-    s = t.seen
-    for k in range(s.size[0]):
-        look_at(s, net, k, t.past, kinds[s.job[k]], num_procs)
+    for k in range(t.seen.size[0]):
+        look(q, kinds, num_procs, net, t.seen, t.past, t.series, k, t.num[ARRIVED], now, start)
+
+
+@njit(cache=True, nogil=True)
+def look(q, kinds, num_procs, net, s, past, series, k, num_arrived, now, start):
+    """Compute what does not change while a job waits, nothing like it ends, and its neighbours say nothing new."""
+    job = s.job[k]
+    estimate = max(1.0, q.estimate[job])
+    believed = believe(past, kinds[job], estimate)
+    sharp = sharp_run(past, kinds[job], estimate)
+    if net.near[0] > 0.0:
+        believed, sharp = as_neighbours(q, series, net.near[0], job, num_arrived, now, start, believed, sharp)
+    describe(s, net, k, believed, sharp, num_procs)
 
 
 @njit(cache=True, nogil=True)
@@ -83,9 +107,9 @@ def advance(q, kinds, num_procs, net, t, until, start):
     """Go on until so many jobs have arrived; beyond the last, until all have ended."""
     n = q.submit.shape[0]
     # Taken apart here, once: to take a tuple from a tuple counts a reference to each of its arrays.
-    r, x, s, past = t.running, t.expected, t.seen, t.past
+    r, x, s, past, series = t.running, t.expected, t.seen, t.past, t.series
     num = t.num
-    changed = t.changed
+    changed, due = t.changed, series.due
     left = t.left
     while num[ARRIVED] < min(until, n) or (until > n and r.size[0] > 0):
         now = r.end[0] if r.size[0] > 0 else np.inf
@@ -100,21 +124,26 @@ def advance(q, kinds, num_procs, net, t, until, start):
             remember(past, kinds[job], q.run[job], max(1.0, q.estimate[job]))
             changed[q.user[job]] = num[NUM_PASSES]
         while num[ARRIVED] < n and q.submit[num[ARRIVED]] == now:
-            join(s, net, past, kinds, q, num[ARRIVED], num[NUM_PASSES], num_procs)
+            k = join(s, q, num[ARRIVED], num[NUM_PASSES])
             num[ARRIVED] += 1
+            look(q, kinds, num_procs, net, s, past, series, k, num[ARRIVED], now, start)
         if not any_fits(s, num[FREE]):
             continue
         for k in range(s.size[0]):
-            if s.stamp[k] < changed[s.user[k]]:
+            user = s.user[k]
+            if due[user] <= now:
+                due[user] = np.inf
+                changed[user] = num[NUM_PASSES]
+            if s.stamp[k] < changed[user]:
                 s.stamp[k] = num[NUM_PASSES]
-                look_at(s, net, k, past, kinds[s.job[k]], num_procs)
+                look(q, kinds, num_procs, net, s, past, series, k, num[ARRIVED], now, start)
         fill_scores(s, net, now, num[FREE], num_procs)
         num[NUM_SCORED] += s.size[0]
-        num[FREE] = start_jobs(q, net, r, x, s, left, num[FREE], now, start)
+        num[FREE] = start_jobs(q, net, r, x, s, due, left, num[FREE], now, start)
 
 
 @njit(cache=True, nogil=True)
-def start_jobs(q, net, r, x, s, left, free, now, start):
+def start_jobs(q, net, r, x, s, due, left, free, now, start):
     """Start what is first while it fits, then what may pass the head; return the processors that stay free."""
     count = 0
     head = first_of(s)
@@ -139,6 +168,9 @@ def start_jobs(q, net, r, x, s, left, free, now, start):
             k = next_of(s, net, head, free, now, shadow, extra)
     sort_few(left, count)
     for i in range(count - 1, -1, -1):
+        if net.near[0] > 0.0:
+            user = s.user[left[i]]
+            due[user] = min(due[user], now + np.exp(2.0 * (s.static[left[i], LOG_BELIEVED] + 4.0)))
         move_last(s, left[i], net.bias.shape[0])
     return free
 

@@ -147,7 +147,8 @@ def sample_mars(q, kinds, num_procs, net, state, start, rec):
             remember(past, kinds[job], q.run[job], max(1.0, q.estimate[job]))
             t.changed[q.user[job]] = num[NUM_PASSES]
         while num[ARRIVED] < n and q.submit[num[ARRIVED]] == now:
-            join(s, net, past, kinds, q, num[ARRIVED], num[NUM_PASSES], num_procs)
+            k = join(s, q, num[ARRIVED], num[NUM_PASSES])
+            look_at(s, net, k, past, kinds[num[ARRIVED]], num_procs)
             rate += weight_of(q, num[ARRIVED])
             num[ARRIVED] += 1
         if not any_fits(s, num[FREE]):

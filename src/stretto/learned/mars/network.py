@@ -65,10 +65,10 @@ _BOLD = (
 )
 #: The untrained network that is good nearly everywhere, and what the width of a job counts in it beside its length.
 STEADY, _STEADY_WIDTH = "steady", 0.7
-_STEADY_SPARE = 0.02
+_STEADY_SPARE, _STEADY_NEAR = 0.02, 0.5
 #: Orders that leave so many percent of the machine to short jobs.
 _SPARING = (("saf-believed", 5), ("f4", 10), ("expansion", 10), ("wfp3-believed", 10))
-_PARTS = ("skip", "gate", "hidden", "bias", "out", "patience", "trust", "spare")
+_PARTS = ("skip", "gate", "hidden", "bias", "out", "patience", "trust", "spare", "near")
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +87,7 @@ class MarsNet:
     def __post_init__(self) -> None:
         num_hidden = len(self.net.bias)
         shapes = ((features.NUM_JOB,), (features.NUM_FEATURES + 1,), (num_hidden, features.NUM_FEATURES))
-        for part, shape in zip(_PARTS, (*shapes, (num_hidden,), (num_hidden,), (1,), (1,), (1,)), strict=True):
+        for part, shape in zip(_PARTS, (*shapes, (num_hidden,), (num_hidden,), (1,), (1,), (1,), (1,)), strict=True):
             array = getattr(self.net, part)
             if array.shape != shape:
                 raise InvalidInput(f"{part} has shape {array.shape}, expected {shape}", field=part)
@@ -112,8 +112,8 @@ class MarsNet:
 
 def net_of(name: str, arrays: Mapping[str, Any]) -> MarsNet:
     """Return the network of some arrays."""
-    # Files from before there were any go by user estimates and leave nothing to spare.
-    arrays = {"trust": np.zeros(1), "spare": np.zeros(1), **arrays}
+    # Files from before there were any go by user estimates, leave nothing to spare and ask no neighbours.
+    arrays = {"trust": np.zeros(1), "spare": np.zeros(1), "near": np.zeros(1), **arrays}
     missing = [part for part in _PARTS if part not in arrays]
     if missing:
         raise InvalidInput(f"the network {name!r} has no {missing[0]}", field=missing[0])
@@ -121,7 +121,13 @@ def net_of(name: str, arrays: Mapping[str, Any]) -> MarsNet:
 
 
 def classic_net(
-    name: str, *, backfill: bool = True, patience_s: float = math.inf, trust: float = 0.0, spare: float = 0.0
+    name: str,
+    *,
+    backfill: bool = True,
+    patience_s: float = math.inf,
+    trust: float = 0.0,
+    spare: float = 0.0,
+    near: float = 0.0,
 ) -> MarsNet:
     """Return a network that orders as a classic strategy does.
 
@@ -135,6 +141,8 @@ def classic_net(
         Whether room is reserved by user estimates (0), by beliefs (1), or between.
     spare
         Share of the machine that jobs believed to be long leave free for shorter ones.
+    near
+        What the next neighbour in a series of jobs counts in beliefs, beside all that is known of their kind.
     """
     if name not in CLASSICS:
         raise UnknownName("order of MARS", name, CLASSICS)
@@ -148,7 +156,12 @@ def classic_net(
     return MarsNet(
         name if backfill else f"{name}-none",
         features.Net(
-            skip, gate, hidden, empty, empty.copy(), np.array([patience_s]), np.array([trust]), np.array([spare])
+            skip,
+            gate,
+            hidden,
+            empty,
+            empty.copy(),
+            *(np.array([value]) for value in (patience_s, trust, spare, near)),
         ),
     )
 
@@ -188,7 +201,7 @@ def steady_net() -> MarsNet:
     Jobs that are believed to be short and narrow come first, the length counting more than the width; all age; room is
     reserved by beliefs; and long jobs leave a fiftieth of the machine to shorter ones.
     """
-    net = classic_net("sjf-believed", trust=1.0, spare=_STEADY_SPARE).net
+    net = classic_net("sjf-believed", trust=1.0, spare=_STEADY_SPARE, near=_STEADY_NEAR).net
     net.skip[features.LOG_PROCS] -= _STEADY_WIDTH
     net.skip[features.LOG_WAIT] += _AGEING
     return MarsNet(STEADY, net)

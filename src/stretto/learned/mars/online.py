@@ -13,7 +13,7 @@ import numpy as np
 
 from stretto.domain.queue_view import QueueDecision, QueueView
 from stretto.errors import InvalidInput
-from stretto.kernels.mars_policy import fill_scores, join, new_seen
+from stretto.kernels.mars_policy import fill_scores, join, look_at, new_seen
 from stretto.kernels.queue_forecast import new_past, remember
 from stretto.learned.mars.evidence import means_of
 from stretto.learned.mars.network import MarsNet
@@ -96,8 +96,9 @@ def score_order(view: QueueView, net: MarsNet) -> tuple[int, ...]:
         remember(past, kinds[job], min(jobs.run[job], jobs.estimate[job]), jobs.estimate[job])
     seen = new_seen(len(waiting), net.num_hidden)
     for job in waiting.tolist():
-        join(seen, net.net, past, kinds, jobs, job, 0, view.num_procs)
+        place = join(seen, jobs, job, 0)
+        look_at(seen, net.net, place, past, kinds[job], view.num_procs)
     free = max(0, view.num_procs - int(np.sum(view.procs[view.running])))
     fill_scores(seen, net.net, view.now_s, free, view.num_procs)
-    place = np.lexsort((seen.job[: len(waiting)], -seen.score[: len(waiting)]))
-    return tuple(int(job) for job in seen.job[place])
+    order = np.lexsort((seen.job[: len(waiting)], -seen.score[: len(waiting)]))
+    return tuple(int(job) for job in seen.job[order])

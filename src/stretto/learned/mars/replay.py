@@ -192,5 +192,5 @@ def _follow(
         if journal is not None:
             journal.epoch(choices[-1], selector, jobs, start, now)
         if selector.chosen != before or (taught is not None and selector.chosen == len(nets) - 1):
-            take_over(kinds, num_procs, nets[selector.chosen].net, state)
+            take_over(jobs, kinds, num_procs, nets[selector.chosen].net, state, now, start)
     return start, chosen, choices
