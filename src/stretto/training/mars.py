@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -194,11 +194,7 @@ class MarsTrainer:
         return min((name for name in OPPONENTS if name in CLASSICS), key=value)
 
     def _best_of(self, nets: Sequence[MarsNet]) -> MarsNet:
-        """Return the network with the least objective on the first training windows.
-
-        What neighbours say is not among the weights that are trained, so it does not count here either.
-        """
-        nets = [replace(net, net=net.net._replace(near=np.zeros(1))) for net in nets]
+        """Return the network with the least objective on the first training windows."""
         windows = self._train[:_NUM_TRIED]
         with ThreadPoolExecutor(self._threads) as executor:
             values = list(

@@ -65,7 +65,9 @@ _BOLD = (
 )
 #: The untrained network that is good nearly everywhere, and what the width of a job counts in it beside its length.
 STEADY, _STEADY_WIDTH = "steady", 0.7
-_STEADY_SPARE, _STEADY_NEAR = 0.02, 0.5
+_STEADY_SPARE = 0.02
+#: Its sister, which asks the neighbours of a job in its series, and what the next one counts.
+STEADY_NEAR, _NEAR = "steady-near", 0.5
 #: Orders that leave so many percent of the machine to short jobs.
 _SPARING = (("saf-believed", 5), ("f4", 10), ("expansion", 10), ("wfp3-believed", 10))
 _PARTS = ("skip", "gate", "hidden", "bias", "out", "patience", "trust", "spare", "near")
@@ -201,10 +203,15 @@ def steady_net() -> MarsNet:
     Jobs that are believed to be short and narrow come first, the length counting more than the width; all age; room is
     reserved by beliefs; and long jobs leave a fiftieth of the machine to shorter ones.
     """
-    net = classic_net("sjf-believed", trust=1.0, spare=_STEADY_SPARE, near=_STEADY_NEAR).net
+    net = classic_net("sjf-believed", trust=1.0, spare=_STEADY_SPARE).net
     net.skip[features.LOG_PROCS] -= _STEADY_WIDTH
     net.skip[features.LOG_WAIT] += _AGEING
     return MarsNet(STEADY, net)
+
+
+def near_net() -> MarsNet:
+    """Return the steady order with beliefs that neighbours have a say in."""
+    return MarsNet(STEADY_NEAR, steady_net().net._replace(near=np.array([_NEAR])))
 
 
 def untrained_nets() -> list[MarsNet]:

@@ -17,7 +17,17 @@ from stretto.errors import InvalidInput
 from stretto.kernels.mars_run import advance, new_state, take_over
 from stretto.learned.mars.evidence import means_of
 from stretto.learned.mars.journal import Journal
-from stretto.learned.mars.network import CLASSICS, STEADY, MarsNet, bold_nets, classic_net, load_nets, untrained_nets
+from stretto.learned.mars.network import (
+    CLASSICS,
+    STEADY,
+    STEADY_NEAR,
+    MarsNet,
+    bold_nets,
+    classic_net,
+    load_nets,
+    near_net,
+    untrained_nets,
+)
 from stretto.learned.mars.novelty import LATEST, is_new_workload
 from stretto.learned.mars.selector import Choice, Selection, Selector
 from stretto.learned.mars.shadow import Shadows
@@ -88,7 +98,7 @@ def candidates_of(
     """
     first = default or (DEFAULT if starts_jobs else LIVE_DEFAULT)
     found = pretrained() if nets is None else nets
-    every = [*(classic_net(name) for name in classics), *untrained_nets(), *found]
+    every = [*(classic_net(name) for name in classics), *untrained_nets(), near_net(), *found]
     if first not in [net.name for net in every]:
         every.append(classic_net(first))
     every.sort(key=lambda net: net.name != first)
@@ -126,8 +136,10 @@ def mars_replay(
     if learner is not None:
         nets.append(replace(nets[0], name=LEARNED))  # until the first lesson, the default once more
     names = [net.name for net in nets]
-    plain = {*CLASSICS, DEFAULT, *(net.name for net in bold_nets())}
-    selector = Selector(names, [name for name in names if name not in plain], selection or Selection())
+    plain = {*CLASSICS, DEFAULT, STEADY_NEAR, *(net.name for net in bold_nets())}
+    doubted = [name for name in names if name not in plain]
+    sisters = [STEADY_NEAR] if names[0] == STEADY else []
+    selector = Selector(names, doubted, selection or Selection(), sisters)
     with ThreadPoolExecutor(num_threads) as executor:
         jobs = kept.arrays()
         journal = None if run is None else Journal(run, kept.num_jobs)

@@ -10,6 +10,9 @@ really happened: a shadow can flatter (each has its own backlog, and changes cos
 dearer than the default's shadow of the same jobs, the default decides until that is made good. And what a candidate
 cost more in the real queue than in its shadow, while it was followed, is added to its account from then on.
 
+The default may have sisters, which differ from it in one thing. To change between them costs next to nothing, so that a
+small gain that is likely is enough: the one that is then followed stands for the default in all of the above.
+
 When the followed candidate becomes much more costly than its own past lets expect (Page-Hinkley on the logarithm), the
 workload is taken to have changed and what was seen before no longer counts. So it is where the jobs themselves say that
 the workload is another one (``novelty.py``). Either way the default takes over at once.
@@ -50,6 +53,8 @@ class Selection:
         have been seen.
     early_gain
         What it must save in addition while no more than ``least_jobs`` have been seen; less and less later.
+    sister_gain, sister_certainty
+        The same two for a sister of the default.
     network_gain
         A trained network counts as this share more costly than it is: it was made for other jobs. So does an order that
         holds jobs back, for a shadow does not show what becomes of them when the machine fills up.
@@ -68,6 +73,8 @@ class Selection:
     least_gain: float = 0.3
     certainty: float = 2.0
     early_gain: float = 0.2
+    sister_gain: float = 0.05
+    sister_certainty: float = 1.0
     network_gain: float = 0.15
     guard: float = 1.0
     drift: float = 30.0
@@ -76,7 +83,8 @@ class Selection:
         for name, least in (("epoch_jobs", 1), ("lag_jobs", 0), ("memory_jobs", 1), ("least_jobs", 0)):
             if getattr(self, name) < least:
                 raise InvalidInput(f"{getattr(self, name)} must be at least {least}", field=name)
-        for name in ("least_gain", "certainty", "early_gain", "network_gain", "guard", "drift"):
+        gains = ("least_gain", "early_gain", "sister_gain", "network_gain")
+        for name in (*gains, "certainty", "sister_certainty", "guard", "drift"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise InvalidInput(f"{getattr(self, name)} must be finite and not negative", field=name)
 
@@ -124,16 +132,21 @@ class Selector:
     ----------
     doubted
         The names whose shadows are believed less (``network_gain``).
+    sisters
+        The names of those that differ little from the default.
     """
 
     names: Sequence[str]
     doubted: Sequence[str] = ()
     rules: Selection = field(default_factory=Selection)
+    sisters: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if not self.names:
             raise InvalidInput("a selector needs candidates", field="names")
         self._burden = np.array([1.0 + self.rules.network_gain * (name in self.doubted) for name in self.names])
+        self._family = [0, *(k for k, name in enumerate(self.names) if name in self.sisters)]
+        self._default = 0  # the one of the family that stands for the default
         self.chosen = 0
         self.since = 0  # the first job that counts
         self._mean = math.nan  # of the logarithm of the followed candidate's latest cost
@@ -179,21 +192,24 @@ class Selector:
         num_seen = num_played - self.since
         before = self.chosen
         if drifted:
-            self.chosen = 0
+            self.chosen = self._default = 0
         elif num_seen >= self.rules.least_jobs:
-            is_spoilt = real is not None and real > (1.0 + self.rules.guard) * cost[0]
-            self.chosen = 0 if is_spoilt else self._best(cost * self._burden * self._bias(), epochs, num_seen)
+            self._default = self._best_sister(cost, epochs, num_seen)
+            is_spoilt = real is not None and real > (1.0 + self.rules.guard) * cost[self._default]
+            weighed = cost * self._burden * self._bias()
+            self.chosen = self._default if is_spoilt else self._best(weighed, epochs, num_seen)
         self._tenure += 1
         if before != self.chosen:
             self._mean, self._surprise, self._tenure = math.nan, 0.0, 0
         named = {name: one for name, one in zip(self.names, cost.tolist(), strict=True) if math.isfinite(one)}
-        return Choice(job, time_s, self.names[self.chosen], self.chosen == 0, drifted, named)
+        return Choice(job, time_s, self.names[self.chosen], self.chosen == self._default, drifted, named)
 
     def hopeless(self, cost: Floats, num_played: int) -> list[int]:
         """Return who is so far behind that his shadow tells nothing new; long queues are slow to play."""
         if num_played - self.since < _LONG:
             return []
-        return [int(k) for k in np.flatnonzero(cost > _HOPELESS * cost[0]) if k != self.chosen and cost[k] < math.inf]
+        hopeless = np.flatnonzero((cost > _HOPELESS * cost[0]) & (cost < math.inf))
+        return [int(k) for k in hopeless if k not in (self.chosen, self._default)]
 
     def _best(self, cost: Floats, epochs: Floats, num_seen: int) -> int:
         """Return the cheapest of those that are surely better, or stay, or go back to the default."""
@@ -206,7 +222,17 @@ class Selector:
         needed = min(rules.least_gain + rules.early_gain * rules.least_jobs / num_seen, _MOST_GAIN)
         if cost[best] < (1.0 - needed) * cost[now]:
             return best
-        return now if cost[now] < (1.0 - 0.5 * needed) * cost[0] else 0
+        return now if cost[now] < (1.0 - 0.5 * needed) * cost[self._default] else self._default
+
+    def _best_sister(self, cost: Floats, epochs: Floats, num_seen: int) -> int:
+        """Return who stands for the default: the cheapest of its family where that is likely, as long as it gains."""
+        rules, now = self.rules, self._default
+        is_likely = surely_cheaper(epochs, now, rules.sister_certainty)
+        needed = min(rules.sister_gain + rules.early_gain * rules.least_jobs / num_seen, _MOST_GAIN)
+        best = min(self._family, key=lambda k: float(cost[k]))
+        if is_likely[best] and cost[best] < (1.0 - needed) * cost[now]:
+            return best
+        return now if cost[now] < (1.0 - 0.5 * rules.sister_gain) * cost[0] else 0
 
     def _learn(self, latest: Floats, real_latest: float | None) -> None:
         """Note by how much the real queue was dearer than the shadow of what was followed."""
@@ -240,6 +266,7 @@ class Selector:
         mean = None if math.isnan(self._mean) else self._mean
         return {
             "chosen": self.chosen,
+            "default": self._default,
             "since": self.since,
             "mean": mean,
             "surprise": self._surprise,
@@ -253,6 +280,7 @@ class Selector:
         self.chosen, self.since = int(state["chosen"]), int(state["since"])
         self._mean = math.nan if state["mean"] is None else float(state["mean"])
         self._surprise = float(state["surprise"])
+        self._default = int(state.get("default", 0))
         if "blame" in state:  # states from before there was any blame nobody
             self._blame, self._num_followed = np.array(state["blame"]), np.array(state["num_followed"])
             self._tenure = int(state["tenure"])
