@@ -55,6 +55,22 @@ def test_default_is_kept_until_another_one_saves_enough() -> None:
     ]
 
 
+def test_a_sister_is_followed_for_less_and_stands_for_the_default() -> None:
+    rules = Selection(least_gain=0.4, early_gain=0.0, sister_gain=0.1, certainty=0.0, sister_certainty=0.0, guard=1.0)
+    selector = Selector(["default", "sister", "other"], [], rules, ["sister"])
+    assert chosen(selector, [[10, 9.5, 8], [10, 8.8, 8], [10, 9.4, 6], [10, 9.4, 4], [10, 9.4, 7.7], [10, 9.9, 8]]) == [
+        "default",
+        "sister",  # a stranger that saves as much is not followed
+        "sister",  # half of the gain is enough to stay; the other saves less than it must
+        "other",
+        "sister",  # what is left of the other's gain is less than half, against the sister
+        "default",
+    ]
+    selector.restore(selector.state() | {"default": 1, "chosen": 1})
+    spoilt = selector.choose(np.array([10.0, 5.0, 1.0]), one([10, 5, 1]), 9000, 9000, 0.0, real=11.0)
+    assert (spoilt.chosen, spoilt.is_fallback) == ("sister", True)
+
+
 def test_nothing_is_chosen_from_little_and_less_counts_for_less() -> None:
     selector = Selector(["default", "other"], rules=Selection(least_jobs=5000, certainty=0.0))
     assert chosen(selector, [[10, 1]] * 6) == ["default"] * 4 + ["other"] * 2
