@@ -58,10 +58,12 @@ def test_default_is_kept_until_another_one_saves_enough() -> None:
 def test_a_sister_is_followed_for_less_and_stands_for_the_default() -> None:
     rules = Selection(least_gain=0.4, early_gain=0.0, sister_gain=0.1, certainty=0.0, sister_certainty=0.0, guard=1.0)
     selector = Selector(["default", "sister", "other"], [], rules, ["sister"])
-    assert chosen(selector, [[10, 9.5, 8], [10, 8.8, 8], [10, 9.4, 6], [10, 9.4, 4], [10, 9.4, 7.7], [10, 9.9, 8]]) == [
+    assert chosen(
+        selector, [[10, 9.5, 8], [10, 8.8, 8], [10, 9.4, 6], [10, 9.4, 4], [10, 9.4, 7.7], [10, 10.1, 8]]
+    ) == [
         "default",
         "sister",  # a stranger that saves as much is not followed
-        "sister",  # half of the gain is enough to stay; the other saves less than it must
+        "sister",  # to stay, any gain is enough; the other saves less than it must
         "other",
         "sister",  # what is left of the other's gain is less than half, against the sister
         "default",

@@ -246,7 +246,7 @@ class Selector:
         best = min(self._family, key=lambda k: float(cost[k]))
         if is_likely[best] and cost[best] < (1.0 - needed) * cost[now]:
             return best
-        return now if cost[now] < (1.0 - 0.5 * rules.sister_gain) * cost[0] else 0
+        return now if cost[now] <= cost[0] else 0
 
     def _learn(self, latest: Floats, real_latest: float | None) -> None:
         """Note by how much the real queue was dearer than the shadow of what was followed."""
