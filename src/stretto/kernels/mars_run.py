@@ -78,6 +78,7 @@ def run_mars(q, kinds, num_procs, net, start):
     net
         Weights, as ``mars_policy.Net``.
     """
+    start[:] = -1.0
     state = new_state(q, kinds, num_procs, net.bias.shape[0])
     advance(q, kinds, num_procs, net, state, q.submit.shape[0] + 1, start)
     return state.num[NUM_PASSES]
@@ -104,7 +105,7 @@ def look(q, kinds, num_procs, net, s, past, series, k, num_arrived, now, start):
 
 @njit(cache=True, nogil=True)
 def advance(q, kinds, num_procs, net, t, until, start):
-    """Go on until so many jobs have arrived; beyond the last, until all have ended."""
+    """Go on until so many jobs have arrived; beyond the last, until all have ended. Who has not started has -1."""
     n = q.submit.shape[0]
     # Taken apart here, once: to take a tuple from a tuple counts a reference to each of its arrays.
     r, x, s, past, series = t.running, t.expected, t.seen, t.past, t.series
