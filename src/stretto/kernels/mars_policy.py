@@ -151,6 +151,12 @@ def describe(s, net, k, believed, sharp, num_procs):
 
 
 @njit(cache=True, nogil=True)
+def believed_of(s, k):
+    """Return what a waiting job was believed to run when it was last looked at."""
+    return np.exp(2.0 * (s.static[k, LOG_BELIEVED] + 4.0))
+
+
+@njit(cache=True, nogil=True)
 def look_around(s, now, free, num_procs):
     """Compute the features of the queue and the machine."""
     size = s.size[0]

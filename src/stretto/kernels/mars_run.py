@@ -1,8 +1,8 @@
 """Replay rigid jobs in the order of a scoring network, with EASY backfilling where the network lets a job pass.
 
 A pass is that of ``queue_dynamic``: all jobs are scored anew, the best start while they fit, then EASY in the same
-order with reservations by user estimates. Beliefs about run times come from jobs that have ended, never from the
-future.
+order with reservations by user estimates. Beliefs about run times come from jobs that have ended and from
+how long others have been running (``mars_near``), never from the future.
 
 The replay can stop at any arrival and go on with another network: ``advance`` is given all that is the case.
 """
@@ -16,8 +16,8 @@ import numpy as np
 from stretto.kernels.compile import njit
 from stretto.kernels.mars_near import Series, as_neighbours, new_series
 from stretto.kernels.mars_policy import (
-    LOG_BELIEVED,
     Seen,
+    believed_of,
     describe,
     fill_scores,
     join,
@@ -171,7 +171,7 @@ def start_jobs(q, net, r, x, s, due, left, free, now, start):
     for i in range(count - 1, -1, -1):
         if net.near[0] > 0.0:
             user = s.user[left[i]]
-            due[user] = min(due[user], now + np.exp(2.0 * (s.static[left[i], LOG_BELIEVED] + 4.0)))
+            due[user] = min(due[user], now + believed_of(s, left[i]))
         move_last(s, left[i], net.bias.shape[0])
     return free
 

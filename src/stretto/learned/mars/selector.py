@@ -56,7 +56,7 @@ class Selection:
     early_gain
         What it must save in addition while no more than ``least_jobs`` have been seen; less and less later.
     sister_gain, sister_certainty
-        The same two for a sister of the default.
+        ``least_gain`` and ``certainty`` for a sister of the default.
     network_gain
         A trained network counts as this share more costly than it is: it was made for other jobs. So does an order that
         holds jobs back, for a shadow does not show what becomes of them when the machine fills up.
@@ -239,7 +239,7 @@ class Selector:
         return 0.5 + 0.5 * min(1.0, self.rules.settled_jobs / num_seen)
 
     def _best_sister(self, cost: Floats, epochs: Floats, num_seen: int) -> int:
-        """Return who stands for the default: the cheapest of its family where that is likely, as long as it gains."""
+        """Return who stands for the default: the cheapest of its family where that is likely, until it is dearer."""
         rules, now = self.rules, self._default
         is_likely = surely_cheaper(epochs, now, rules.sister_certainty)
         needed = min(rules.sister_gain + rules.early_gain * rules.least_jobs / num_seen, _MOST_GAIN)
