@@ -12,8 +12,8 @@ from stretto import catalog, registry
 from stretto.domain.planner import Budget, Planner, Progress
 from stretto.domain.problem import Problem
 from stretto.errors import StrettoError
-from stretto.kernels.decode import decode
-from stretto.policies.search.starts import starting_points
+from stretto.kernels.decode import decode, tails
+from stretto.policies.search.starts import floor_s, starting_points
 
 SEARCHES = ("annealing", "lns", "tabu", "genetic")
 
@@ -88,6 +88,28 @@ def test_a_met_bound_ends_the_search() -> None:
     plan = make("annealing").plan(chain, Budget(time_limit_s=60))
     assert plan.info["optimal"]
     assert makespan(chain, plan.assignment, plan.order) == 6.0
+
+
+@pytest.mark.parametrize("name", [*SEARCHES, "doppler"])
+def test_a_bound_that_counts_transfers_ends_the_search(name: str) -> None:
+    from stretto.domain.cluster import Cluster
+    from stretto.domain.graph import TaskGraph
+
+    # Both results are needed in one place, and to move either takes far longer than to compute it there.
+    join = TaskGraph.from_edges([1.0, 1.0, 1.0], [0, 1], [2, 2], 1e12)
+    problem = Problem.of(join, Cluster.parse("cpu:2@1GB/s"))
+    plan = make(name).plan(problem, Budget(time_limit_s=60))
+    assert plan.info["optimal"]
+    assert makespan(problem, plan.assignment, plan.order) == 3.0
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_plan_is_below_the_floor(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    problem = random_problem(rng, int(rng.integers(2, 12)), int(rng.integers(1, 4)))
+    floor = floor_s(problem, tails(problem.arrays))
+    best = make("annealing", max_evaluations=20_000).plan(problem, Budget(seed=seed))
+    assert makespan(problem, best.assignment, best.order) >= floor > 0
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from stretto.domain.problem import Problem
 from stretto.errors import InvalidInput, MissingExtra
 from stretto.kernels.decode import tails
 from stretto.policies.search.annealing import Annealing, AnnealingChain, ConservingChain
-from stretto.policies.search.anytime import DEFAULT_TIME_LIMIT_S, Chain, Outcome, Solution, run_chains
+from stretto.policies.search.anytime import DEFAULT_TIME_LIMIT_S, OPTIMAL, Chain, Outcome, Solution, run_chains
 from stretto.policies.search.lns import LargeNeighbourhood, RuinChain
 from stretto.policies.search.starts import floor_s, starting_points
 from stretto.policies.search.tabu import TabuChain, TabuSearch
@@ -152,7 +152,7 @@ class Search:
 
     @property
     def is_optimal(self) -> bool:
-        return self.params.discipline == "sequence" and self.best.makespan_s <= self.floor_s * (1 + 1e-12)
+        return self.params.discipline == "sequence" and self.best.makespan_s <= self.floor_s * OPTIMAL
 
     def plan(self) -> Plan:
         """Return the best plan so far."""

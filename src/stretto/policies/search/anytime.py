@@ -21,6 +21,8 @@ from stretto.domain.planner import Budget, Progress
 
 ROUNDS = 24
 DEFAULT_TIME_LIMIT_S = 10.0
+#: A plan that is as near to a lower bound as this is optimal but for rounding.
+OPTIMAL = 1 + 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +122,7 @@ def run_chains(
         limit = DEFAULT_TIME_LIMIT_S
     per_chain = max_evaluations // len(chains) if max_evaluations is not None else np.iinfo(np.int64).max // 2
     best = min((chain.best for chain in chains), key=lambda solution: solution.makespan_s)
-    floor = floor_s * (1 + 1e-12)
+    floor = floor_s * OPTIMAL
     optimal = best.makespan_s <= floor
     interrupted = False
     stop = threading.Event()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from stretto import catalog, registry
+from stretto.bounds.bound import QUICK_FROM, bound
 from stretto.domain.csr import Floats
 from stretto.domain.planner import Budget
 from stretto.domain.problem import Problem
@@ -15,13 +16,19 @@ from stretto.policies.search.anytime import Solution
 
 
 def floor_s(problem: Problem, tail: Floats) -> float:
-    """Return a cheap lower bound: the longest path of best durations, and the work per device."""
+    """Return a cheap lower bound: the longest path, with what must be moved on it, and the work per device.
+
+    Better bounds there are, but hardly a plan that meets them to the last digit.
+    """
     p = problem.arrays
     least = p.duration.min(axis=1)
     path = float(np.max(p.release + least + tail))
     area = float(least.sum()) / problem.num_devices
     # Adding up in another order may round up: stay below what any schedule can reach.
-    return max(path, area) * (1 - 1e-12)
+    floor = max(path, area) * (1 - 1e-12)
+    if p.duration.size > QUICK_FROM:
+        return floor
+    return max(floor, bound(problem, methods=["critical-path"]).value_s)
 
 
 def starting_points(problem: Problem, names: Sequence[str], seed: int) -> list[Solution]:
