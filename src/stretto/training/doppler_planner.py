@@ -206,6 +206,8 @@ class Search:
                 for start in self._examples():
                     training.add_plan(start.order, start.assignment)
                 while self.spent < until and not self.is_optimal:
+                    if beside is not None and beside.done():  # early only when nothing is left to find
+                        break
                     if self.is_taught and training.episode < IMITATED:
                         training.imitate("lookahead")
                     else:
