@@ -11,7 +11,7 @@ import plain_queues
 from instances import random_problem
 from stretto.kernels.mars_sample import new_record, sample_mars
 from stretto.kernels.rng import seeded
-from stretto.learned.mars.network import bold_nets, classic_net, near_net
+from stretto.learned.mars.network import bold_nets, classic_net, sister_nets
 from stretto.learned.mars.replay import pretrained
 from stretto.training.doppler import DopplerTrainer, Learning
 from stretto.training.doppler_ablations import ABLATIONS, settings_of
@@ -50,5 +50,5 @@ def cases() -> Iterator[tuple[str, Any]]:
         start, record = np.empty(len(window.jobs.submit)), new_record(200)
         sample_mars(window.jobs, window.kinds, plain_queues.PROCS, classic_net("saf").net, seeded(1), start, record)
         yield "mars sample", start
-        for net in (classic_net("saf"), bold_nets()[0], near_net(), pretrained()[0]):
+        for net in (classic_net("saf"), bold_nets()[0], sister_nets()[0], pretrained()[0]):
             yield f"mars window {net.name}", window.play(net.net)

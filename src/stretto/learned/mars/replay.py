@@ -20,12 +20,11 @@ from stretto.learned.mars.journal import Journal
 from stretto.learned.mars.network import (
     CLASSICS,
     STEADY,
-    STEADY_NEAR,
     MarsNet,
     bold_nets,
     classic_net,
     load_nets,
-    near_net,
+    sister_nets,
     untrained_nets,
 )
 from stretto.learned.mars.novelty import LATEST, is_new_workload
@@ -98,7 +97,7 @@ def candidates_of(
     """
     first = default or (DEFAULT if starts_jobs else LIVE_DEFAULT)
     found = pretrained() if nets is None else nets
-    every = [*(classic_net(name) for name in classics), *untrained_nets(), near_net(), *found]
+    every = [*(classic_net(name) for name in classics), *untrained_nets(), *sister_nets(), *found]
     if first not in [net.name for net in every]:
         every.append(classic_net(first))
     every.sort(key=lambda net: net.name != first)
@@ -136,9 +135,10 @@ def mars_replay(
     if learner is not None:
         nets.append(replace(nets[0], name=LEARNED))  # until the first lesson, the default once more
     names = [net.name for net in nets]
-    plain = {*CLASSICS, DEFAULT, STEADY_NEAR, *(net.name for net in bold_nets())}
+    near = [net.name for net in sister_nets()]
+    plain = {*CLASSICS, DEFAULT, *near, *(net.name for net in bold_nets())}
     doubted = [name for name in names if name not in plain]
-    sisters = [STEADY_NEAR] if names[0] == STEADY else []
+    sisters = near if names[0] == STEADY else []
     selector = Selector(names, doubted, selection or Selection(), sisters)
     with ThreadPoolExecutor(num_threads) as executor:
         jobs = kept.arrays()

@@ -77,7 +77,7 @@ class Selection:
     early_gain: float = 0.2
     settled_jobs: int = 10_000
     sister_gain: float = 0.05
-    sister_certainty: float = 1.0
+    sister_certainty: float = 1.5
     network_gain: float = 0.15
     guard: float = 1.0
     drift: float = 30.0
