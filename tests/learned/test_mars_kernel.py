@@ -17,7 +17,17 @@ from stretto.errors import InvalidInput, UnknownName
 from stretto.kernels import mars_policy as features
 from stretto.kernels.mars_run import advance, new_state, run_mars, take_over
 from stretto.kernels.queue_run import run_queue
-from stretto.learned.mars.network import CLASSICS, MarsNet, bold_nets, classic_net, load_nets, net_of, save_nets
+from stretto.learned.mars.network import (
+    CLASSICS,
+    MarsNet,
+    bold_nets,
+    classic_net,
+    load_nets,
+    net_of,
+    save_nets,
+    sister_nets,
+)
+from stretto.learned.mars.replay import candidates_of
 from stretto.policies.queueing.portfolio import kinds_of
 from stretto.registry import lookup
 
@@ -227,3 +237,17 @@ def test_bold_networks_have_names_of_their_own_and_let_few_pass() -> None:
     assert all_pass[2] == jobs.submit[2], "it ends before the wide one can start"
     assert few[3] == jobs.submit[3]
     assert few[2] > few[1], "it is too long to pass"
+
+
+def test_sisters_are_candidates_and_differ_in_neighbours_and_ageing_alone() -> None:
+    default, *others = candidates_of()
+    sisters = [net for net in others if net.name in {sister.name for sister in sister_nets()}]
+    assert default.name == "steady"
+    assert len(sisters) == len(sister_nets()) > 0
+    for sister in sisters:
+        assert sister.net.near[0] > default.net.near[0] == 0.0
+        assert sister.net.skip[features.LOG_WAIT] < default.net.skip[features.LOG_WAIT]
+        same = sister.net._replace(near=default.net.near, skip=sister.net.skip.copy())
+        same.skip[features.LOG_WAIT] = default.net.skip[features.LOG_WAIT]
+        for one, other in zip(same, default.net, strict=True):
+            assert np.array_equal(one, other)
