@@ -7,6 +7,7 @@
     python benchmarks/mars.py cost --seeds 1,2,3                    # workflows over owned, rented and spot nodes
     python benchmarks/mars.py portfolio --seeds 0,1,2,3,4           # whole logs, against the look-ahead portfolio
     python benchmarks/mars.py portfolio --generated 0.8,1.06        # the same on generated logs
+    python benchmarks/mars.py portfolio --recorded --seeds 0,1,2    # the same on logs as they are
     python benchmarks/mars.py parts --seeds 1,2,3                   # what beliefs and look-ahead are worth
     python benchmarks/mars.py speed
 
@@ -342,6 +343,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--budget", type=float, default=None, help="seconds of training per trace")
     parser.add_argument("--load", type=float, default=1.0, help="of the stream of workflows on the owned nodes")
     parser.add_argument("--seeds", default="1", help="comma-separated")
+    parser.add_argument(
+        "--recorded", action="store_true", help="logs as they are, the portfolio's draws differ (portfolio)"
+    )
     parser.add_argument("--generated", default="", help="loads of generated logs, comma-separated (portfolio)")
     options = parser.parse_args()
     options.seeds = [int(seed) for seed in options.seeds.split(",")]

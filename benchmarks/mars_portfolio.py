@@ -6,6 +6,8 @@ not before its predecessor (after Tsafrir, Ouaknine and Feitelson, "Reducing per
 variability by input shaking", MASCOTS 2007), and the portfolio draws other scenarios. ``ratio`` is MARS over the
 portfolio on the same jobs; the last lines have the medians of each log and in how many replays MARS was not worse.
 
+With ``--recorded``, the log as it is for every seed: the portfolio alone draws, its scenarios.
+
 With ``--generated``, in place of recorded logs: jobs of the Lublin-Feitelson model at these loads, every seed a log of
 its own.
 """
@@ -40,13 +42,16 @@ def portfolio(options: argparse.Namespace) -> Iterator[tuple[dict[str, Any], tup
     medians = []
     for name, num_procs, draw in _sources(options):
         found = []
+        drawn = None
         for seed in options.seeds:
-            trace, _ = draw(seed).fitting(num_procs)  # the first at zero, as in every replay
-            jobs = trace.arrays()
-            judged = slice(int(SHARE * trace.num_jobs), None)
-            cost = {order: judge(jobs, start, judged) for order, start in fixed_starts(jobs, num_procs).items()}
-            best = min(cost, key=lambda order, cost=cost: cost[order])  # type: ignore[misc]
-            ours = judge(jobs, mars_replay(trace, num_procs).start_s, judged)
+            before, drawn = drawn, draw(seed)
+            if drawn is not before:  # MARS and the fixed orders draw no random numbers
+                trace, _ = drawn.fitting(num_procs)  # the first at zero, as in every replay
+                jobs = trace.arrays()
+                judged = slice(int(SHARE * trace.num_jobs), None)
+                cost = {order: judge(jobs, start, judged) for order, start in fixed_starts(jobs, num_procs).items()}
+                best = min(cost, key=lambda order, cost=cost: cost[order])  # type: ignore[misc]
+                ours = judge(jobs, mars_replay(trace, num_procs).start_s, judged)
             replayed = portfolio_replay(trace, num_procs, forecast=Forecast(), seed=1 + seed)
             theirs = judge(jobs, replayed.start_s, judged)
             found.append((ours, theirs, cost[best]))
@@ -67,7 +72,11 @@ def _sources(options: argparse.Namespace) -> Iterator[tuple[str, int, Callable[[
         yield f"generated, load {load:g}", NUM_PROCS, lambda seed, load=load: lublin(NUM_JOBS, seed=seed, load=load)  # type: ignore[misc]
     for path in [] if options.generated else find_logs(options.data, options.logs):
         recorded, num_procs = read_log(path)
-        yield path.name.removesuffix(".swf.gz"), num_procs, lambda seed, log=recorded: shaken(log, seed)  # type: ignore[misc]
+
+        def draw(seed: int, log: Trace = recorded) -> Trace:
+            return shaken(log, 0 if options.recorded else seed)
+
+        yield path.name.removesuffix(".swf.gz"), num_procs, draw
 
 
 def shaken(trace: Trace, seed: int) -> Trace:
