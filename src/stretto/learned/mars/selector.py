@@ -98,8 +98,8 @@ class Selection:
                 raise InvalidInput(f"{getattr(self, name)} must be finite and not negative", field=name)
 
 
-#: Epochs after a change that blame nobody: what is waiting then, and ends with a large slowdown, is another one's doing.
-_GRACE = 4
+#: Epochs after a change that blame nobody: what is waiting then is another one's doing.
+_GRACE = 2
 #: Epochs that the common experience with shadows counts, beside those of a candidate itself.
 _PRIOR = 4.0
 #: An epoch is won by a share of cost, not by rounding.
