@@ -33,6 +33,7 @@ from doppler_graphs import HERE, Instance, generated, held_out, msr, paper
 from measure import print_table
 
 from stretto import catalog
+from stretto.bounds.bound import bound
 from stretto.domain.planner import Budget
 from stretto.domain.problem import Problem
 from stretto.errors import StrettoError
@@ -279,11 +280,12 @@ def zero(args: argparse.Namespace) -> None:
     """Without training, on families that nobody trained on, against the best of all list planners.
 
     ``room`` is what some seconds of search find below the best list planner: where that is nothing, nobody gains much.
+    ``bound`` is what a proven lower bound leaves at most: nobody gains more.
     """
     needs("doppler-zero")
     log = Log("zero")
-    lines = [("family", "graph", "tasks", "doppler-zero", "best list", "below it", "room", "ms")]
-    gains: dict[str, list[tuple[float, float]]] = {}
+    lines = [("family", "graph", "tasks", "doppler-zero", "best list", "below it", "room", "bound", "ms")]
+    gains: dict[str, list[tuple[float, float, float]]] = {}
     for instance in held_out(args.graphs, args.max_tasks, args.every, args.cluster):
         problem = instance.problem
         values = {}
@@ -296,18 +298,21 @@ def zero(args: argparse.Namespace) -> None:
         value, seconds = makespan(problem, "doppler-zero", args.seed)
         log.add(instance, policy="doppler-zero", seed=args.seed, makespan_s=value, seconds=seconds)
         best = min(values, key=lambda policy, values=values: values[policy])  # type: ignore[misc]
-        gain, room = (1 - made / values[best] for made in (value, min(value, searched)))
-        gains.setdefault(instance.family, []).append((gain, room))
-        tail = (f"{value:.6g}", f"{best} {values[best]:.6g}", f"{gain:.2%}", f"{room:.2%}", f"{1e3 * seconds:.0f}")
+        made = (value, min(value, searched), bound(problem).value_s)
+        gain, room, most = (1 - one / values[best] for one in made)
+        gains.setdefault(instance.family, []).append((gain, room, most))
+        percent = (f"{gain:.2%}", f"{room:.2%}", f"{most:.2%}")
+        tail = (f"{value:.6g}", f"{best} {values[best]:.6g}", *percent, f"{1e3 * seconds:.0f}")
         lines.append((instance.family, instance.name[:44], str(problem.num_tasks), *tail))
         print(*lines[-1], flush=True)
     print_table(lines)
-    for family, pairs in [*gains.items(), ("all", [pair for values in gains.values() for pair in values])]:
-        shares, rooms = zip(*pairs, strict=True)
+    for family, rows in [*gains.items(), ("all", [row for values in gains.values() for row in values])]:
+        shares, rooms, mosts = zip(*rows, strict=True)
         worse, wide = sum(gain < -SAME for gain in shares), sum(room >= 0.05 for room in rooms)
         print(
             f"{family}: {len(shares)} graphs, median {statistics.median(shares):.2%} below, worse on {worse};"
-            f" room: median {statistics.median(rooms):.2%}, 5 % or more on {wide}, taken {taken(shares, rooms)}"
+            f" room: median {statistics.median(rooms):.2%}, 5 % or more on {wide}, taken {taken(shares, rooms)};"
+            f" bound: median {statistics.median(mosts):.2%}, 5 % or more on {sum(most >= 0.05 for most in mosts)}"
         )
 
 

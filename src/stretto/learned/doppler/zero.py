@@ -32,7 +32,7 @@ LISTS = tuple(
 #: Tasks and reads times episodes that take some tens of milliseconds.
 _EPISODE_WORK = 8_000
 #: The same for tasks and reads times moves of each half of the polish, and so many moves at most.
-_POLISH_WORK, _MOST_MOVES = 4_000_000, 10_000
+_POLISH_WORK, _MOST_MOVES = 3_500_000, 10_000
 #: Last temperatures of single steps and of windows: so little heat gets over small rises and leaves a good plan whole.
 _COLD_STEPS, _COLD_WINDOWS = 7e-4, 2e-4
 

@@ -10,7 +10,7 @@ really happened: a shadow can flatter (each has its own backlog, and changes cos
 dearer than the default's shadow of the same jobs, the default decides until that is made good. And what a candidate
 cost more in the real queue than in its shadow, while it was followed, is added to its account from then on.
 
-The default may have sisters, which differ from it in one thing. To change between them costs next to nothing, so that a
+The default may have sisters, which differ from it in little. To change between them costs next to nothing, so that a
 small gain that is likely is enough: the one that is then followed stands for the default in all of the above.
 
 When the followed candidate becomes much more costly than its own past lets expect (Page-Hinkley on the logarithm), the
