@@ -43,6 +43,7 @@ from stretto.formats.document import read_document
 from stretto.formats.traces.reader import Faults
 from stretto.formats.traces.swf_rows import JOB, RUN, USER, read_rows
 from stretto.kernels.mars_run import advance, new_state
+from stretto.learned.mars.forecaster import shipped
 from stretto.learned.mars.network import MarsNet, classic_net, untrained_nets
 from stretto.learned.mars.replay import candidates_of, mars_replay, pretrained
 from stretto.policies.queueing.portfolio import kinds_of
@@ -317,7 +318,7 @@ def latencies(net: MarsNet, waiting: int = 1000, times: int = 2000) -> Floats:
     jobs = jobs._replace(user=rng.integers(0, 50, n).astype(np.int32))
     kinds = kinds_of(jobs)
     start = np.full(n, -1.0)
-    state = new_state(jobs, kinds, 100, net.num_hidden)
+    state = new_state(jobs, kinds, 100, net.num_hidden, shipped(), np.ones(n, np.bool_))
     advance(jobs, kinds, 100, net.net, state, waiting + 1, start)
     took = np.empty(times)
     for k in range(times):

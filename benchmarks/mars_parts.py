@@ -18,6 +18,7 @@ from queue_logs import find_logs, judge, read_log
 from stretto.domain.csr import Floats
 from stretto.domain.trace import QueueArrays
 from stretto.kernels.mars_run import run_mars
+from stretto.learned.mars.forecaster import shipped
 from stretto.learned.mars.network import steady_net
 from stretto.policies.queueing.members import MEMBERS, WITH_SPARE
 from stretto.policies.queueing.portfolio import kinds_of, portfolio_replay
@@ -50,5 +51,5 @@ def parts(options: argparse.Namespace) -> Iterator[tuple[dict[str, Any], tuple[s
 
 def _alone(jobs: QueueArrays, num_procs: int) -> Floats:
     start = np.full(len(jobs.submit), -1.0)
-    run_mars(jobs, kinds_of(jobs), num_procs, steady_net().net, start)
+    run_mars(jobs, kinds_of(jobs), num_procs, steady_net().net, shipped(), start)
     return start

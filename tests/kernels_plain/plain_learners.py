@@ -9,6 +9,7 @@ import numpy as np
 import plain_queues
 
 from instances import random_problem
+from stretto.kernels.mars_forecast import NUM_INPUTS, collect
 from stretto.kernels.mars_sample import new_record, sample_mars
 from stretto.kernels.rng import seeded
 from stretto.learned.mars.network import bold_nets, classic_net, sister_nets
@@ -46,9 +47,17 @@ def doppler() -> Iterator[tuple[str, Any]]:
 def cases() -> Iterator[tuple[str, Any]]:
     yield from doppler()
     windows = draw_windows(plain_queues.make_trace(3, 200), plain_queues.PROCS, 1, 40, np.random.default_rng(0))
+    small = plain_queues.small_forecaster()
     for window in windows:
         start, record = np.empty(len(window.jobs.submit)), new_record(200)
-        sample_mars(window.jobs, window.kinds, plain_queues.PROCS, classic_net("saf").net, seeded(1), start, record)
+        sample_mars(
+            window.jobs, window.kinds, plain_queues.PROCS, classic_net("saf").net, small, seeded(1), start, record
+        )
         yield "mars sample", start
+        every, x = np.ones(len(start), np.bool_), np.zeros((2 * len(start), NUM_INPUTS))
+        yield (
+            "mars examples",
+            (collect(window.jobs, window.kinds, start, every, every, x, np.zeros(len(x), np.int64)), x),
+        )
         for net in (classic_net("saf"), bold_nets()[0], sister_nets()[0], pretrained()[0]):
-            yield f"mars window {net.name}", window.play(net.net)
+            yield f"mars window {net.name}", window.play(net.net, small)

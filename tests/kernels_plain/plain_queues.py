@@ -18,6 +18,7 @@ from stretto.domain.trace import Trace
 from stretto.envs.queue_env import QueueEnv
 from stretto.envs.strategy_env import StrategyEnv
 from stretto.formats.traces.load import load_trace
+from stretto.kernels.mars_forecast import NUM_HEADS, NUM_INPUTS, Forecaster
 from stretto.learned.mars.network import classic_net, untrained_nets
 from stretto.learned.mars.replay import mars_replay, pretrained
 from stretto.learned.mars.selector import Selection
@@ -102,6 +103,12 @@ def replays() -> Iterator[tuple[str, Any]]:
             yield f"sticky {score} {backfill}", replay_sticky(plain, PROCS, score, backfill)
 
 
+def small_forecaster() -> Forecaster:
+    """Return one that is quick without a compiler."""
+    rng = np.random.default_rng(7)
+    return Forecaster(*(rng.normal(size=shape) for shape in ((NUM_INPUTS, 2), (2,), (2, NUM_HEADS), (NUM_HEADS,))))
+
+
 def choosers() -> Iterator[tuple[str, Any]]:
     for seed in (1, 5):
         trace = make_trace(seed, 40)
@@ -115,7 +122,10 @@ def choosers() -> Iterator[tuple[str, Any]]:
         hasty = Selection(
             epoch_jobs=5, lag_jobs=2, least_jobs=1, least_gain=0.0, early_gain=0.0, network_gain=0.0, certainty=0.0
         )
-        played = mars_replay(make_trace(seed, 80), PROCS, candidates=candidates, selection=hasty, num_threads=1)
+        small = small_forecaster()
+        played = mars_replay(
+            make_trace(seed, 80), PROCS, candidates=candidates, selection=hasty, forecaster=small, num_threads=1
+        )
         yield f"mars {seed}", (played.start_s, played.chosen)
     nan = np.nan
     view = QueueView(

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from stretto.domain.trace import QueueArrays
-from stretto.kernels import mars_near
+from stretto.kernels import mars_forecast as mf
 from stretto.kernels import mars_policy as f
+from stretto.kernels.mars_run import PAUSE
 from stretto.kernels.queue_forecast import (
     BOUND,
+    DISCOUNT,
     FIRST_SHARP_RATIO,
     LEAN,
     LONG,
@@ -29,6 +31,7 @@ class Waiting:
     believed: float
     sharp: float
     looked: int
+    since: float
 
 
 def harmonic(past: Past, kinds: np.ndarray, estimate: float) -> float:
@@ -104,10 +107,122 @@ def reservation(
     raise AssertionError("every job fits the machine")
 
 
-def replay(jobs: QueueArrays, kinds: np.ndarray, num_procs: int, net: f.Net) -> np.ndarray:
+@dataclass
+class Ended:
+    """Jobs that have ended, in that order, and when."""
+
+    jobs: QueueArrays
+    order: list[tuple[float, int]]
+
+    def log_ratio(self, job: int) -> float:
+        return math.log(max(BOUND, float(self.jobs.run[job])) / max(BOUND, float(self.jobs.estimate[job])))
+
+    def of_kind(self, kinds: np.ndarray, column: int, kind: int) -> list[float]:
+        """Return what is seen of a kind of jobs."""
+        ratios = [self.log_ratio(job) for _, job in self.order if kinds[job, column] == kind]
+        if not ratios:
+            return [0.0, 0.0, 0.0, 0.0]
+        weights = [DISCOUNT**age for age in reversed(range(len(ratios)))]
+
+        def mean(values: list[float]) -> float:
+            return sum(w * v for w, v in zip(weights, values)) / sum(weights)
+
+        spread = mean([ratio * ratio for ratio in ratios]) - mean(ratios) ** 2
+        sharp = -math.log(mean([math.exp(-ratio) for ratio in ratios]))
+        return [mean(ratios) / 2.0, math.sqrt(max(0.0, spread)), sharp / 3.0, math.log(1.0 + len(ratios)) / 4.0]
+
+    def of_user(self, job: int, now: float) -> list[float]:
+        own = [
+            (end, self.log_ratio(other)) for end, other in self.order if self.jobs.user[other] == self.jobs.user[job]
+        ]
+        fresh = own[0][1] if own else 0.0
+        for _, ratio in own[1:]:
+            fresh = 0.6 * fresh + 0.4 * ratio
+        before = [k for k in range(job) if self.jobs.user[k] == self.jobs.user[job]]
+        pause = math.log(1.0 + float(self.jobs.submit[job] - self.jobs.submit[before[-1]])) if before else 16.0
+        since = math.log(1.0 + now - own[-1][0]) if own else 16.0
+        return [pause / 8.0, own[-1][1] / 2.0 if own else 0.0, fresh / 2.0, since / 8.0]
+
+
+def chains(jobs: QueueArrays, job: int, arrived: int) -> list[list[int]]:
+    """Return the jobs on each way from a job, the nearest first."""
+
+    def like(other: int, what: str) -> tuple[float, ...]:
+        estimate, procs = float(jobs.estimate[other]), float(jobs.procs[other])
+        exactly = {"same": (estimate, procs), "series": (math.floor(math.log2(max(1.0, estimate))), procs), "user": ()}
+        return (float(jobs.user[other]), *exactly[what])
+
+    before = {
+        what: [k for k in reversed(range(job)) if like(k, what) == like(job, what)]
+        for what in ("same", "series", "user")
+    }
+    after = [k for k in range(job + 1, arrived) if like(k, "series") == like(job, "series")]
+    return [before["same"], before["series"], after, before["user"]]
+
+
+def along(ended: Ended, way: list[int], job: int, now: float, start: np.ndarray) -> tuple[list[float], float]:
+    """Return what is seen on one way from a job, and when those that run are looked at anew."""
+    jobs, done = ended.jobs, {other for _, other in ended.order}
+    near = list(enumerate(way[: mf.REACH]))
+    known = [(math.exp(-1.0 / mf.FAR) ** k, other) for k, other in near if other in done]
+    active = [(math.exp(-1.0 / mf.FAR) ** k, other) for k, other in near if other not in done and start[other] >= 0.0]
+    first = min([k for k, other in near if start[other] >= 0.0], default=len(near))
+    x = [0.0] * mf.PER_CHAIN
+    if known:
+        weight, other = known[0]
+        total = sum(w for w, _ in known)
+        x[0] = ended.log_ratio(other) / 2.0
+        x[1] = weight
+        x[2] = weight * ended.log_ratio(other) / 2.0
+        x[3] = math.log(1.0 + abs(float(jobs.submit[other] - jobs.submit[job]))) / 5.0
+        x[4] = sum(w * ended.log_ratio(one) for w, one in known) / total / 2.0
+        x[5] = total / 4.0
+        x[6] = min(0.0, *(ended.log_ratio(one) for _, one in known)) / 3.0
+    again = math.inf
+    if active:
+        elapsed = {one: now - float(start[one]) for _, one in active}
+        x[7] = max(math.log(max(BOUND, t) / max(BOUND, float(jobs.estimate[k]))) for k, t in elapsed.items()) / 3.0
+        x[8] = active[0][0]
+        again = min(now + max(60.0, 0.25 * t) for t in elapsed.values())
+    x[9] = math.log(1.0 + first) / 2.0
+    return x, again
+
+
+def inputs(
+    ended: Ended, kinds: np.ndarray, job: int, arrived: int, now: float, start: np.ndarray
+) -> tuple[list[float], float]:
+    """Return what the forecaster sees of a job, and when it should look again."""
+    jobs = ended.jobs
+    x = [
+        math.log(max(1.0, float(jobs.estimate[job]))) / 4.0 - 2.0,
+        math.log(float(jobs.procs[job])) / 3.0 - 1.0,
+    ]
+    for column in range(mf.NUM_KINDS):
+        x += ended.of_kind(kinds, column, kinds[job, column])
+    again = math.inf
+    for way in chains(jobs, job, arrived):
+        seen, moment = along(ended, way, job, now, start)
+        x, again = x + seen, min(again, moment)
+    x += ended.of_user(job, now)
+    return [min(mf.CLIP, max(-mf.CLIP, value)) for value in x], again
+
+
+def heads(forecaster: mf.Forecaster, x: list[float], ended: Ended) -> list[float]:
+    """Return what the forecaster says, the less the more exact estimates have been."""
+    ratios = [ended.log_ratio(job) for _, job in reversed(ended.order)]
+    weights = [DISCOUNT**age for age in range(len(ratios))]
+    square = sum(w * ratio * ratio for w, ratio in zip(weights, ratios)) / sum(weights) if ratios else math.inf
+    certain = min(1.0, math.sqrt(square) / mf.EXACT)
+    z = np.array(x) @ forecaster.first + forecaster.bias
+    said = np.maximum(z, mf.LEAK * z) @ forecaster.out + forecaster.out_bias
+    return [certain * min(0.0, max(-12.0, float(one))) for one in said]
+
+
+def replay(jobs: QueueArrays, kinds: np.ndarray, num_procs: int, net: f.Net, forecaster: mf.Forecaster) -> np.ndarray:
     n = len(jobs.submit)
     start = np.full(n, -1.0)
     past = new_past(int(kinds.max()) + 1)
+    ended = Ended(jobs, [])
     running: list[tuple[float, float, int]] = []  # end, expected end, job
     queue: list[Waiting] = []
     last_end: dict[int, int] = {}
@@ -129,9 +244,6 @@ def replay(jobs: QueueArrays, kinds: np.ndarray, num_procs: int, net: f.Net) -> 
 
     def begin(one: Waiting, now: float) -> None:
         nonlocal free
-        user = int(jobs.user[one.job])
-        if net.near[0] > 0.0:
-            due[user] = min(due[user], now + math.exp(2.0 * (0.5 * math.log(one.believed) - 4.0 + 4.0)))
         start[one.job] = now
         free -= int(jobs.procs[one.job])
         running.append((now + float(jobs.run[one.job]), now + length(one), one.job))
@@ -146,42 +258,14 @@ def replay(jobs: QueueArrays, kinds: np.ndarray, num_procs: int, net: f.Net) -> 
     def look(job: int) -> Waiting:
         estimate = max(1.0, float(jobs.estimate[job]))
         believed, sharp = believe(past, kinds[job], estimate), harmonic(past, kinds[job], estimate)
-        if net.near[0] > 0.0:
-            said = [one for one in neighbours(job, believed) if one is not None]
-            weights = [1.0, *(float(net.near[0]) * math.exp(-distance / mars_near.FAR) for _, distance in said)]
-            runs = [ratio * estimate for ratio, _ in said]
-            mean = [math.log(believed), *(math.log(max(1.0, run)) for run in runs)]
-            harm = [math.log(sharp), *(math.log(max(BOUND, run)) for run in runs)]
-            believed, sharp = (
-                math.exp(sum(w * v for w, v in zip(weights, values)) / sum(weights)) for values in (mean, harm)
-            )
-        return Waiting(job, believed, sharp, moment)
-
-    def neighbours(job: int, believed: float) -> list[tuple[float, int] | None]:
-        """Return what the nearest before and after a job in its series did, over its estimate, and how far it is."""
-
-        def like(other: int) -> tuple[int, int, int]:
-            octave = math.floor(math.log2(max(1.0, float(jobs.estimate[other]))))
-            return int(jobs.user[other]), int(jobs.procs[other]), octave
-
-        series = [other for other in range(arrived) if like(other) == like(job) and other != job]
-        before = [other for other in reversed(series) if other < job]
-        after = [other for other in series if other > job]
-        return [nearest(side[: mars_near.REACH], believed) for side in (before, after)]
-
-    def nearest(side: list[int], believed: float) -> tuple[float, int] | None:
-        for distance, other in enumerate(side):
-            if start[other] < 0.0:
-                continue
-            user, estimate = int(jobs.user[other]), max(1.0, float(jobs.estimate[other]))
-            if start[other] + jobs.run[other] <= now:
-                return float(jobs.run[other]) / estimate, distance
-            elapsed = now - float(start[other])
-            if elapsed >= believed:
-                due[user] = min(due[user], float(start[other]) + mars_near.AGAIN * elapsed)
-                return min(1.0, mars_near.GROWTH * elapsed / estimate), distance
-            due[user] = min(due[user], float(start[other]) + believed)
-        return None
+        share = float(net.foresight[0])
+        if share > 0.0:
+            x, again = inputs(ended, kinds, job, arrived, now, start)
+            due[int(jobs.user[job])] = min(due[int(jobs.user[job])], again)
+            said = heads(forecaster, x, ended)
+            believed = believed ** (1.0 - share) * (max(BOUND, estimate) * math.exp(said[mf.TYPICAL])) ** share
+            sharp = sharp ** (1.0 - share) * (max(BOUND, estimate) * math.exp(said[mf.HARMONIC])) ** share
+        return Waiting(job, believed, sharp, moment, now)
 
     while arrived < n or running:
         moment += 1
@@ -191,17 +275,19 @@ def replay(jobs: QueueArrays, kinds: np.ndarray, num_procs: int, net: f.Net) -> 
                 running.remove((end, expected, job))
                 free += int(jobs.procs[job])
                 remember(past, kinds[job], jobs.run[job], max(1.0, jobs.estimate[job]))
+                ended.order.append((now, job))
                 last_end[int(jobs.user[job])] = moment
         while arrived < n and jobs.submit[arrived] == now:
-            queue.append(look(arrived))
             arrived += 1
+            queue.append(look(arrived - 1))
         if not any(need(one) <= free for one in queue):
             continue
         for one in queue:
             user = int(jobs.user[one.job])
             if due[user] <= now:
                 due[user], last_end[user] = math.inf, moment
-            if one.looked < last_end.get(user, 0):
+            pause = PAUSE * (now - float(jobs.submit[one.job])) if net.foresight[0] > 0.0 else 0.0
+            if one.looked < last_end.get(user, 0) and now - one.since >= pause:
                 queue[queue.index(one)] = look(one.job)
         around = queue_features(jobs, [one.job for one in queue], now, free, num_procs)
         seen = {one.job: job_features(jobs, one, now, need(one) <= free, num_procs) for one in queue}

@@ -15,8 +15,10 @@ from stretto.catalog import STRATEGIES
 from stretto.domain.trace import QueueArrays, Trace
 from stretto.errors import InvalidInput, UnknownName
 from stretto.kernels import mars_policy as features
+from stretto.kernels.mars_forecast import NUM_HEADS, NUM_INPUTS, Forecaster
 from stretto.kernels.mars_run import advance, new_state, run_mars, take_over
 from stretto.kernels.queue_run import run_queue
+from stretto.learned.mars.forecaster import shipped
 from stretto.learned.mars.network import (
     CLASSICS,
     MarsNet,
@@ -24,6 +26,7 @@ from stretto.learned.mars.network import (
     classic_net,
     load_nets,
     net_of,
+    plain_net,
     save_nets,
     sister_nets,
 )
@@ -53,7 +56,7 @@ def random_net(
     patience_s: float = np.inf,
     trust: float = 0.0,
     spare: float = 0.0,
-    near: float = 0.0,
+    foresight: float = 0.0,
 ) -> MarsNet:
     rng = np.random.default_rng(seed)
     shapes = {
@@ -64,13 +67,21 @@ def random_net(
         "out": (num_hidden,),
     }
     weights = {name: rng.normal(size=shape) for name, shape in shapes.items()}
-    single = {"patience": patience_s, "trust": trust, "spare": spare, "near": near}
+    single = {"patience": patience_s, "trust": trust, "spare": spare, "foresight": foresight}
     return net_of("random", {**weights, **{name: np.array([value]) for name, value in single.items()}})
 
 
-def play(jobs: QueueArrays, net: MarsNet, num_procs: int = PROCS) -> NDArray[np.float64]:
+def random_forecaster(seed: int) -> Forecaster:
+    rng = np.random.default_rng(seed)
+    shapes = ((NUM_INPUTS, 5), (5,), (5, NUM_HEADS), (NUM_HEADS,))
+    return Forecaster(*(rng.normal(size=shape) for shape in shapes))
+
+
+def play(
+    jobs: QueueArrays, net: MarsNet, num_procs: int = PROCS, forecaster: Forecaster | None = None
+) -> NDArray[np.float64]:
     start = np.full(len(jobs.submit), -1.0)
-    run_mars(jobs, kinds_of(jobs), num_procs, net.net, start)
+    run_mars(jobs, kinds_of(jobs), num_procs, net.net, forecaster or shipped(), start)
     return start
 
 
@@ -79,26 +90,27 @@ OUTLIVED = [(0, 1, 1, 1, 0), (0, 8, 3, 8, 0), (7, 1, 1, 12, 0), *[(0, 1, 1, 1, 0
 
 
 @settings(max_examples=60, deadline=None)
-@example(rows=OUTLIVED, seed=0, patience=50.0, trust=0.5, spare=0.0, near=0.0, slow=1)
+@example(rows=OUTLIVED, seed=0, patience=50.0, trust=0.5, spare=0.0, foresight=0.0, slow=1)
 @given(
     rows=rows,
     seed=st.integers(0, 1000),
     patience=st.sampled_from([50.0, 400.0, np.inf]),
     trust=st.sampled_from([0.0, 0.5, 1.0]),
     spare=st.sampled_from([0.0, 0.1, 0.5]),
-    near=st.sampled_from([0.0, 0.5, 3.0]),
+    foresight=st.sampled_from([0.0, 0.5, 1.0]),
     slow=st.sampled_from([1, 100]),
 )
 def test_kernel_equals_its_plain_twin(
-    rows: list[tuple[int, ...]], seed: int, patience: float, trust: float, spare: float, near: float, slow: int
+    rows: list[tuple[int, ...]], seed: int, patience: float, trust: float, spare: float, foresight: float, slow: int
 ) -> None:
-    if near > 0.0:  # more series
+    if foresight > 0.0:  # more series
         rows = [(gap, run, 1 + procs % 2, estimate, user % 2) for gap, run, procs, estimate, user in rows]
     rows = [(slow * gap, slow * run, procs, slow * estimate, user) for gap, run, procs, estimate, user in rows]
     jobs = queue_of(rows)
-    net = random_net(seed, patience_s=patience, trust=trust, spare=spare, near=near)
-    expected = mars_twin.replay(jobs, kinds_of(jobs), PROCS, net.net)
-    np.testing.assert_array_equal(play(jobs, net), expected)
+    net = random_net(seed, patience_s=patience, trust=trust, spare=spare, foresight=foresight)
+    forecaster = random_forecaster(seed)
+    expected = mars_twin.replay(jobs, kinds_of(jobs), PROCS, net.net, forecaster)
+    np.testing.assert_array_equal(play(jobs, net, forecaster=forecaster), expected)
 
 
 @pytest.mark.parametrize("backfill", [True, False])
@@ -131,12 +143,14 @@ def test_machine_is_never_overfull_and_no_job_is_lost(rows: list[tuple[int, ...]
 
 
 @settings(max_examples=30, deadline=None)
-@given(rows=rows, seed=st.integers(0, 100), cut=st.integers(0, 25), near=st.sampled_from([0.0, 1.0]))
-def test_stopping_and_going_on_changes_nothing(rows: list[tuple[int, ...]], seed: int, cut: int, near: float) -> None:
-    jobs, net = queue_of(rows), random_net(seed, near=near)
+@given(rows=rows, seed=st.integers(0, 100), cut=st.integers(0, 25), foresight=st.sampled_from([0.0, 1.0]))
+def test_stopping_and_going_on_changes_nothing(
+    rows: list[tuple[int, ...]], seed: int, cut: int, foresight: float
+) -> None:
+    jobs, net = queue_of(rows), random_net(seed, foresight=foresight)
     n, kinds = len(jobs.submit), kinds_of(jobs)
     start = np.full(n, -1.0)
-    state = new_state(jobs, kinds, PROCS, net.num_hidden)
+    state = new_state(jobs, kinds, PROCS, net.num_hidden, shipped(), np.ones(n, np.bool_))
     advance(jobs, kinds, PROCS, net.net, state, min(cut, n), start)
     advance(jobs, kinds, PROCS, net.net, state, n + 1, start)
     np.testing.assert_array_equal(start, play(jobs, net))
@@ -148,22 +162,22 @@ def test_another_network_takes_over() -> None:
     kinds = kinds_of(jobs)
     short, long = classic_net("sjf"), classic_net("ljf")
     start = np.full(4, -1.0)
-    state = new_state(jobs, kinds, PROCS, 0)
+    state = new_state(jobs, kinds, PROCS, 0, shipped(), np.ones(4, np.bool_))
     advance(jobs, kinds, PROCS, long.net, state, 4, start)
     take_over(jobs, kinds, PROCS, short.net, state, float(jobs.submit[3]), start)
     advance(jobs, kinds, PROCS, short.net, state, 5, start)
     assert start[1] > start[2]
 
 
-def test_neighbours_lead_to_the_short_end_of_a_series() -> None:
-    """Forty jobs that look alike, the first half long: who asks neighbours soon tries the other end."""
-    one_by_one = [(0, 3000 if k < 20 else 10, 1, 4000, 0) for k in range(40)]
+def test_foresight_leads_to_the_short_end_of_a_series() -> None:
+    """Forty jobs that look alike, the first half long: who has seen other queues soon tries the other end."""
+    one_by_one = [(0, 30_000 if k < 20 else 10, 1, 40_000, 0) for k in range(40)]
     jobs = queue_of([*one_by_one, (1, 1, 1, 1, 1)])
     waits = {}
-    for near in (0.0, 1.0):
-        start = play(jobs, classic_net("sjf-believed", near=near), num_procs=4)
-        waits[near] = float((start - jobs.submit)[20:40].mean())
-    assert waits[1.0] < 0.5 * waits[0.0]
+    for foresight in (0.0, 1.0):
+        start = play(jobs, classic_net("sjf-believed", foresight=foresight), num_procs=4)
+        waits[foresight] = float((start - jobs.submit)[20:40].mean())
+    assert waits[1.0] < 0.7 * waits[0.0]
 
 
 def test_the_listing_of_jobs_does_not_matter() -> None:
@@ -230,7 +244,7 @@ def test_bold_networks_have_names_of_their_own_and_let_few_pass() -> None:
     nets = bold_nets()
     assert len({net.name for net in nets}) == len(nets)
     short = {net.name: net for net in nets}["saf-bold-1h"]
-    rows = [(1, 50000, PROCS - 1, 50000, 0), (1, 10, PROCS, 10, 0), (1, 8000, 1, 8000, 0), (1, 500, 1, 500, 0)]
+    rows = [(1, 50000, PROCS - 1, 50000, 0), (1, 10, PROCS, 10, 0), (1, 8000, 1, 30000, 0), (1, 500, 1, 500, 0)]
     jobs = queue_of(rows)
     few = play(jobs, short)
     all_pass = play(jobs, {net.name: net for net in nets}["saf-bold"])
@@ -239,15 +253,13 @@ def test_bold_networks_have_names_of_their_own_and_let_few_pass() -> None:
     assert few[2] > few[1], "it is too long to pass"
 
 
-def test_sisters_are_candidates_and_differ_in_neighbours_and_ageing_alone() -> None:
+def test_the_default_has_a_sister_and_a_plain_cousin_who_differ_in_whom_they_let_pass_or_in_foresight() -> None:
     default, *others = candidates_of()
-    sisters = [net for net in others if net.name in {sister.name for sister in sister_nets()}]
+    narrow, plain = (next(net for net in others if net.name == wanted.name) for wanted in (*sister_nets(), plain_net()))
     assert default.name == "steady"
-    assert len(sisters) == len(sister_nets()) > 0
-    for sister in sisters:
-        assert sister.net.near[0] > default.net.near[0] == 0.0
-        assert sister.net.skip[features.LOG_WAIT] < default.net.skip[features.LOG_WAIT]
-        same = sister.net._replace(near=default.net.near, skip=sister.net.skip.copy())
-        same.skip[features.LOG_WAIT] = default.net.skip[features.LOG_WAIT]
-        for one, other in zip(same, default.net, strict=True):
-            assert np.array_equal(one, other)
+    assert default.net.foresight[0] == narrow.net.foresight[0] == 1.0
+    assert plain.net.foresight[0] == 0.0
+    assert narrow.net.spare[0] > default.net.spare[0] > plain.net.spare[0]
+    assert narrow.net.gate[-1] < default.net.gate[-1]
+    assert plain.net.gate[features.LOG_BELIEVED] == 0.0, "all may pass"
+    np.testing.assert_array_equal(narrow.net.skip, default.net.skip)

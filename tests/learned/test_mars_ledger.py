@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from stretto.domain.trace import Trace
+from stretto.learned.mars.forecaster import shipped
 from stretto.learned.mars.ledger import Ledger
 from stretto.learned.mars.network import classic_net
 from stretto.learned.mars.replay import mars_replay
@@ -42,7 +43,7 @@ def test_it_agrees_with_a_fresh_computation() -> None:
 def test_who_is_given_up_plays_no_more() -> None:
     rng = np.random.default_rng(1)
     jobs = Trace.of(np.arange(40.0), rng.uniform(1, 20, 40), np.ones(40)).arrays()
-    shadows = Shadows(jobs, kinds_of(jobs), 8, [classic_net("saf"), classic_net("fcfs")])
+    shadows = Shadows(jobs, kinds_of(jobs), 8, [classic_net("saf"), classic_net("fcfs")], shipped())
     shadows.learn(jobs.submit.copy(), 40, 100.0)
     shadows.play(20)
     assert np.all(np.isfinite(shadows.slowdowns(0, 20, 19.0)))

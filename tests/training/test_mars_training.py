@@ -87,7 +87,7 @@ def test_an_untrained_hidden_layer_changes_nothing() -> None:
 
 def test_a_network_survives_being_a_vector() -> None:
     net = classic_net("wfp3", patience_s=5000.0).with_hidden(3, seed=2)
-    again = to_net(to_vector(net, patience_s=1.0), "again", 3)
+    again = to_net(to_vector(net, patience_s=1.0), "again", net)
     for part, array in net.to_arrays().items():
         np.testing.assert_allclose(again.to_arrays()[part], array, rtol=1e-12)
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stretto.kernels.compile import njit
-from stretto.kernels.queue_forecast import BOUND, FIRST_SHARP_RATIO, LEAN, LONG, believe, need_with
+from stretto.kernels.queue_forecast import BOUND, FIRST_SHARP_RATIO, LEAN, LONG, need_with
 
 #: Features of a job that do not change while it waits, but for its belief.
 NUM_STATIC = 11
@@ -48,7 +48,7 @@ class Net(NamedTuple):
     patience: np.ndarray  # [1] seconds; jobs that have waited longer come first, by arrival
     trust: np.ndarray  # [1] reservations go by user estimates (0), by beliefs (1), or between
     spare: np.ndarray  # [1] share of the machine that jobs believed to be long leave free for shorter ones
-    near: np.ndarray  # [1] what the next neighbour in a series counts, beside all that is known of a job's kinds
+    foresight: np.ndarray  # [1] beliefs are means of a job's kinds (0), what the forecaster says (1), or between
 
 
 class Seen(NamedTuple):
@@ -61,7 +61,8 @@ class Seen(NamedTuple):
     length: np.ndarray  # [n] what it is taken to run where room is reserved
     submit: np.ndarray  # [n]
     user: np.ndarray  # [n]
-    stamp: np.ndarray  # [n] when the belief was formed
+    stamp: np.ndarray  # [n] the pass in which the belief was formed
+    looked: np.ndarray  # [n] when that was
     static: np.ndarray  # [n, NUM_STATIC]
     base: np.ndarray  # [n] the linear part of what does not change
     inner: np.ndarray  # [H, n] the hidden layer before what changes
@@ -85,6 +86,7 @@ def new_seen(n, num_hidden):
         np.empty(n),
         np.empty(n, np.int32),
         np.empty(n, np.int64),
+        np.empty(n),
         np.empty((n, NUM_STATIC)),
         np.empty(n),
         np.empty((num_hidden, n)),
@@ -105,13 +107,6 @@ def sharp_run(past, kinds, estimate):
         kind = kinds[at]
         sharp = (past.sharp[kind] + LEAN * sharp) / (past.weight[kind] + LEAN)
     return max(BOUND, estimate) / sharp
-
-
-@njit(cache=True, nogil=True)
-def look_at(s, net, k, past, kinds, num_procs):
-    """Compute what does not change while a job waits and nothing like it ends."""
-    estimate = max(1.0, s.estimate[k])
-    describe(s, net, k, believe(past, kinds, estimate), sharp_run(past, kinds, estimate), num_procs)
 
 
 @njit(cache=True, nogil=True)
@@ -148,12 +143,6 @@ def describe(s, net, k, believed, sharp, num_procs):
         for f in range(NUM_STATIC):
             z += net.hidden[h, f] * min(CLIP, x[f])
         s.inner[h, k] = z
-
-
-@njit(cache=True, nogil=True)
-def believed_of(s, k):
-    """Return what a waiting job was believed to run when it was last looked at."""
-    return np.exp(2.0 * (s.static[k, LOG_BELIEVED] + 4.0))
 
 
 @njit(cache=True, nogil=True)
@@ -262,6 +251,7 @@ def move_last(s, k, num_hidden):
         s.submit[k] = s.submit[last]
         s.user[k] = s.user[last]
         s.stamp[k] = s.stamp[last]
+        s.looked[k] = s.looked[last]
         s.base[k] = s.base[last]
         for f in range(NUM_STATIC):
             s.static[k, f] = s.static[last, f]

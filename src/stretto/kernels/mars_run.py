@@ -2,7 +2,7 @@
 
 A pass is that of ``queue_dynamic``: all jobs are scored anew, the best start while they fit, then EASY in the same
 order with reservations by user estimates. Beliefs about run times come from jobs that have ended and from
-how long others have been running (``mars_near``), never from the future.
+how long others have been running (``mars_forecast``), never from the future.
 
 The replay can stop at any arrival and go on with another network: ``advance`` is given all that is the case.
 """
@@ -14,10 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from stretto.kernels.compile import njit
-from stretto.kernels.mars_near import Series, as_neighbours, new_series
+from stretto.kernels.mars_forecast import HARMONIC, TYPICAL, Forecaster, Records, foresee, new_records, note_end
 from stretto.kernels.mars_policy import (
     Seen,
-    believed_of,
     describe,
     fill_scores,
     join,
@@ -27,11 +26,13 @@ from stretto.kernels.mars_policy import (
     sharp_run,
 )
 from stretto.kernels.queue_expected import SIZE, Expected, expect, forget, new_expected, put_in_order, shadow_at
-from stretto.kernels.queue_forecast import Past, believe, new_past, remember
+from stretto.kernels.queue_forecast import BOUND, Past, believe, new_past, remember
 from stretto.kernels.queue_running import Running, begin_job, end_first, new_running
 
+#: A job is forecast anew when it has waited for this part of its time once more: what is new is used so much later.
+PAUSE = 0.02
 # Places of ``State.num``.
-FREE, ARRIVED, NUM_PASSES, NUM_SCORED = range(4)
+FREE, ARRIVED, NUM_PASSES, NUM_SCORED, NUM_LATE = range(5)
 
 
 class State(NamedTuple):
@@ -41,32 +42,48 @@ class State(NamedTuple):
     expected: Expected
     seen: Seen
     past: Past
-    series: Series
-    changed: np.ndarray  # [U] the pass in which a job of each user last ended, or outlived what was expected
+    records: Records
+    forecaster: Forecaster
+    changed: (
+        np.ndarray
+    )  # [U] the pass in which a job of each user last ended, or those that run had something new to say
     left: np.ndarray  # [n] scratch: places of jobs that start
-    num: np.ndarray  # [4]
+    is_known: np.ndarray  # [n] whether a run time is a fact; others are guesses, of which nothing is learned
+    late: np.ndarray  # [n] jobs that have ended here before their run times were known
+    num: np.ndarray  # [5]
 
 
 @njit(cache=True, nogil=True)
-def new_state(q, kinds, num_procs, num_hidden):
-    """Return an empty machine before the first job; ``num_hidden`` is the most that any network will have."""
+def new_state(q, kinds, num_procs, num_hidden, forecaster, is_known):
+    """Return an empty machine before the first job.
+
+    Parameters
+    ----------
+    num_hidden
+        The most that any network will have.
+    is_known
+        Whether a run time is a fact; may change from one ``advance`` to the next.
+    """
     n = q.submit.shape[0]
-    num = np.zeros(4, np.int64)
+    num = np.zeros(5, np.int64)
     num[FREE] = num_procs
     return State(
         new_running(n),
         new_expected(n),
         new_seen(n, num_hidden),
         new_past(kinds.max() + 1),
-        new_series(q),
+        new_records(q, kinds.max() + 1, forecaster.bias.shape[0]),
+        forecaster,
         np.zeros(q.user.max() + 1, np.int64),
+        np.empty(n, np.int64),
+        is_known,
         np.empty(n, np.int64),
         num,
     )
 
 
 @njit(cache=True, nogil=True)
-def run_mars(q, kinds, num_procs, net, start):
+def run_mars(q, kinds, num_procs, net, forecaster, start):
     """Fill the start of each job; return how many passes there were.
 
     Parameters
@@ -77,9 +94,11 @@ def run_mars(q, kinds, num_procs, net, start):
         The kinds of each job, for ``queue_forecast``; [n, L].
     net
         Weights, as ``mars_policy.Net``.
+    forecaster
+        What it goes by where it has foresight.
     """
     start[:] = -1.0
-    state = new_state(q, kinds, num_procs, net.bias.shape[0])
+    state = new_state(q, kinds, num_procs, net.bias.shape[0], forecaster, np.ones(q.submit.shape[0], np.bool_))
     advance(q, kinds, num_procs, net, state, q.submit.shape[0] + 1, start)
     return state.num[NUM_PASSES]
 
@@ -88,19 +107,68 @@ def run_mars(q, kinds, num_procs, net, start):
 def take_over(q, kinds, num_procs, net, t, now, start):
     """Let another network see the jobs that wait."""
     for k in range(t.seen.size[0]):
-        look(q, kinds, num_procs, net, t.seen, t.past, t.series, k, t.num[ARRIVED], now, start)
+        look(q, kinds, num_procs, net, t.forecaster, t.seen, t.past, t.records, k, t.num[ARRIVED], now, start)
 
 
 @njit(cache=True, nogil=True)
-def look(q, kinds, num_procs, net, s, past, series, k, num_arrived, now, start):
-    """Compute what does not change while a job waits, nothing like it ends, and its neighbours say nothing new."""
+def look(q, kinds, num_procs, net, forecaster, s, past, records, k, num_arrived, now, start):
+    """Compute what does not change while a job waits, nothing like it ends, and those that run say nothing new."""
     job = s.job[k]
     estimate = max(1.0, q.estimate[job])
-    believed = believe(past, kinds[job], estimate)
-    sharp = sharp_run(past, kinds[job], estimate)
-    if net.near[0] > 0.0:
-        believed, sharp = as_neighbours(q, series, net.near[0], job, num_arrived, now, start, believed, sharp)
+    share = net.foresight[0]
+    believed, sharp = 1.0, 1.0
+    s.looked[k] = now
+    if share < 1.0:
+        believed = believe(past, kinds[job], estimate)
+        sharp = sharp_run(past, kinds[job], estimate)
+    if share > 0.0:
+        foresee(forecaster, q, records, kinds[job], job, num_arrived, now, start)
+        longest = max(BOUND, estimate)
+        believed = believed ** (1.0 - share) * (longest * np.exp(records.said[TYPICAL])) ** share
+        sharp = sharp ** (1.0 - share) * (longest * np.exp(records.said[HARMONIC])) ** share
     describe(s, net, k, believed, sharp, num_procs)
+
+
+@njit(cache=True, nogil=True)
+def learn(q, kinds, past, records, changed, num, job, now):
+    """Take a run time into account."""
+    remember(past, kinds[job], q.run[job], max(1.0, q.estimate[job]))
+    note_end(q, records, kinds[job], job, now)
+    changed[q.user[job]] = num[NUM_PASSES]
+
+
+@njit(cache=True, nogil=True)
+def learn_late(q, kinds, t):
+    """Take run times into account that have become known after their jobs ended here."""
+    count = t.num[NUM_LATE]
+    if count == 0 or t.num[ARRIVED] == 0:
+        return
+    now = q.submit[t.num[ARRIVED] - 1]
+    t.num[NUM_LATE] = 0
+    for i in range(count):
+        job = t.late[i]
+        if t.is_known[job]:
+            learn(q, kinds, t.past, t.records, t.changed, t.num, job, now)
+        else:
+            t.late[t.num[NUM_LATE]] = job
+            t.num[NUM_LATE] += 1
+
+
+@njit(cache=True, nogil=True)
+def renew(q, kinds, num_procs, net, forecaster, s, past, records, changed, num, now, start):
+    """Look again at jobs of whose users something new is known.
+
+    The forecaster takes its time, so that it is not asked again before a job has waited for some more of its time.
+    """
+    pause = PAUSE if net.foresight[0] > 0.0 else 0.0
+    for k in range(s.size[0]):
+        user = s.user[k]
+        if records.due[user] <= now:
+            records.due[user] = np.inf
+            changed[user] = num[NUM_PASSES]
+        if s.stamp[k] < changed[user] and now - s.looked[k] >= pause * (now - s.submit[k]):
+            s.stamp[k] = num[NUM_PASSES]
+            look(q, kinds, num_procs, net, forecaster, s, past, records, k, num[ARRIVED], now, start)
 
 
 @njit(cache=True, nogil=True)
@@ -108,10 +176,10 @@ def advance(q, kinds, num_procs, net, t, until, start):
     """Go on until so many jobs have arrived; beyond the last, until all have ended. Who has not started has -1."""
     n = q.submit.shape[0]
     # Taken apart here, once: to take a tuple from a tuple counts a reference to each of its arrays.
-    r, x, s, past, series = t.running, t.expected, t.seen, t.past, t.series
+    r, x, s, past, records, forecaster = t.running, t.expected, t.seen, t.past, t.records, t.forecaster
     num = t.num
-    changed, due = t.changed, series.due
-    left = t.left
+    changed, left, is_known, late = t.changed, t.left, t.is_known, t.late
+    learn_late(q, kinds, t)
     while num[ARRIVED] < min(until, n) or (until > n and r.size[0] > 0):
         now = r.end[0] if r.size[0] > 0 else np.inf
         if num[ARRIVED] < n:
@@ -122,29 +190,25 @@ def advance(q, kinds, num_procs, net, t, until, start):
             end_first(r, 0.0, False)
             forget(x, job)
             num[FREE] += q.procs[job]
-            remember(past, kinds[job], q.run[job], max(1.0, q.estimate[job]))
-            changed[q.user[job]] = num[NUM_PASSES]
+            if is_known[job]:
+                learn(q, kinds, past, records, changed, num, job, now)
+            else:
+                late[num[NUM_LATE]] = job
+                num[NUM_LATE] += 1
         while num[ARRIVED] < n and q.submit[num[ARRIVED]] == now:
             k = join(s, q, num[ARRIVED], num[NUM_PASSES])
             num[ARRIVED] += 1
-            look(q, kinds, num_procs, net, s, past, series, k, num[ARRIVED], now, start)
+            look(q, kinds, num_procs, net, forecaster, s, past, records, k, num[ARRIVED], now, start)
         if not any_fits(s, num[FREE]):
             continue
-        for k in range(s.size[0]):
-            user = s.user[k]
-            if due[user] <= now:
-                due[user] = np.inf
-                changed[user] = num[NUM_PASSES]
-            if s.stamp[k] < changed[user]:
-                s.stamp[k] = num[NUM_PASSES]
-                look(q, kinds, num_procs, net, s, past, series, k, num[ARRIVED], now, start)
+        renew(q, kinds, num_procs, net, forecaster, s, past, records, changed, num, now, start)
         fill_scores(s, net, now, num[FREE], num_procs)
         num[NUM_SCORED] += s.size[0]
-        num[FREE] = start_jobs(q, net, r, x, s, due, left, num[FREE], now, start)
+        num[FREE] = start_jobs(q, net, r, x, s, left, num[FREE], now, start)
 
 
 @njit(cache=True, nogil=True)
-def start_jobs(q, net, r, x, s, due, left, free, now, start):
+def start_jobs(q, net, r, x, s, left, free, now, start):
     """Start what is first while it fits, then what may pass the head; return the processors that stay free."""
     count = 0
     head = first_of(s)
@@ -169,9 +233,6 @@ def start_jobs(q, net, r, x, s, due, left, free, now, start):
             k = next_of(s, net, head, free, now, shadow, extra)
     sort_few(left, count)
     for i in range(count - 1, -1, -1):
-        if net.near[0] > 0.0:
-            user = s.user[left[i]]
-            due[user] = min(due[user], now + believed_of(s, left[i]))
         move_last(s, left[i], net.bias.shape[0])
     return free
 

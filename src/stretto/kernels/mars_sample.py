@@ -26,12 +26,23 @@ from stretto.kernels.mars_policy import (
     WAIT_DAYS,
     fill_scores,
     join,
-    look_at,
     move_last,
 )
-from stretto.kernels.mars_run import ARRIVED, FREE, NUM_PASSES, any_fits, begin, new_state, next_of, sort_few
+from stretto.kernels.mars_run import (
+    ARRIVED,
+    FREE,
+    NUM_PASSES,
+    any_fits,
+    begin,
+    learn,
+    look,
+    new_state,
+    next_of,
+    renew,
+    sort_few,
+)
 from stretto.kernels.queue_expected import forget, put_in_order, shadow_at
-from stretto.kernels.queue_forecast import BOUND, remember
+from stretto.kernels.queue_forecast import BOUND
 from stretto.kernels.queue_running import end_first
 from stretto.kernels.rng import uniform
 
@@ -120,11 +131,12 @@ def weight_of(q, job):
 
 
 @njit(cache=True, nogil=True)
-def sample_mars(q, kinds, num_procs, net, state, start, rec):
+def sample_mars(q, kinds, num_procs, net, forecaster, state, start, rec):
     """Fill the start of each job and the record; decisions beyond its room are made and not recorded."""
     n = q.submit.shape[0]
-    t = new_state(q, kinds, num_procs, net.bias.shape[0])
-    r, x, s, past = t.running, t.expected, t.seen, t.past
+    t = new_state(q, kinds, num_procs, net.bias.shape[0], forecaster, np.ones(n, np.bool_))
+    r, x, s, past, records = t.running, t.expected, t.seen, t.past, t.records
+    start[:] = -1.0
     num = t.num
     places = np.empty(WIDTH, np.int64)
     rec.num[0] = 0
@@ -144,19 +156,15 @@ def sample_mars(q, kinds, num_procs, net, state, start, rec):
             end_first(r, 0.0, False)
             forget(x, job)
             num[FREE] += q.procs[job]
-            remember(past, kinds[job], q.run[job], max(1.0, q.estimate[job]))
-            t.changed[q.user[job]] = num[NUM_PASSES]
+            learn(q, kinds, past, records, t.changed, num, job, now)
         while num[ARRIVED] < n and q.submit[num[ARRIVED]] == now:
             k = join(s, q, num[ARRIVED], num[NUM_PASSES])
-            look_at(s, net, k, past, kinds[num[ARRIVED]], num_procs)
             rate += weight_of(q, num[ARRIVED])
             num[ARRIVED] += 1
+            look(q, kinds, num_procs, net, forecaster, s, past, records, k, num[ARRIVED], now, start)
         if not any_fits(s, num[FREE]):
             continue
-        for k in range(s.size[0]):
-            if s.stamp[k] < t.changed[s.user[k]]:
-                s.stamp[k] = num[NUM_PASSES]
-                look_at(s, net, k, past, kinds[s.job[k]], num_procs)
+        renew(q, kinds, num_procs, net, forecaster, s, past, records, t.changed, num, now, start)
         fill_scores(s, net, now, num[FREE], num_procs)
         started = 0
         head = -1

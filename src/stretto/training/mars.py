@@ -216,7 +216,7 @@ class MarsTrainer:
 
     def net(self, name: str = "mars") -> MarsNet:
         """Return the network that did best on the validation windows."""
-        return to_net(self._best, name, self._first.num_hidden)
+        return to_net(self._best, name, self._first)
 
     @property
     def best_validation(self) -> float:
@@ -247,7 +247,7 @@ class MarsTrainer:
         return [self._train[k] for k in chosen]
 
     def _value(self, vector: Floats, windows: Sequence[Window]) -> float:
-        net = to_net(vector, "", self._first.num_hidden).net
+        net = to_net(vector, "", self._first).net
         return self.objective.value(windows, [window.play(net) for window in windows])
 
     def _validate(self, executor: ThreadPoolExecutor) -> float:
@@ -257,7 +257,7 @@ class MarsTrainer:
             if not self.evolution.use_submission:
                 vector = vector.copy()
                 vector[features.SUBMITTED] = 0.0
-            net = to_net(vector, "", self._first.num_hidden).net
+            net = to_net(vector, "", self._first).net
             found = list(executor.map(partial(_play, net), self._validation))
             value = self.objective.value(self._validation, found)
             if value < self._best_value:
@@ -292,12 +292,13 @@ def to_vector(net: MarsNet, *, patience_s: float) -> Floats:
     return np.concatenate([*linear, n.hidden.ravel(), n.bias, n.out])
 
 
-def to_net(vector: Floats, name: str, num_hidden: int) -> MarsNet:
-    """Return the network of a row of weights."""
+def to_net(vector: Floats, name: str, first: MarsNet) -> MarsNet:
+    """Return the network of a row of weights; it is as large as the first one, and goes by the same beliefs."""
     gate = np.zeros(features.NUM_FEATURES + 1)
     gate[list(GATE)] = vector[features.NUM_JOB : features.NUM_JOB + len(GATE)]
     patience = math.exp(min(40.0, vector[_PATIENCE] / _PATIENCE_UNIT))
     rest = vector[_NUM_LINEAR:]
+    num_hidden = first.num_hidden
     size = num_hidden * features.NUM_FEATURES
     return net_of(
         name,
@@ -310,5 +311,6 @@ def to_net(vector: Floats, name: str, num_hidden: int) -> MarsNet:
             "patience": np.array([patience]),
             "trust": np.clip(vector[_TRUST : _TRUST + 1], 0.0, 1.0),
             "spare": np.clip(vector[_SPARE : _SPARE + 1], 0.0, _MOST_SPARE),
+            "foresight": first.net.foresight,
         },
     )

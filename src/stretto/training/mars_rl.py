@@ -24,6 +24,7 @@ from stretto.errors import InvalidInput, UnknownName
 from stretto.kernels import mars_policy as features
 from stretto.kernels.mars_sample import WIDTH, Record, new_record, sample_mars
 from stretto.kernels.rng import seeded
+from stretto.learned.mars.forecaster import shipped
 from stretto.learned.mars.network import NUM_HIDDEN, MarsNet
 from stretto.training.mars_windows import Window
 
@@ -185,7 +186,7 @@ class MarsLearner:
             record = new_record(self.rules.most_decisions)
             start = np.empty(len(window.jobs.submit))
             state = seeded(self._seed, 1_000_003 * self.num_updates + int(k))
-            sample_mars(window.jobs, window.kinds, window.num_procs, net, state, start, record)
+            sample_mars(window.jobs, window.kinds, window.num_procs, net, shipped(), state, start, record)
             best = min(figures.slowdown for figures in window.classics.values())
             flow = start - window.jobs.submit + window.jobs.run
             slowdown = float(np.maximum(1.0, flow / np.maximum(window.jobs.run, 10.0)).mean())
@@ -217,7 +218,9 @@ class MarsLearner:
             if self.rules.algorithm == "ppo":
                 gain = jnp.minimum(gain, jnp.clip(ratio, 1 - self.rules.clip, 1 + self.rules.clip) * advantage)
             wrong = jnp.where(is_real, (values(params, batch.x, batch.count) - target) ** 2, 0.0)
-            return (jnp.sum(wrong) - jnp.sum(gain)) / num, -jnp.sum(change) / num
+            # Never negative, unlike the mean of the change itself, whose noise would hide how far the policy has gone.
+            divergence = jnp.sum(jnp.where(is_real, ratio - 1.0 - change, 0.0)) / num
+            return (jnp.sum(wrong) - jnp.sum(gain)) / num, divergence
 
         (_, divergence), gradient = jax.value_and_grad(loss, has_aux=True)(params)
         change, state = self._optimiser.update(gradient, state, params)

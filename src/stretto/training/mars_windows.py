@@ -12,9 +12,11 @@ from stretto.catalog import STRATEGIES
 from stretto.domain.csr import Floats
 from stretto.domain.trace import QueueArrays, Trace
 from stretto.errors import InvalidInput
+from stretto.kernels.mars_forecast import Forecaster
 from stretto.kernels.mars_policy import Net
 from stretto.kernels.mars_run import run_mars
 from stretto.kernels.queue_run import run_queue
+from stretto.learned.mars.forecaster import shipped
 from stretto.policies.queueing.portfolio import kinds_of
 from stretto.registry import lookup
 
@@ -44,10 +46,10 @@ class Window:
     num_procs: int
     classics: dict[str, Figures]
 
-    def play(self, net: Net) -> Figures:
-        """Replay with a network."""
+    def play(self, net: Net, forecaster: Forecaster | None = None) -> Figures:
+        """Replay with a network, and with the forecaster that comes with Stretto unless another is given."""
         start = np.empty(len(self.jobs.submit))
-        run_mars(self.jobs, self.kinds, self.num_procs, net, start)
+        run_mars(self.jobs, self.kinds, self.num_procs, net, forecaster or shipped(), start)
         return figures(self.jobs, start)
 
 

@@ -65,12 +65,18 @@ _BOLD = (
 )
 #: The untrained network that is good nearly everywhere, and what the width of a job counts in it beside its length.
 STEADY, _STEADY_WIDTH = "steady", 0.7
-_STEADY_SPARE = 0.02
-#: Its sisters, who ask the neighbours of a job in its series and let it age less, and what the next neighbour counts.
-_SISTERS, _NEAR = {"steady-near": 0.1, "steady-near-unaged": 0.0}, 0.5
+_STEADY_SPARE, _STEADY_AGEING = 0.05, 0.1
+#: Who is believed to run for longer does not pass the head of the queue in it.
+_STEADY_PASSES_S = 12 * 3600.0
+#: What is spared in a steady order without a forecaster, which does not know long jobs as well.
+_PLAIN_SPARE = 0.02
+#: Its sister lets only short ones pass and spares more, as some bold orders do.
+_NARROW = "steady-1h"
+#: The same by means of like jobs and not by a forecaster, which needs more ageing.
+_PLAIN = "steady-plain"
 #: Orders that leave so many percent of the machine to short jobs.
 _SPARING = (("saf-believed", 5), ("f4", 10), ("expansion", 10), ("wfp3-believed", 10))
-_PARTS = ("skip", "gate", "hidden", "bias", "out", "patience", "trust", "spare", "near")
+_PARTS = ("skip", "gate", "hidden", "bias", "out", "patience", "trust", "spare", "foresight")
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,8 +120,8 @@ class MarsNet:
 
 def net_of(name: str, arrays: Mapping[str, Any]) -> MarsNet:
     """Return the network of some arrays."""
-    # Files from before there were any go by user estimates, leave nothing to spare and ask no neighbours.
-    arrays = {"trust": np.zeros(1), "spare": np.zeros(1), "near": np.zeros(1), **arrays}
+    # Files from before there were any go by user estimates, leave nothing to spare and ask no forecaster.
+    arrays = {"trust": np.zeros(1), "spare": np.zeros(1), "foresight": np.zeros(1), **arrays}
     missing = [part for part in _PARTS if part not in arrays]
     if missing:
         raise InvalidInput(f"the network {name!r} has no {missing[0]}", field=missing[0])
@@ -129,7 +135,7 @@ def classic_net(
     patience_s: float = math.inf,
     trust: float = 0.0,
     spare: float = 0.0,
-    near: float = 0.0,
+    foresight: float = 0.0,
 ) -> MarsNet:
     """Return a network that orders as a classic strategy does.
 
@@ -143,8 +149,8 @@ def classic_net(
         Whether room is reserved by user estimates (0), by beliefs (1), or between.
     spare
         Share of the machine that jobs believed to be long leave free for shorter ones.
-    near
-        What the next neighbour in a series of jobs counts in beliefs, beside all that is known of their kind.
+    foresight
+        Whether beliefs are means of what like jobs did (0), what the forecaster says (1), or between.
     """
     if name not in CLASSICS:
         raise UnknownName("order of MARS", name, CLASSICS)
@@ -163,9 +169,15 @@ def classic_net(
             hidden,
             empty,
             empty.copy(),
-            *(np.array([value]) for value in (patience_s, trust, spare, near)),
+            *(np.array([value]) for value in (patience_s, trust, spare, foresight)),
         ),
     )
+
+
+def _let_pass(net: features.Net, limit_s: float) -> None:
+    """Let only those pass the head of the queue who are believed to run no longer than this."""
+    net.gate[features.LOG_BELIEVED] = -1.0
+    net.gate[-1] = 0.5 * math.log(limit_s) - 4.0
 
 
 def bold_nets() -> list[MarsNet]:
@@ -177,11 +189,10 @@ def bold_nets() -> list[MarsNet]:
     found = []
     for order, ageing, passes in _BOLD:
         is_narrow = math.isfinite(_PASSES_S[passes])
-        net = classic_net(order, trust=1.0, spare=_NARROW_SPARE if is_narrow else 0.0).net
+        net = classic_net(order, trust=1.0, spare=_NARROW_SPARE if is_narrow else 0.0, foresight=1.0).net
         net.skip[features.LOG_WAIT] += ageing
         if is_narrow:
-            net.gate[features.LOG_BELIEVED] = -1.0
-            net.gate[-1] = 0.5 * math.log(_PASSES_S[passes]) - 4.0
+            _let_pass(net, _PASSES_S[passes])
         found.append(MarsNet(f"{order.removesuffix('-believed')}-bold{'-aged' if ageing else ''}{passes}", net))
     return found
 
@@ -192,7 +203,10 @@ def sparing_nets() -> list[MarsNet]:
     Most of the slowdown is that of short jobs which wait for long ones to end.
     """
     return [
-        MarsNet(f"{order.removesuffix('-believed')}-spare-{percent}", classic_net(order, spare=percent / 100).net)
+        MarsNet(
+            f"{order.removesuffix('-believed')}-spare-{percent}",
+            classic_net(order, spare=percent / 100, foresight=1.0).net,
+        )
         for order, percent in _SPARING
     ]
 
@@ -200,31 +214,37 @@ def sparing_nets() -> list[MarsNet]:
 def steady_net() -> MarsNet:
     """Return the order that is good nearly everywhere: a little of all that the others have.
 
-    Jobs that are believed to be short and narrow come first, the length counting more than the width; all age; room is
-    reserved by beliefs; and long jobs leave a fiftieth of the machine to shorter ones.
+    Jobs that the forecaster believes to be short and narrow come first, the length counting more than the width; by
+    Smith's rule a length is both what a second of waiting costs (the harmonic mean) and what must be run. All age a
+    little; room is reserved by beliefs; long jobs leave a twentieth of the machine to shorter ones, and those of more
+    than twelve hours do not pass the head of the queue.
     """
-    net = classic_net("sjf-believed", trust=1.0, spare=_STEADY_SPARE).net
-    net.skip[features.LOG_PROCS] -= _STEADY_WIDTH
-    net.skip[features.LOG_WAIT] += _AGEING
+    net = classic_net("sjf-believed", trust=1.0, spare=_STEADY_SPARE, foresight=1.0).net
+    net.skip[features.LOG_BELIEVED] = net.skip[features.LOG_SHARP] = -0.5
+    net.skip[features.LOG_PROCS] = -_STEADY_WIDTH
+    net.skip[features.LOG_WAIT] = _STEADY_AGEING
+    _let_pass(net, _STEADY_PASSES_S)
     return MarsNet(STEADY, net)
 
 
 def sister_nets() -> list[MarsNet]:
-    """Return the steady order with beliefs that neighbours have a say in, and with less ageing.
+    """Return the steady order that lets short jobs alone pass, for which more of the machine is spared."""
+    narrow = steady_net().net._replace(spare=np.array([_NARROW_SPARE]))
+    _let_pass(narrow, _PASSES_S["-1h"])
+    return [MarsNet(_NARROW, narrow)]
 
-    Who knows run times better needs less of it: ageing is for those who were believed to be long and are not.
-    """
-    found = []
-    for name, ageing in _SISTERS.items():
-        net = steady_net().net._replace(near=np.array([_NEAR]))
-        net.skip[features.LOG_WAIT] = ageing
-        found.append(MarsNet(name, net))
-    return found
+
+def plain_net() -> MarsNet:
+    """Return a steady order that needs no forecaster: who would rely on one should see what it does without."""
+    net = classic_net("sjf-believed", trust=1.0, spare=_PLAIN_SPARE).net
+    net.skip[features.LOG_PROCS] = -_STEADY_WIDTH
+    net.skip[features.LOG_WAIT] = _AGEING
+    return MarsNet(_PLAIN, net)
 
 
 def untrained_nets() -> list[MarsNet]:
     """Return all networks that nobody had to train."""
-    return [steady_net(), *bold_nets(), *sparing_nets()]
+    return [steady_net(), plain_net(), *bold_nets(), *sparing_nets()]
 
 
 def save_nets(path: str | Path, nets: list[MarsNet], meta: Mapping[str, Any]) -> None:

@@ -13,9 +13,12 @@ import numpy as np
 
 from stretto.domain.queue_view import QueueDecision, QueueView
 from stretto.errors import InvalidInput
-from stretto.kernels.mars_policy import fill_scores, join, look_at, new_seen
+from stretto.kernels.mars_forecast import new_records, note_end
+from stretto.kernels.mars_policy import fill_scores, join, new_seen
+from stretto.kernels.mars_run import look
 from stretto.kernels.queue_forecast import new_past, remember
 from stretto.learned.mars.evidence import means_of
+from stretto.learned.mars.forecaster import shipped
 from stretto.learned.mars.network import MarsNet
 from stretto.learned.mars.replay import candidates_of
 from stretto.learned.mars.selector import Choice, Selection, Selector
@@ -66,7 +69,7 @@ class MarsOrder:
         self._last_job_id = int(np.max(view.job_id))
         jobs = view.arrays()
         jobs = jobs._replace(procs=np.minimum(jobs.procs, view.num_procs))
-        shadows = Shadows(jobs, kinds_of(jobs), view.num_procs, self._nets)
+        shadows = Shadows(jobs, kinds_of(jobs), view.num_procs, self._nets, shipped())
         # Only what has ended is known: a job that has not is taken to end later than now.
         known = ~np.isnan(view.end_s)
         start = np.where(known, view.end_s - jobs.run, np.where(np.isnan(view.start_s), -1.0, view.now_s))
@@ -91,13 +94,18 @@ def score_order(view: QueueView, net: MarsNet) -> tuple[int, ...]:
         return ()
     jobs = view.arrays()
     kinds = kinds_of(jobs)
+    forecaster = shipped()
     past = new_past(int(kinds.max()) + 1)
+    records = new_records(jobs, int(kinds.max()) + 1, len(forecaster.bias))
+    jobs = jobs._replace(run=np.minimum(jobs.run, jobs.estimate))
     for job in view.ended.tolist():
-        remember(past, kinds[job], min(jobs.run[job], jobs.estimate[job]), jobs.estimate[job])
+        remember(past, kinds[job], jobs.run[job], jobs.estimate[job])
+        note_end(jobs, records, kinds[job], job, float(view.end_s[job]))
+    start = np.where(np.isnan(view.start_s), -1.0, view.start_s)
     seen = new_seen(len(waiting), net.num_hidden)
     for job in waiting.tolist():
-        place = join(seen, jobs, job, 0)
-        look_at(seen, net.net, place, past, kinds[job], view.num_procs)
+        k = join(seen, jobs, job, 0)
+        look(jobs, kinds, view.num_procs, net.net, forecaster, seen, past, records, k, len(kinds), view.now_s, start)
     free = max(0, view.num_procs - int(np.sum(view.procs[view.running])))
     fill_scores(seen, net.net, view.now_s, free, view.num_procs)
     order = np.lexsort((seen.job[: len(waiting)], -seen.score[: len(waiting)]))

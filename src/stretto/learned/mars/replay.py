@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 from stretto.domain.csr import Floats
 from stretto.domain.trace import QueueArrays, Trace
 from stretto.errors import InvalidInput
+from stretto.kernels.mars_forecast import Forecaster
 from stretto.kernels.mars_run import advance, new_state, take_over
 from stretto.learned.mars.evidence import means_of
+from stretto.learned.mars.forecaster import shipped
 from stretto.learned.mars.journal import Journal
 from stretto.learned.mars.network import (
     CLASSICS,
@@ -24,6 +26,7 @@ from stretto.learned.mars.network import (
     bold_nets,
     classic_net,
     load_nets,
+    plain_net,
     sister_nets,
     untrained_nets,
 )
@@ -111,6 +114,7 @@ def mars_replay(
     candidates: Sequence[MarsNet] | None = None,
     selection: Selection | None = None,
     learner: Learner | None = None,
+    forecaster: Forecaster | None = None,
     run: Run | None = None,
     seed: int = 0,
     num_threads: int = 2,
@@ -123,6 +127,8 @@ def mars_replay(
         The first is the operator's default; by default those of :func:`candidates_of`.
     learner
         Asked at every epoch for a better network, which becomes the candidate ``learned``.
+    forecaster
+        What candidates with foresight go by; by default the one that comes with Stretto.
     run
         Where choices and rewards are recorded.
     seed
@@ -135,15 +141,17 @@ def mars_replay(
     if learner is not None:
         nets.append(replace(nets[0], name=LEARNED))  # until the first lesson, the default once more
     names = [net.name for net in nets]
-    near = [net.name for net in sister_nets()]
-    plain = {*CLASSICS, DEFAULT, *near, *(net.name for net in bold_nets())}
+    family = [net.name for net in sister_nets()]
+    plain = {*CLASSICS, DEFAULT, *family, plain_net().name, *(net.name for net in bold_nets())}
     doubted = [name for name in names if name not in plain]
-    sisters = near if names[0] == STEADY else []
+    sisters = family if names[0] == STEADY else []
     selector = Selector(names, doubted, selection or Selection(), sisters)
     with ThreadPoolExecutor(num_threads) as executor:
         jobs = kept.arrays()
         journal = None if run is None else Journal(run, kept.num_jobs)
-        start, chosen, choices = _follow(jobs, num_procs, nets, selector, executor, learner, journal)
+        start, chosen, choices = _follow(
+            jobs, num_procs, nets, selector, executor, learner, forecaster or shipped(), journal
+        )
     return MarsReplay(kept, tuple(names), start, chosen, tuple(choices), num_dropped)
 
 
@@ -154,6 +162,7 @@ def _follow(
     selector: Selector,
     executor: Executor,
     learner: Learner | None,
+    forecaster: Forecaster,
     journal: Journal | None,
 ) -> tuple[Floats, NDArray[np.int64], list[Choice]]:
     """Replay from epoch to epoch."""
@@ -163,8 +172,9 @@ def _follow(
     start = np.full(n, -1.0)
     chosen = np.zeros(n, np.int64)
     choices: list[Choice] = []
-    shadows = Shadows(jobs, kinds, num_procs, nets)
-    state = new_state(jobs, kinds, num_procs, max(net.num_hidden for net in nets))
+    shadows = Shadows(jobs, kinds, num_procs, nets, forecaster)
+    known = np.ones(n, np.bool_)
+    state = new_state(jobs, kinds, num_procs, max(net.num_hidden for net in nets), forecaster, known)
     done = settled = 0
     while done < n:
         until = min(done + rules.epoch_jobs, n)

@@ -51,8 +51,6 @@ class Selection:
     certainty
         By how many standard errors another candidate must have been cheaper from epoch to epoch; by more where few
         have been seen.
-    settled_jobs
-        When more than so many have been seen, less and less gain and certainty are asked for, down to half of both.
     early_gain
         What it must save in addition while no more than ``least_jobs`` have been seen; less and less later.
     sister_gain, sister_certainty
@@ -73,9 +71,8 @@ class Selection:
     memory_jobs: int = 200_000
     least_jobs: int = 500
     least_gain: float = 0.3
-    certainty: float = 2.0
+    certainty: float = 3.0
     early_gain: float = 0.2
-    settled_jobs: int = 10_000
     sister_gain: float = 0.05
     sister_certainty: float = 1.5
     network_gain: float = 0.15
@@ -88,7 +85,6 @@ class Selection:
             ("lag_jobs", 0),
             ("memory_jobs", 1),
             ("least_jobs", 0),
-            ("settled_jobs", 0),
         ):
             if getattr(self, name) < least:
                 raise InvalidInput(f"{getattr(self, name)} must be at least {least}", field=name)
@@ -223,20 +219,15 @@ class Selector:
     def _best(self, cost: Floats, epochs: Floats, num_seen: int) -> int:
         """Return the cheapest of those that are surely better, or stay, or go back to the default."""
         rules, now = self.rules, self.chosen
-        strictness = self._strictness(num_seen)
-        is_sure = surely_cheaper(epochs, now, rules.certainty * strictness)
+        is_sure = surely_cheaper(epochs, now, rules.certainty)
         if epochs.shape[1] >= _UNANIMOUS:
             is_sure |= np.all(epochs < _WON * epochs[now], axis=1) & (cost < _TINY * cost[now])
         is_sure[now] = True
         best = int(np.argmin(np.where(is_sure, cost, np.inf)))
-        needed = min(rules.least_gain * strictness + rules.early_gain * rules.least_jobs / num_seen, _MOST_GAIN)
+        needed = min(rules.least_gain + rules.early_gain * rules.least_jobs / num_seen, _MOST_GAIN)
         if cost[best] < (1.0 - needed) * cost[now]:
             return best
         return now if cost[now] < (1.0 - 0.5 * needed) * cost[self._default] else self._default
-
-    def _strictness(self, num_seen: int) -> float:
-        """Return 1, and less where much has been seen: who leads for that long need not lead by as much."""
-        return 0.5 + 0.5 * min(1.0, self.rules.settled_jobs / num_seen)
 
     def _best_sister(self, cost: Floats, epochs: Floats, num_seen: int) -> int:
         """Return who stands for the default: the cheapest of its family where that is likely, until it is dearer."""

@@ -6,7 +6,8 @@ leaves behind.
 
 Guesses must not flatter. Of the latest jobs the short ones end first, so what has ended among them says too little of
 the others: guesses are draws from the time before, when all have ended, of the same user where there are any, and a
-job that runs is drawn until it outlives the time that it has run. Where few have ended yet, shadows wait.
+job that runs is drawn until it outlives the time that it has run. Where few have ended yet, shadows wait. And nothing
+is learned from a guess: a shadow is told of a run time when its job has ended there and in the real queue.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 
 from stretto.domain.csr import Floats
 from stretto.domain.trace import QueueArrays
+from stretto.kernels.mars_forecast import Forecaster
 from stretto.kernels.mars_run import advance, new_state
 from stretto.learned.mars.ledger import Ledger
 from stretto.learned.mars.network import MarsNet
@@ -43,10 +45,18 @@ class Shadows:
         All jobs; run times are looked at only once they have ended.
     """
 
-    def __init__(self, jobs: QueueArrays, kinds: NDArray[np.int64], num_procs: int, nets: Sequence[MarsNet]) -> None:
+    def __init__(
+        self,
+        jobs: QueueArrays,
+        kinds: NDArray[np.int64],
+        num_procs: int,
+        nets: Sequence[MarsNet],
+        forecaster: Forecaster,
+    ) -> None:
         n = len(jobs.submit)
         self._real = jobs
         self._kinds, self._num_procs, self._nets = kinds, num_procs, list(nets)
+        self._forecaster = forecaster
         self._is_known = np.zeros(n, np.bool_)
         self._first_open = 0  # all jobs before this one are known
         self._rng = np.random.default_rng(0)
@@ -55,7 +65,7 @@ class Shadows:
         self._num_playable = 0
         self.jobs = jobs._replace(run=np.maximum(1.0, _FIRST_SHARE * jobs.estimate))
         self.start = np.full((len(nets), n), -1.0)
-        self._states = [new_state(jobs, kinds, num_procs, net.num_hidden) for net in nets]
+        self._states = [new_state(jobs, kinds, num_procs, net.num_hidden, forecaster, self._is_known) for net in nets]
         self._is_given_up = np.zeros(len(nets), np.bool_)
         self._ledger, self._real_ledger = Ledger(len(nets), n), Ledger(1, n)
 
@@ -104,7 +114,9 @@ class Shadows:
         """Put another network in the place of a candidate; it has yet to play."""
         self._nets[k] = net
         self.start[k] = -1.0
-        self._states[k] = new_state(self.jobs, self._kinds, self._num_procs, net.num_hidden)
+        self._states[k] = new_state(
+            self.jobs, self._kinds, self._num_procs, net.num_hidden, self._forecaster, self._is_known
+        )
         self._ledger.forget(k)
         self._is_given_up[k] = False
 
