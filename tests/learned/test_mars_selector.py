@@ -74,6 +74,19 @@ def test_a_sister_is_followed_for_less_and_stands_for_the_default() -> None:
     assert (spoilt.chosen, spoilt.is_fallback) == ("sister", True)
 
 
+def test_a_sister_who_has_been_bad_lately_is_left_although_she_leads() -> None:
+    rules = Selection(sister_gain=0.1, early_gain=0.0, sister_certainty=0.0)
+    selector = Selector(["default", "sister"], [], rules, ["sister"])
+    epochs = np.full((2, 20), 10.0)
+    epochs[1] = 2.0
+    assert selector.choose(epochs.mean(axis=1), epochs, 5000, 0, 0.0).chosen == "sister"
+    epochs[1, -4:] = 14.0
+    assert selector.choose(epochs.mean(axis=1), epochs, 5000, 0, 0.0).chosen == "sister", "not so much dearer"
+    epochs[1, -4:] = 16.0
+    assert selector.choose(epochs.mean(axis=1), epochs, 5000, 0, 0.0).chosen == "default"
+    assert epochs[1].mean() < 0.5 * epochs[0].mean()
+
+
 def test_nothing_is_chosen_from_little_and_less_counts_for_less() -> None:
     selector = Selector(["default", "other"], rules=Selection(least_jobs=5000, certainty=0.0))
     assert chosen(selector, [[10, 1]] * 6) == ["default"] * 4 + ["other"] * 2

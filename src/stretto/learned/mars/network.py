@@ -65,7 +65,7 @@ _BOLD = (
 )
 #: The untrained network that is good nearly everywhere, and what the width of a job counts in it beside its length.
 STEADY, _STEADY_WIDTH = "steady", 0.7
-_STEADY_SPARE, _STEADY_AGEING = 0.05, 0.1
+_STEADY_SPARE, _STEADY_AGEING = 0.05, 0.15
 #: Who is believed to run for longer does not pass the head of the queue in it.
 _STEADY_PASSES_S = 12 * 3600.0
 #: What is spared in a steady order without a forecaster, which does not know long jobs as well.

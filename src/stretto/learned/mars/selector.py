@@ -105,6 +105,9 @@ _WON = 0.99
 _UNANIMOUS, _TINY = 5, 0.2
 #: Who has cost so many times what the default has, over so many jobs, need not be watched any longer.
 _HOPELESS, _LONG = 4.0, 10_000
+#: A sister who has cost so many times what the default has, over so many epochs lately, is left at once: who holds jobs
+#: back can be much better for years and very bad in a crowded week.
+_SOUR, _LATELY = 1.5, 4
 #: No gain that is asked for is larger.
 _MOST_GAIN = 0.9
 
@@ -234,7 +237,11 @@ class Selector:
         rules, now = self.rules, self._default
         is_likely = surely_cheaper(epochs, now, rules.sister_certainty)
         needed = min(rules.sister_gain + rules.early_gain * rules.least_jobs / num_seen, _MOST_GAIN)
-        best = min(self._family, key=lambda k: float(cost[k]))
+        lately = epochs[:, -_LATELY:].mean(axis=1)
+        family = [k for k in self._family if lately[k] <= _SOUR * lately[0]]
+        best = min(family, key=lambda k: float(cost[k]))
+        if now not in family:
+            return 0
         if is_likely[best] and cost[best] < (1.0 - needed) * cost[now]:
             return best
         return now if cost[now] <= cost[0] else 0
