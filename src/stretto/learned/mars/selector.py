@@ -221,7 +221,10 @@ class Selector:
 
     def _best(self, cost: Floats, epochs: Floats, num_seen: int) -> int:
         """Return the cheapest of those that are surely better, or stay, or go back to the default."""
-        rules, now = self.rules, self.chosen
+        rules = self.rules
+        now = self._default if self.chosen in self._family else self.chosen
+        cost = cost.copy()
+        cost[[k for k in self._family if k not in (now, self._default)]] = np.inf  # they are not strangers
         is_sure = surely_cheaper(epochs, now, rules.certainty)
         if epochs.shape[1] >= _UNANIMOUS:
             is_sure |= np.all(epochs < _WON * epochs[now], axis=1) & (cost < _TINY * cost[now])
