@@ -3,7 +3,7 @@
     python benchmarks/mars_forecaster.py ship        # train what comes with Stretto, and write it
     python benchmarks/mars_forecaster.py unseen      # leave one log out: errors, and the default order with it
 
-*ship* learns from the first 60 % of twelve logs, and of generated ones, whose estimates are exact; the four held-out
+*ship* learns from the first 60 % of ten logs, and of generated ones, whose estimates are exact; the four held-out
 logs of ``mars.py`` are not among them. *unseen* trains once for every log on all the others and prints, for its last
 40 %, the error of the estimate, of means over like jobs, and of the forecaster (root mean square of the logarithm of
 the ratio), then the mean bounded slowdown of the steady order by the latter two.

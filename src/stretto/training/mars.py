@@ -20,7 +20,7 @@ import numpy as np
 from stretto.domain.csr import Floats
 from stretto.errors import InvalidInput, UnknownName
 from stretto.kernels import mars_policy as features
-from stretto.learned.mars.network import CLASSICS, MarsNet, classic_net, net_of, untrained_nets
+from stretto.learned.mars.network import CLASSICS, MarsNet, classic_net, net_of, plain_nets
 from stretto.training.mars_cma import Cma
 from stretto.training.mars_windows import OPPONENTS, Figures, Window
 from stretto.training.trainer import Arrays
@@ -172,7 +172,7 @@ class MarsTrainer:
         self._train, self._validation = list(train), list(validation)
         self._rng = np.random.default_rng(seed)
         self._threads = num_threads
-        first = self._best_of(starts or [classic_net(self.best_classic()), *untrained_nets()])
+        first = self._best_of(starts or [classic_net(self.best_classic()), *plain_nets()])
         if self.evolution.hidden and not first.num_hidden:
             first = first.with_hidden(self.evolution.hidden, seed)
         self._first = first

@@ -180,7 +180,7 @@ def _let_pass(net: features.Net, limit_s: float) -> None:
     net.gate[-1] = 0.5 * math.log(limit_s) - 4.0
 
 
-def bold_nets() -> list[MarsNet]:
+def bold_nets(foresight: float = 1.0) -> list[MarsNet]:
     """Return untrained networks that go by beliefs throughout, with and without ageing, and let few or all pass.
 
     Beliefs free room where users ask for much too much. To let only short jobs pass keeps processors idle for wide
@@ -189,7 +189,7 @@ def bold_nets() -> list[MarsNet]:
     found = []
     for order, ageing, passes in _BOLD:
         is_narrow = math.isfinite(_PASSES_S[passes])
-        net = classic_net(order, trust=1.0, spare=_NARROW_SPARE if is_narrow else 0.0, foresight=1.0).net
+        net = classic_net(order, trust=1.0, spare=_NARROW_SPARE if is_narrow else 0.0, foresight=foresight).net
         net.skip[features.LOG_WAIT] += ageing
         if is_narrow:
             _let_pass(net, _PASSES_S[passes])
@@ -197,7 +197,7 @@ def bold_nets() -> list[MarsNet]:
     return found
 
 
-def sparing_nets() -> list[MarsNet]:
+def sparing_nets(foresight: float = 1.0) -> list[MarsNet]:
     """Return untrained networks under which long jobs leave some of the machine to shorter ones.
 
     Most of the slowdown is that of short jobs which wait for long ones to end.
@@ -205,7 +205,7 @@ def sparing_nets() -> list[MarsNet]:
     return [
         MarsNet(
             f"{order.removesuffix('-believed')}-spare-{percent}",
-            classic_net(order, spare=percent / 100, foresight=1.0).net,
+            classic_net(order, spare=percent / 100, foresight=foresight).net,
         )
         for order, percent in _SPARING
     ]
@@ -245,6 +245,11 @@ def plain_net() -> MarsNet:
 def untrained_nets() -> list[MarsNet]:
     """Return all networks that nobody had to train."""
     return [steady_net(), plain_net(), *bold_nets(), *sparing_nets()]
+
+
+def plain_nets() -> list[MarsNet]:
+    """Return those that need no forecaster: on a window of some jobs there is little past to see."""
+    return [plain_net(), *bold_nets(foresight=0.0), *sparing_nets(foresight=0.0)]
 
 
 def save_nets(path: str | Path, nets: list[MarsNet], meta: Mapping[str, Any]) -> None:
