@@ -25,11 +25,11 @@ from queue_logs import commit, find_logs, judge, read_log
 
 from stretto.domain.csr import Floats
 from stretto.domain.trace import QueueArrays
-from stretto.kernels.mars_forecast import LEAK, TYPICAL, Forecaster
+from stretto.kernels.mars_forecast import LEAK, NUM_HEADS, NUM_INPUTS, TYPICAL, Forecaster
 from stretto.kernels.mars_policy import Net
 from stretto.kernels.mars_run import run_mars
 from stretto.kernels.queue_forecast import BOUND, believe, new_past, remember
-from stretto.learned.mars.forecaster import SHIPPED, blend, save_forecaster, shipped
+from stretto.learned.mars.forecaster import SHIPPED, blend, save_forecaster
 from stretto.learned.mars.network import classic_net, plain_net, steady_net
 from stretto.policies.queueing.portfolio import kinds_of
 from stretto.training.mars_forecast import Examples, fit, gather, join
@@ -119,7 +119,7 @@ def _recorded(data: Path) -> Iterator[Log]:
         parts = []
         for seed, net in enumerate((plain_net(), classic_net("saf"), plain_net())):
             jobs = shaken(recorded, seed).fitting(num_procs)[0].arrays()
-            start = _start(jobs, num_procs, net.net, shipped() if SHIPPED.exists() else _nothing())
+            start = _start(jobs, num_procs, net.net, _nothing())
             parts.append(gather(jobs, start, count=COUNT // 2, seed=seed))
         name = path.name.removesuffix(".swf.gz")
         print("read", name, flush=True)
@@ -135,8 +135,6 @@ def _generated() -> Iterator[Log]:
 
 def _nothing() -> Forecaster:
     """Return a forecaster for orders that do not ask it."""
-    from stretto.kernels.mars_forecast import NUM_HEADS, NUM_INPUTS
-
     return Forecaster(np.zeros((NUM_INPUTS, 1)), np.zeros(1), np.zeros((1, NUM_HEADS)), np.zeros(NUM_HEADS))
 
 

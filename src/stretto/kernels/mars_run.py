@@ -44,9 +44,7 @@ class State(NamedTuple):
     past: Past
     records: Records
     forecaster: Forecaster
-    changed: (
-        np.ndarray
-    )  # [U] the pass in which a job of each user last ended, or those that run had something new to say
+    changed: np.ndarray  # [U] the pass in which there last was news of each user
     left: np.ndarray  # [n] scratch: places of jobs that start
     is_known: np.ndarray  # [n] whether a run time is a fact; others are guesses, of which nothing is learned
     late: np.ndarray  # [n] jobs that have ended here before their run times were known
