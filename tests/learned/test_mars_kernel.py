@@ -169,6 +169,22 @@ def test_another_network_takes_over() -> None:
     assert start[1] > start[2]
 
 
+def test_nothing_is_learned_from_a_run_time_before_it_is_known() -> None:
+    """A job ends on its machine while its run time is a guess; once it is a fact, that is what is learned."""
+    jobs = queue_of([(0, 10, 1, 100, 0), (50, 10, 1, 100, 0), (50, 10, 1, 100, 0)])
+    kinds, is_known = kinds_of(jobs), np.array([False, True, True])
+    start = np.full(3, -1.0)
+    state = new_state(jobs, kinds, PROCS, 0, shipped(), is_known)
+    net = classic_net("saf").net
+    advance(jobs, kinds, PROCS, net, state, 2, start)
+    assert np.isnan(state.records.log_ratio[0])
+    assert state.past.num_ended[kinds[0, -1]] == 0
+    is_known[0], jobs.run[0] = True, 50.0
+    advance(jobs, kinds, PROCS, net, state, 3, start)
+    assert state.records.log_ratio[0] == pytest.approx(np.log(0.5))
+    assert state.past.num_ended[kinds[0, -1]] == 2
+
+
 def test_foresight_leads_to_the_short_end_of_a_series() -> None:
     """Forty jobs that look alike, the first half long: who has seen other queues soon tries the other end."""
     one_by_one = [(0, 30_000 if k < 20 else 10, 1, 40_000, 0) for k in range(40)]
