@@ -26,9 +26,11 @@ from stretto.learned.mars.network import (
     classic_net,
     load_nets,
     net_of,
+    open_net,
     plain_net,
     save_nets,
     sister_nets,
+    steady_net,
 )
 from stretto.learned.mars.replay import candidates_of
 from stretto.policies.queueing.portfolio import kinds_of
@@ -279,3 +281,13 @@ def test_the_default_has_a_sister_and_a_plain_cousin_who_differ_in_whom_they_let
     assert narrow.net.gate[-1] < default.net.gate[-1]
     assert plain.net.gate[features.LOG_BELIEVED] == 0.0, "all may pass"
     np.testing.assert_array_equal(narrow.net.skip, default.net.skip)
+
+
+def test_the_open_order_holds_nobody_back() -> None:
+    rows = [(1, 50000, PROCS - 1, 50000, 0), (1, 10, PROCS, 10, 0), (1, 45000, 1, 45000, 0)]
+    jobs = queue_of(rows)
+    free = next(net for net in candidates_of() if net.name == open_net().name)
+    assert play(jobs, free)[2] == jobs.submit[2]
+    assert play(jobs, steady_net())[2] > jobs.submit[2], "more than twelve hours may not pass"
+    assert free.net.spare[0] == 0.0
+    np.testing.assert_array_equal(free.net.skip, steady_net().net.skip)

@@ -15,7 +15,7 @@ from stretto.learned.mars.evidence import means_of
 from stretto.learned.mars.forecaster import shipped
 from stretto.learned.mars.network import classic_net
 from stretto.learned.mars.replay import mars_replay
-from stretto.learned.mars.selector import Selection, Selector
+from stretto.learned.mars.selector import Family, Selection, Selector
 from stretto.learned.mars.shadow import Shadows
 from stretto.policies.queueing.portfolio import kinds_of
 
@@ -58,7 +58,7 @@ def test_default_is_kept_until_another_one_saves_enough() -> None:
 
 def test_a_sister_is_followed_for_less_and_stands_for_the_default() -> None:
     rules = Selection(least_gain=0.4, early_gain=0.0, sister_gain=0.1, certainty=0.0, sister_certainty=0.0, guard=1.0)
-    selector = Selector(["default", "sister", "other"], [], rules, ["sister"])
+    selector = Selector(["default", "sister", "other"], [], rules, Family(["sister"]))
     assert chosen(
         selector, [[10, 9.5, 8], [10, 8.8, 8], [10, 9.4, 6], [10, 9.4, 4], [10, 9.4, 7.7], [10, 10.1, 8]]
     ) == [
@@ -76,7 +76,7 @@ def test_a_sister_is_followed_for_less_and_stands_for_the_default() -> None:
 
 def test_a_sister_who_has_been_bad_lately_is_left_although_she_leads() -> None:
     rules = Selection(sister_gain=0.1, early_gain=0.0, sister_certainty=0.0)
-    selector = Selector(["default", "sister"], [], rules, ["sister"])
+    selector = Selector(["default", "sister"], [], rules, Family(["sister"]))
     epochs = np.full((2, 20), 10.0)
     epochs[1] = 2.0
     assert selector.choose(epochs.mean(axis=1), epochs, 5000, 0, 0.0).chosen == "sister"
@@ -85,6 +85,52 @@ def test_a_sister_who_has_been_bad_lately_is_left_although_she_leads() -> None:
     epochs[1, -4:] = 16.0
     assert selector.choose(epochs.mean(axis=1), epochs, 5000, 0, 0.0).chosen == "default"
     assert epochs[1].mean() < 0.5 * epochs[0].mean()
+
+
+def test_where_estimates_are_exact_another_sister_is_at_home() -> None:
+    rules = Selection(early_gain=0.0, sister_gain=0.1, sister_certainty=0.0)
+    selector = Selector(["default", "narrow"], [], rules, Family(["narrow"], exact="narrow"))
+    even = np.array([10.0, 10.0])
+    heard = [
+        selector.choose(cost, one(cost), num, num, 0.0, is_exact=is_exact).chosen
+        for num, cost, is_exact in (
+            (250, even, True),  # at once, before anything has been compared
+            (1000, even, True),
+            (1250, np.array([8.0, 10.0]), True),  # likely dearer
+            (1500, np.array([9.0, 8.9]), True),  # the other is no longer better than the one at home
+            (1750, even, False),
+        )
+    ]
+    assert heard == ["narrow", "narrow", "default", "narrow", "default"]
+    restored = Selector(["default", "narrow"], [], rules, Family(["narrow"], exact="narrow"))
+    selector.choose(even, one(even), 2000, 2000, 0.0, is_exact=True)
+    restored.restore(selector.state())
+    assert restored.state() == selector.state()
+    assert restored.chosen == 1
+
+
+def test_while_hardly_anybody_waits_nobody_is_held_back() -> None:
+    selector = Selector(["default", "open", "other"], [], Selection(early_gain=0.0), Family(calm="open"))
+    cost = np.array([1.2, 1.0, 0.4])
+
+    def at(num: int, real: float) -> tuple[str, bool]:
+        choice = selector.choose(cost, one(cost), num, num, 0.0, real=real, real_latest=real)
+        return choice.chosen, choice.is_fallback
+
+    assert at(250, 1.0) == ("default", True), "nothing is known yet"
+    assert at(1000, 1.005) == ("open", True)
+    assert at(1250, 1.2) == ("default", True), "somebody had to wait"
+    assert at(1500, 1.2) != ("open", True), "and who is open is no candidate then"
+
+
+def test_shadows_say_whether_estimates_have_been_exact() -> None:
+    trace = crowded(600)
+    for estimate, is_exact in ((trace.run_s, True), (trace.estimate_s, False)):
+        jobs = Trace.of(trace.submit_s, trace.run_s, trace.num_procs, estimate, user=trace.user).arrays()
+        shadows = Shadows(jobs, kinds_of(jobs), PROCS, [classic_net("saf")], shipped())
+        assert not shadows.is_exact, "nothing has ended yet"
+        shadows.learn(jobs.submit, 600, float(jobs.submit[-1] + jobs.run.max()))
+        assert shadows.is_exact == is_exact
 
 
 def test_nothing_is_chosen_from_little_and_less_counts_for_less() -> None:

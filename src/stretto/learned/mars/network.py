@@ -71,7 +71,9 @@ _STEADY_PASSES_S = 12 * 3600.0
 #: What is spared in a steady order without a forecaster, which does not know long jobs as well.
 _PLAIN_SPARE = 0.02
 #: Its sister lets only short ones pass and spares more, as some bold orders do.
-_NARROW = "steady-1h"
+NARROW = "steady-1h"
+#: The same that holds nobody back, for machines that are nearly empty.
+OPEN = "steady-open"
 #: The same by means of like jobs and not by a forecaster, which needs more ageing.
 _PLAIN = "steady-plain"
 #: Orders that leave so many percent of the machine to short jobs.
@@ -176,8 +178,9 @@ def classic_net(
 
 def _let_pass(net: features.Net, limit_s: float) -> None:
     """Let only those pass the head of the queue who are believed to run no longer than this."""
-    net.gate[features.LOG_BELIEVED] = -1.0
-    net.gate[-1] = 0.5 * math.log(limit_s) - 4.0
+    is_open = math.isinf(limit_s)
+    net.gate[features.LOG_BELIEVED] = 0.0 if is_open else -1.0
+    net.gate[-1] = 1.0 if is_open else 0.5 * math.log(limit_s) - 4.0
 
 
 def bold_nets(foresight: float = 1.0) -> list[MarsNet]:
@@ -231,7 +234,14 @@ def sister_nets() -> list[MarsNet]:
     """Return the steady order that lets short jobs alone pass, for which more of the machine is spared."""
     narrow = steady_net().net._replace(spare=np.array([_NARROW_SPARE]))
     _let_pass(narrow, _PASSES_S["-1h"])
-    return [MarsNet(_NARROW, narrow)]
+    return [MarsNet(NARROW, narrow)]
+
+
+def open_net() -> MarsNet:
+    """Return the steady order under which everybody may pass and nothing is spared."""
+    net = steady_net().net._replace(spare=np.zeros(1))
+    _let_pass(net, math.inf)
+    return MarsNet(OPEN, net)
 
 
 def plain_net() -> MarsNet:

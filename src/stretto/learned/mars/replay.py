@@ -21,17 +21,20 @@ from stretto.learned.mars.forecaster import shipped
 from stretto.learned.mars.journal import Journal
 from stretto.learned.mars.network import (
     CLASSICS,
+    NARROW,
+    OPEN,
     STEADY,
     MarsNet,
     bold_nets,
     classic_net,
     load_nets,
+    open_net,
     plain_net,
     sister_nets,
     untrained_nets,
 )
 from stretto.learned.mars.novelty import LATEST, is_new_workload
-from stretto.learned.mars.selector import Choice, Selection, Selector
+from stretto.learned.mars.selector import Choice, Family, Selection, Selector
 from stretto.learned.mars.shadow import Shadows
 from stretto.policies.queueing.portfolio import Selector as PortfolioSelector
 from stretto.policies.queueing.portfolio import kinds_of
@@ -100,7 +103,7 @@ def candidates_of(
     """
     first = default or (DEFAULT if starts_jobs else LIVE_DEFAULT)
     found = pretrained() if nets is None else nets
-    every = [*(classic_net(name) for name in classics), *untrained_nets(), *sister_nets(), *found]
+    every = [*(classic_net(name) for name in classics), *untrained_nets(), *sister_nets(), open_net(), *found]
     if first not in [net.name for net in every]:
         every.append(classic_net(first))
     every.sort(key=lambda net: net.name != first)
@@ -142,10 +145,10 @@ def mars_replay(
         nets.append(replace(nets[0], name=LEARNED))  # until the first lesson, the default once more
     names = [net.name for net in nets]
     family = [net.name for net in sister_nets()]
-    plain = {*CLASSICS, DEFAULT, *family, plain_net().name, *(net.name for net in bold_nets())}
+    plain = {*CLASSICS, DEFAULT, *family, OPEN, plain_net().name, *(net.name for net in bold_nets())}
     doubted = [name for name in names if name not in plain]
-    sisters = family if names[0] == STEADY else []
-    selector = Selector(names, doubted, selection or Selection(), sisters)
+    kin = Family(family, exact=NARROW, calm=OPEN) if names[0] == STEADY else Family()
+    selector = Selector(names, doubted, selection or Selection(), kin)
     with ThreadPoolExecutor(num_threads) as executor:
         jobs = kept.arrays()
         journal = None if run is None else Journal(run, kept.num_jobs)
@@ -206,9 +209,8 @@ def _follow(
         settled = done if is_new else settled
         before = selector.chosen
         cost, epochs = slowdown @ weights, means_of(slowdown, rules.epoch_jobs)
-        choices.append(
-            selector.choose(cost, epochs, played, done, now, real=real, real_latest=real_latest, is_new=is_new)
-        )
+        signs = {"is_new": is_new, "is_exact": shadows.is_exact}
+        choices.append(selector.choose(cost, epochs, played, done, now, real=real, real_latest=real_latest, **signs))
         for k in selector.hopeless(cost, played):
             shadows.give_up(k)
         if journal is not None:

@@ -10,8 +10,10 @@ really happened: a shadow can flatter (each has its own backlog, and changes cos
 dearer than the default's shadow of the same jobs, the default decides until that is made good. And what a candidate
 cost more in the real queue than in its shadow, while it was followed, is added to its account from then on.
 
-The default may have sisters, which differ from it in little. To change between them costs next to nothing, so that a
-small gain that is likely is enough: the one that is then followed stands for the default in all of the above.
+The default may have sisters, which differ from it in little (``Family``). To change between them costs next to nothing,
+so that a small gain that is likely is enough: the one that is then followed stands for the default in all of the above.
+One of them may be at home where estimates are exact, and stands for the default there from the beginning. And while
+hardly anybody has had to wait, there is nothing to choose: an order that holds nobody back decides.
 
 When the followed candidate becomes much more costly than its own past lets expect (Page-Hinkley on the logarithm), the
 workload is taken to have changed and what was seen before no longer counts. So it is where the jobs themselves say that
@@ -110,6 +112,27 @@ _HOPELESS, _LONG = 4.0, 10_000
 _SOUR, _LATELY = 1.5, 4
 #: No gain that is asked for is larger.
 _MOST_GAIN = 0.9
+#: Hardly anybody has had to wait where jobs really cost no more than this on the mean.
+_CALM = 1.01
+
+
+@dataclass(frozen=True)
+class Family:
+    """Those that differ little from the default and may stand for it, by name.
+
+    Attributes
+    ----------
+    sisters
+        Followed in its place for a small gain that is likely.
+    exact
+        The sister that stands for it where run times are known from the beginning.
+    calm
+        Who is followed while hardly anybody has had to wait.
+    """
+
+    sisters: Sequence[str] = ()
+    exact: str | None = None
+    calm: str | None = None
 
 
 @dataclass(frozen=True)
@@ -140,20 +163,22 @@ class Selector:
     ----------
     doubted
         The names whose shadows are believed less (``network_gain``).
-    sisters
-        The names of those that differ little from the default.
+    family
+        Those that differ little from the default.
     """
 
     names: Sequence[str]
     doubted: Sequence[str] = ()
     rules: Selection = field(default_factory=Selection)
-    sisters: Sequence[str] = ()
+    family: Family = field(default_factory=Family)
 
     def __post_init__(self) -> None:
         if not self.names:
             raise InvalidInput("a selector needs candidates", field="names")
         self._burden = np.array([1.0 + self.rules.network_gain * (name in self.doubted) for name in self.names])
-        self._family = [0, *(k for k, name in enumerate(self.names) if name in self.sisters)]
+        self._family = [0, *(k for k, name in enumerate(self.names) if name in self.family.sisters)]
+        self._exact, self._calm = (self._place_of(name) for name in (self.family.exact, self.family.calm))
+        self._home = 0  # the one of the family that is followed where nothing speaks for another
         self._default = 0  # the one of the family that stands for the default
         self.chosen = 0
         self.since = 0  # the first job that counts
@@ -162,6 +187,9 @@ class Selector:
         self._blame = np.zeros(len(self.names))  # sum of the logarithms of real over shadow, while followed
         self._num_followed = np.zeros(len(self.names))
         self._tenure = 0  # epochs since the last change
+
+    def _place_of(self, name: str | None) -> int | None:
+        return self.names.index(name) if name is not None and name in self.names else None
 
     def weights(self, num_played: int) -> Floats:
         """Return what the jobs from ``since`` to the last one played count."""
@@ -180,6 +208,7 @@ class Selector:
         real: float | None = None,
         real_latest: float | None = None,
         is_new: bool = False,
+        is_exact: bool = False,
     ) -> Choice:
         """Decide whom to follow next.
 
@@ -191,8 +220,11 @@ class Selector:
             What the jobs of ``cost`` and of the last epoch really cost, where that is known.
         is_new
             Whether the jobs are of another workload than before.
+        is_exact
+            Whether estimates have been the run times lately.
         """
         latest = epochs[:, -1]
+        self._move_home(is_exact)
         self._learn(latest, real_latest)
         drifted = self._notice(float(latest[self.chosen])) or is_new
         if drifted:
@@ -200,7 +232,11 @@ class Selector:
         num_seen = num_played - self.since
         before = self.chosen
         if drifted:
-            self.chosen = self._default = 0
+            self.chosen = self._default = self._home
+        elif self._calm is not None and num_seen >= self.rules.least_jobs and real is not None and real <= _CALM:
+            self.chosen = self._calm
+        elif self.chosen == self._calm:
+            self.chosen = self._default = self._home
         elif num_seen >= self.rules.least_jobs:
             self._default = self._best_sister(cost, epochs, num_seen)
             is_spoilt = real is not None and real > (1.0 + self.rules.guard) * cost[self._default]
@@ -210,7 +246,19 @@ class Selector:
         if before != self.chosen:
             self._mean, self._surprise, self._tenure = math.nan, 0.0, 0
         named = {name: one for name, one in zip(self.names, cost.tolist(), strict=True) if math.isfinite(one)}
-        return Choice(job, time_s, self.names[self.chosen], self.chosen == self._default, drifted, named)
+        is_fallback = self.chosen in (self._default, self._calm)
+        return Choice(job, time_s, self.names[self.chosen], is_fallback, drifted, named)
+
+    def _move_home(self, is_exact: bool) -> None:
+        """Let another one stand for the default where estimates have become exact, or no longer are."""
+        home = self._exact if is_exact and self._exact is not None else 0
+        if home == self._home:
+            return
+        if self._default == self._home:
+            if self.chosen == self._home:
+                self.chosen = home
+            self._default = home
+        self._home = home
 
     def hopeless(self, cost: Floats, num_played: int) -> list[int]:
         """Return who is so far behind that his shadow tells nothing new; long queues are slow to play."""
@@ -224,7 +272,8 @@ class Selector:
         rules = self.rules
         now = self._default if self.chosen in self._family else self.chosen
         cost = cost.copy()
-        cost[[k for k in self._family if k not in (now, self._default)]] = np.inf  # they are not strangers
+        known = [*self._family, *([] if self._calm is None else [self._calm])]
+        cost[[k for k in known if k not in (now, self._default)]] = np.inf  # they are not strangers
         is_sure = surely_cheaper(epochs, now, rules.certainty)
         if epochs.shape[1] >= _UNANIMOUS:
             is_sure |= np.all(epochs < _WON * epochs[now], axis=1) & (cost < _TINY * cost[now])
@@ -237,17 +286,17 @@ class Selector:
 
     def _best_sister(self, cost: Floats, epochs: Floats, num_seen: int) -> int:
         """Return who stands for the default: the cheapest of its family where that is likely, until it is dearer."""
-        rules, now = self.rules, self._default
+        rules, now, home = self.rules, self._default, self._home
         is_likely = surely_cheaper(epochs, now, rules.sister_certainty)
         needed = min(rules.sister_gain + rules.early_gain * rules.least_jobs / num_seen, _MOST_GAIN)
         lately = epochs[:, -_LATELY:].mean(axis=1)
-        family = [k for k in self._family if lately[k] <= _SOUR * lately[0]]
+        family = [k for k in self._family if lately[k] <= _SOUR * lately[home]]
         best = min(family, key=lambda k: float(cost[k]))
         if now not in family:
-            return 0
+            return home
         if is_likely[best] and cost[best] < (1.0 - needed) * cost[now]:
             return best
-        return now if cost[now] <= cost[0] else 0
+        return now if cost[now] <= cost[home] else home
 
     def _learn(self, latest: Floats, real_latest: float | None) -> None:
         """Note by how much the real queue was dearer than the shadow of what was followed."""
@@ -282,6 +331,7 @@ class Selector:
         return {
             "chosen": self.chosen,
             "default": self._default,
+            "home": self._home,
             "since": self.since,
             "mean": mean,
             "surprise": self._surprise,
@@ -295,7 +345,7 @@ class Selector:
         self.chosen, self.since = int(state["chosen"]), int(state["since"])
         self._mean = math.nan if state["mean"] is None else float(state["mean"])
         self._surprise = float(state["surprise"])
-        self._default = int(state.get("default", 0))
+        self._default, self._home = int(state.get("default", 0)), int(state.get("home", 0))
         if "blame" in state:  # states from before there was any blame nobody
             self._blame, self._num_followed = np.array(state["blame"]), np.array(state["num_followed"])
             self._tenure = int(state["tenure"])
