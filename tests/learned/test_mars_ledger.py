@@ -46,16 +46,16 @@ def test_who_is_given_up_plays_no_more() -> None:
     shadows = Shadows(jobs, kinds_of(jobs), 8, [classic_net("saf"), classic_net("fcfs")], shipped())
     shadows.learn(jobs.submit.copy(), 40, 100.0)
     shadows.play(20)
-    assert np.all(np.isfinite(shadows.slowdowns(0, 20, 19.0)))
+    assert np.all(np.isfinite(shadows.costs(0, 20, 19.0)))
     shadows.give_up(1)
     shadows.play(40)
-    cost = shadows.slowdowns(0, 40, 39.0)
+    cost = shadows.costs(0, 40, 39.0)
     assert np.all(np.isfinite(cost[0]))
     assert np.all(np.isinf(cost[1]))
     assert np.all(shadows.start[1, 25:] < 0)
     shadows.replace(1, classic_net("sjf"))
     shadows.play(40)
-    assert np.all(np.isfinite(shadows.slowdowns(0, 40, 39.0)))
+    assert np.all(np.isfinite(shadows.costs(0, 40, 39.0)))
 
 
 def test_only_who_is_far_behind_for_long_is_given_up() -> None:

@@ -105,7 +105,7 @@ def test_windows_hold_only_usable_jobs() -> None:
 
 
 def figures(slowdown: float, wait: float) -> Figures:
-    return Figures(slowdown, wait, 100.0, 2 * slowdown)
+    return Figures({"bounded-slowdown": slowdown, "mars-v1": 2 * slowdown, "tail": slowdown**2}, wait, 100.0)
 
 
 def test_starvation_is_not_worth_a_lower_mean() -> None:
@@ -117,11 +117,14 @@ def test_starvation_is_not_worth_a_lower_mean() -> None:
     assert objective.value([window], [figures(7.0, 2000.0)]) > objective.value([window], [figures(10.0, 900.0)])
     assert Objective(wait_of="f4", money=1.0).value([window], [figures(8.0, 900.0)]) == pytest.approx(2.0)
     assert Objective(variant="mars-v1", average="geometric").value([window], [figures(4.0, 0.0)]) == pytest.approx(0.5)
+    assert Objective(variant="tail", average="geometric").value([window], [figures(4.0, 0.0)]) == pytest.approx(0.25)
 
 
 def test_wrong_settings_are_refused() -> None:
     with pytest.raises(UnknownName, match="f9"):
         Objective(wait_of="f9")
+    with pytest.raises(UnknownName, match="did you mean mars-v1"):
+        Objective(variant="mars-v2")
     with pytest.raises(UnknownName, match="median"):
         Objective(average="median")
     with pytest.raises(InvalidInput, match="money"):

@@ -179,7 +179,7 @@ def _judge(trace: Trace, num_procs: int, nets: list[Any]) -> dict[str, float]:
     """Replay the whole log and return the slowdowns of what was not trained on."""
     import numpy as np
 
-    from stretto.domain.queue_metrics import BOUND_S
+    from stretto.domain.queue_metrics import bounded
     from stretto.learned.mars.replay import candidates_of, mars_replay
     from stretto.sim.queue import replay
     from stretto.training.mars_log import SHARE
@@ -187,9 +187,7 @@ def _judge(trace: Trace, num_procs: int, nets: list[Any]) -> dict[str, float]:
     first = int(SHARE * trace.num_jobs)
 
     def mean(start_s: Floats) -> float:
-        run_s = trace.run_s[first:]
-        flow_s = (start_s - trace.submit_s)[first:] + run_s
-        return float(np.mean(np.maximum(1.0, flow_s / np.maximum(run_s, BOUND_S))))
+        return float(np.mean(bounded((start_s - trace.submit_s)[first:], trace.run_s[first:])))
 
     values = {name: mean(replay(trace, num_procs, strategy=name).start_s) for name in _OPPONENTS}
     values["network"] = mean(mars_replay(trace, num_procs, candidates=[nets[-1]]).start_s)

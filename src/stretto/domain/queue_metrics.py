@@ -88,10 +88,16 @@ class Interval:
     num_windows: int
 
 
+def bounded(wait_s: Floats, run_s: Floats) -> Floats:
+    """Return the bounded slowdown of jobs that have waited and run so long."""
+    slowdown: Floats = np.maximum(1.0, (wait_s + run_s) / np.maximum(run_s, BOUND_S))
+    return slowdown
+
+
 def bounded_slowdown(result: QueueResult) -> Floats:
     """Return ``max(1, (wait + run) / max(run, 10 s))`` per job."""
     run = result.run_s if np.any(result.num_interruptions) or len(result.pools) > 1 else _recorded_run(result)
-    return np.maximum(1.0, (result.wait_s + run) / np.maximum(run, BOUND_S))
+    return bounded(result.wait_s, run)
 
 
 def _recorded_run(result: QueueResult) -> Floats:

@@ -20,6 +20,7 @@ import numpy as np
 from stretto.domain.csr import Floats
 from stretto.errors import InvalidInput, UnknownName
 from stretto.kernels import mars_policy as features
+from stretto.learned.mars.cost import BOUNDED_SLOWDOWN, MEASURES
 from stretto.learned.mars.network import CLASSICS, MarsNet, classic_net, net_of, plain_nets
 from stretto.training.mars_cma import Cma
 from stretto.training.mars_windows import OPPONENTS, Figures, Window
@@ -58,7 +59,7 @@ class Objective:
     time, money
         Weights of slowdown and cost; on one machine, the cost is that of keeping it until the last job ends.
     variant
-        ``bounded-slowdown``, or ``mars-v1``: the same times log(1 + run).
+        How slowdown is measured: one of ``MEASURES`` in ``learned/mars/cost.py``.
     average
         ``mixed``: half the weighted mean of ratios, half the ratio of sums, for windows of one log. ``geometric``: the
         geometric mean of ratios, for windows of many.
@@ -71,7 +72,7 @@ class Objective:
 
     time: float = 1.0
     money: float = 0.0
-    variant: str = "bounded-slowdown"
+    variant: str = BOUNDED_SLOWDOWN
     average: str = "mixed"
     wait_of: str = "f4"
     wait_share: float = 0.9
@@ -80,8 +81,8 @@ class Objective:
     def __post_init__(self) -> None:
         if self.wait_of not in OPPONENTS:
             raise UnknownName("order", self.wait_of, OPPONENTS)
-        if self.variant not in ("bounded-slowdown", "mars-v1"):
-            raise UnknownName("variant", self.variant, ("bounded-slowdown", "mars-v1"))
+        if self.variant not in MEASURES:
+            raise UnknownName("variant", self.variant, MEASURES)
         if self.average not in ("mixed", "geometric"):
             raise UnknownName("average", self.average, ("mixed", "geometric"))
         for name in ("time", "money", "wait_share", "wait_penalty"):
@@ -104,7 +105,7 @@ class Objective:
         return self.time * slowdown + self.money * span + self.wait_penalty * over
 
     def _figure(self, one: Figures) -> float:
-        return one.slowdown if self.variant == "bounded-slowdown" else one.weighted
+        return one.cost[self.variant]
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,25 +16,34 @@ from stretto.kernels.mars_forecast import Forecaster
 from stretto.kernels.mars_policy import Net
 from stretto.kernels.mars_run import run_mars
 from stretto.kernels.queue_run import run_queue
+from stretto.learned.mars.cost import BOUNDED_SLOWDOWN, MEASURES, Cost
 from stretto.learned.mars.forecaster import shipped
 from stretto.policies.queueing.portfolio import kinds_of
 from stretto.registry import lookup
 
 #: The orders that a window is measured against.
 OPPONENTS = ("f4", "f3", "f2", "saf", "wfp3", "sjf", "f1", "expansion", "fcfs")
-_BOUND_S = 10.0
 #: Blocks of jobs from which a window is pieced together, where whole windows are few.
 _BLOCK = (64, 400)
 
 
 @dataclass(frozen=True)
 class Figures:
-    """What an order is worth on a window."""
+    """What an order is worth on a window.
 
-    slowdown: float
+    Attributes
+    ----------
+    cost
+        The mean by every measure of ``learned/mars/cost.py``.
+    """
+
+    cost: Mapping[str, float]
     max_wait_s: float
     makespan_s: float
-    weighted: float  # the slowdown weighted by log(1 + run)
+
+    @property
+    def slowdown(self) -> float:
+        return self.cost[BOUNDED_SLOWDOWN]
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,10 +69,9 @@ def figures(jobs: QueueArrays, start: Floats) -> Figures:
         job = int(np.argmin(wait))
         early = f"job {job} starts at {start[job]:g}, before it is submitted at {jobs.submit[job]:g}"
         raise InvalidInput(early, field="start")
-    slowdown = np.maximum(1.0, (wait + jobs.run) / np.maximum(jobs.run, _BOUND_S))
     makespan = float((start + jobs.run).max() - jobs.submit[0])
-    weighted = float(np.mean(np.log1p(jobs.run) * slowdown))
-    return Figures(float(slowdown.mean()), float(wait.max()), makespan, weighted)
+    cost = {name: Cost(name).mean(wait, jobs.run, jobs.procs, jobs.user) for name in MEASURES}
+    return Figures(cost, float(wait.max()), makespan)
 
 
 def make_window(trace: Trace, num_procs: int) -> Window:

@@ -10,39 +10,65 @@ import numpy as np
 
 from stretto.domain.csr import Floats
 from stretto.domain.trace import QueueArrays
+from stretto.learned.mars.cost import USUAL, Cost
 from stretto.learned.mars.network import MarsNet, net_of
 from stretto.learned.mars.selector import Choice, Selector
 from stretto.runlog import Run, RunLog
 
 _STATE, _NET = "mars-selector.json", "mars-learned.npz"
-_BOUND_S = 10.0
+
+
+def reason_of(choice: Choice) -> str:
+    """Say why a choice was made."""
+    reason = "the default, for nothing else saved enough" if choice.is_fallback else "the least cost, by enough"
+    return f"{reason}; the workload has changed" if choice.has_drifted else reason
 
 
 class Journal:
-    """Writes one run; an epoch is written whole or not at all."""
+    """Writes one run; an epoch is written whole or not at all.
 
-    def __init__(self, run: Run, num_jobs: int) -> None:
-        self._run = run
+    Parameters
+    ----------
+    followed
+        Who is followed at first.
+    cost
+        What a job costs; its reward is minus that.
+    """
+
+    def __init__(self, run: Run, num_jobs: int, followed: str, cost: Cost = USUAL) -> None:
+        self._run, self._followed, self._cost = run, followed, cost
         self._is_told = np.zeros(num_jobs, np.bool_)
 
     def epoch(self, choice: Choice, selector: Selector, jobs: QueueArrays, start: Floats, now: float) -> None:
-        """Write a choice, and the rewards of the jobs that have ended since the last one: minus their slowdowns."""
-        ended = np.flatnonzero((start >= 0) & (start + jobs.run <= now) & ~self._is_told)
-        self._is_told[ended] = True
-        flow = start[ended] - jobs.submit[ended] + jobs.run[ended]
-        reward = -np.maximum(1.0, flow / np.maximum(jobs.run[ended], _BOUND_S))
+        """Write a choice, and the rewards of the jobs that have ended since the last one."""
         with self._run.batch():
             self._run.record(
                 "choice",
                 choice.chosen,
+                at_s=choice.time_s,
                 job=choice.job,
-                time_s=choice.time_s,
+                reason=reason_of(choice),
                 is_fallback=choice.is_fallback,
                 has_drifted=choice.has_drifted,
                 cost=dict(choice.cost),
             )
-            self._run.record("reward", choice.chosen, job=ended.tolist(), reward=reward.round(6).tolist())
+            self._rewards(jobs, start, choice.job, now)
             self._run.attach(_STATE, json.dumps(selector.state()).encode())
+        self._followed = choice.chosen
+
+    def rest(self, jobs: QueueArrays, start: Floats) -> None:
+        """Write the rewards of all jobs that have none yet: the queue has been worked off."""
+        self._rewards(jobs, start, len(start), np.inf)
+
+    def _rewards(self, jobs: QueueArrays, start: Floats, num_arrived: int, now: float) -> None:
+        """Write what has ended since the last time, under the name of whom was followed until now."""
+        ended = np.flatnonzero((start >= 0) & (start + jobs.run <= now) & ~self._is_told)
+        self._is_told[ended] = True
+        reward = -self._cost.of(start[ended] - jobs.submit[ended], jobs.run[ended], jobs.procs[ended])
+        shares = self._cost.shares(jobs.user[:num_arrived])
+        if shares is not None:
+            reward *= shares[ended]
+        self._run.record("reward", self._followed, job=ended.tolist(), reward=reward.round(6).tolist())
 
     def learned(self, net: MarsNet, job: int) -> None:
         """Keep a network that was learned while the queue ran."""

@@ -1,4 +1,4 @@
-"""The bounded slowdowns of all jobs under every candidate, of which only what can still change is computed again."""
+"""What all jobs cost under every candidate, of which only what can still change is computed again."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stretto.domain.csr import Floats
-from stretto.domain.queue_metrics import BOUND_S
 from stretto.domain.trace import QueueArrays
+from stretto.learned.mars.cost import USUAL, Cost
 
 
 class Ledger:
@@ -17,8 +17,9 @@ class Ledger:
     on what is guessed, and on how long a job has waited by now.
     """
 
-    def __init__(self, num_rows: int, num_jobs: int) -> None:
-        self._slowdown = np.zeros((num_rows, num_jobs))
+    def __init__(self, num_rows: int, num_jobs: int, cost: Cost = USUAL) -> None:
+        self._of = cost.of
+        self._cost = np.zeros((num_rows, num_jobs))
         self._open = [np.zeros(0, np.int64) for _ in range(num_rows)]
         self._num_seen = np.zeros(num_rows, np.int64)
 
@@ -30,14 +31,14 @@ class Ledger:
         job = np.concatenate([self._open[row], fresh])
         since, run = begin[job], jobs.run[job]
         wait = np.where(since >= 0, np.minimum(since, now), now) - jobs.submit[job]
-        self._slowdown[row, job] = np.maximum(1.0, (np.maximum(wait, 0.0) + run) / np.maximum(run, BOUND_S))
+        self._cost[row, job] = self._of(np.maximum(wait, 0.0), run, jobs.procs[job])
         is_settled = is_known[job] & (since >= 0) & (since <= now)
         self._open[row] = job[~is_settled]
         self._num_seen[row] = max(num_jobs, self._num_seen[row])
 
     def give_up(self, row: int) -> None:
         """Let a row cost infinitely much from now on."""
-        self._slowdown[row] = np.inf
+        self._cost[row] = np.inf
 
     def forget(self, row: int) -> None:
         """Begin a row anew."""
@@ -45,5 +46,5 @@ class Ledger:
 
     def rows(self, first: int, last: int) -> Floats:
         """Return what some jobs cost, of which all have been computed; [rows, jobs]."""
-        part: Floats = self._slowdown[:, first:last]
+        part: Floats = self._cost[:, first:last]
         return part

@@ -17,6 +17,7 @@ from stretto.kernels.mars_forecast import new_records, note_end
 from stretto.kernels.mars_policy import fill_scores, join, new_seen
 from stretto.kernels.mars_run import look
 from stretto.kernels.queue_forecast import new_past, remember
+from stretto.learned.mars.cost import USUAL, Cost
 from stretto.learned.mars.evidence import means_of
 from stretto.learned.mars.forecaster import shipped
 from stretto.learned.mars.network import MarsNet
@@ -34,6 +35,8 @@ class MarsOrder:
     ----------
     candidates
         The first is the default; by default the networks that come with Stretto and classic orders.
+    cost
+        What is compared.
     most_jobs
         The last arrivals by which candidates are compared: more of them would take longer than a decision may.
     selection
@@ -41,6 +44,7 @@ class MarsOrder:
     """
 
     candidates: Sequence[MarsNet] | None = None
+    cost: Cost = USUAL
     most_jobs: int = 1000
     selection: Selection = field(default_factory=lambda: Selection(least_gain=0.03, certainty=0.0))
     last_choice: Choice | None = field(default=None, init=False)
@@ -69,7 +73,7 @@ class MarsOrder:
         self._last_job_id = int(np.max(view.job_id))
         jobs = view.arrays()
         jobs = jobs._replace(procs=np.minimum(jobs.procs, view.num_procs))
-        shadows = Shadows(jobs, kinds_of(jobs), view.num_procs, self._nets, shipped())
+        shadows = Shadows(jobs, kinds_of(jobs), view.num_procs, self._nets, shipped(), self.cost)
         # Only what has ended is known: a job that has not is taken to end later than now.
         known = ~np.isnan(view.end_s)
         start = np.where(known, view.end_s - jobs.run, np.where(np.isnan(view.start_s), -1.0, view.now_s))
@@ -79,11 +83,11 @@ class MarsOrder:
             return
         shadows.play(played)
         reached = float(jobs.submit[played - 1])
-        slowdown = shadows.slowdowns(0, played, reached)
+        costs = shadows.costs(0, played, reached)
         weights = np.exp(-np.arange(played - 1, -1, -1) / rules.memory_jobs)
-        cost = slowdown @ weights / weights.sum()
+        cost = costs @ weights / weights.sum()
         self._selector.since = 0
-        epochs = means_of(slowdown, rules.epoch_jobs)
+        epochs = means_of(costs, rules.epoch_jobs)
         self.last_choice = self._selector.choose(cost, epochs, played, view.num_jobs, view.now_s)
 
 

@@ -16,6 +16,7 @@ from stretto.domain.trace import QueueArrays, Trace
 from stretto.errors import InvalidInput
 from stretto.kernels.mars_forecast import Forecaster
 from stretto.kernels.mars_run import advance, new_state, take_over
+from stretto.learned.mars.cost import USUAL, Cost
 from stretto.learned.mars.evidence import means_of
 from stretto.learned.mars.forecaster import shipped
 from stretto.learned.mars.journal import Journal
@@ -67,6 +68,8 @@ class MarsReplay:
         Per job, the index in ``candidates`` of what was followed when it arrived.
     choices
         One per epoch, with the estimates behind it.
+    cost
+        What was compared.
     """
 
     trace: Trace
@@ -75,6 +78,7 @@ class MarsReplay:
     chosen: NDArray[np.int64]  # [n]
     choices: tuple[Choice, ...]
     num_dropped: int
+    cost: Cost = USUAL
 
 
 @functools.cache
@@ -116,6 +120,7 @@ def mars_replay(
     *,
     candidates: Sequence[MarsNet] | None = None,
     selection: Selection | None = None,
+    cost: Cost = USUAL,
     learner: Learner | None = None,
     forecaster: Forecaster | None = None,
     run: Run | None = None,
@@ -128,12 +133,14 @@ def mars_replay(
     ----------
     candidates
         The first is the operator's default; by default those of :func:`candidates_of`.
+    cost
+        What is to be least.
     learner
         Asked at every epoch for a better network, which becomes the candidate ``learned``.
     forecaster
         What candidates with foresight go by; by default the one that comes with Stretto.
     run
-        Where choices and rewards are recorded.
+        Where choices and rewards (minus what an ended job cost) are recorded while the queue is played.
     seed
         As all selectors have it; MARS draws no random numbers.
     """
@@ -151,11 +158,11 @@ def mars_replay(
     selector = Selector(names, doubted, selection or Selection(), kin)
     with ThreadPoolExecutor(num_threads) as executor:
         jobs = kept.arrays()
-        journal = None if run is None else Journal(run, kept.num_jobs)
+        journal = None if run is None else Journal(run, kept.num_jobs, names[0], cost)
         start, chosen, choices = _follow(
-            jobs, num_procs, nets, selector, executor, learner, forecaster or shipped(), journal
+            jobs, num_procs, nets, selector, cost, executor, learner, forecaster or shipped(), journal
         )
-    return MarsReplay(kept, tuple(names), start, chosen, tuple(choices), num_dropped)
+    return MarsReplay(kept, tuple(names), start, chosen, tuple(choices), num_dropped, cost)
 
 
 def _follow(
@@ -163,6 +170,7 @@ def _follow(
     num_procs: int,
     nets: list[MarsNet],
     selector: Selector,
+    of_jobs: Cost,
     executor: Executor,
     learner: Learner | None,
     forecaster: Forecaster,
@@ -175,7 +183,7 @@ def _follow(
     start = np.full(n, -1.0)
     chosen = np.zeros(n, np.int64)
     choices: list[Choice] = []
-    shadows = Shadows(jobs, kinds, num_procs, nets, forecaster)
+    shadows = Shadows(jobs, kinds, num_procs, nets, forecaster, of_jobs)
     known = np.ones(n, np.bool_)
     state = new_state(jobs, kinds, num_procs, max(net.num_hidden for net in nets), forecaster, known)
     done = settled = 0
@@ -202,13 +210,13 @@ def _follow(
         first = max(selector.since, played - 3 * rules.memory_jobs)
         weights = selector.weights(played)[first - selector.since :]
         weights /= weights.sum()
-        slowdown = shadows.slowdowns(first, played, reached)
-        really = shadows.real_slowdowns(start, first, played, reached)
+        costs = shadows.costs(first, played, reached)
+        really = shadows.real_costs(start, first, played, reached)
         real, real_latest = float(really @ weights), float(really[-rules.epoch_jobs :].mean())
         is_new = is_new_workload(jobs, done) and done - settled >= LATEST
         settled = done if is_new else settled
         before = selector.chosen
-        cost, epochs = slowdown @ weights, means_of(slowdown, rules.epoch_jobs)
+        cost, epochs = costs @ weights, means_of(costs, rules.epoch_jobs)
         signs = {"is_new": is_new, "is_exact": shadows.is_exact}
         choices.append(selector.choose(cost, epochs, played, done, now, real=real, real_latest=real_latest, **signs))
         for k in selector.hopeless(cost, played):
@@ -217,4 +225,6 @@ def _follow(
             journal.epoch(choices[-1], selector, jobs, start, now)
         if selector.chosen != before or (taught is not None and selector.chosen == len(nets) - 1):
             take_over(jobs, kinds, num_procs, nets[selector.chosen].net, state, now, start)
+    if journal is not None:
+        journal.rest(jobs, start)
     return start, chosen, choices

@@ -23,6 +23,7 @@ from stretto.domain.csr import Floats
 from stretto.domain.trace import QueueArrays
 from stretto.kernels.mars_forecast import Forecaster
 from stretto.kernels.mars_run import advance, new_state
+from stretto.learned.mars.cost import USUAL, Cost
 from stretto.learned.mars.ledger import Ledger
 from stretto.learned.mars.network import MarsNet
 
@@ -45,6 +46,8 @@ class Shadows:
     ----------
     jobs
         All jobs; run times are looked at only once they have ended.
+    cost
+        What a job costs.
     """
 
     def __init__(
@@ -54,6 +57,7 @@ class Shadows:
         num_procs: int,
         nets: Sequence[MarsNet],
         forecaster: Forecaster,
+        cost: Cost = USUAL,
     ) -> None:
         n = len(jobs.submit)
         self._real = jobs
@@ -69,7 +73,8 @@ class Shadows:
         self.start = np.full((len(nets), n), -1.0)
         self._states = [new_state(jobs, kinds, num_procs, net.num_hidden, forecaster, self._is_known) for net in nets]
         self._is_given_up = np.zeros(len(nets), np.bool_)
-        self._ledger, self._real_ledger = Ledger(len(nets), n), Ledger(1, n)
+        self._cost = cost
+        self._ledger, self._real_ledger = Ledger(len(nets), n, cost), Ledger(1, n, cost)
 
     def learn(self, real_start: Floats, num_arrived: int, now: float) -> None:
         """Note the run times of the jobs that have ended by now, and guess those of the others anew."""
@@ -146,17 +151,21 @@ class Shadows:
 
         list((executor.map if executor else map)(one, self._playing))
 
-    def slowdowns(self, first: int, last: int, now: float) -> Floats:
-        """Return the bounded slowdowns of some jobs per candidate; one that waits has waited until now; [K, jobs].
+    def costs(self, first: int, last: int, now: float) -> Floats:
+        """Return what some jobs cost per candidate; one that waits has waited until now; [K, jobs].
 
-        Neither ``last`` nor ``now`` may be less than before. The result is a view, and good until the next call.
+        Neither ``last`` nor ``now`` may be less than before. The result may be a view, and is good until the next call.
         """
         for k in self._playing:
             self._ledger.update(k, self.start[k], self.jobs, self._is_known, last, now)
-        return self._ledger.rows(first, last)
+        return self._weighed(self._ledger.rows(first, last), first, last)
 
-    def real_slowdowns(self, real_start: Floats, first: int, last: int, now: float) -> Floats:
+    def real_costs(self, real_start: Floats, first: int, last: int, now: float) -> Floats:
         """Return the same of what really happened until then; [jobs]."""
         self._real_ledger.update(0, real_start, self.jobs, self._is_known, last, now)
-        row: Floats = self._real_ledger.rows(first, last)[0]
+        row: Floats = self._weighed(self._real_ledger.rows(first, last), first, last)[0]
         return row
+
+    def _weighed(self, rows: Floats, first: int, last: int) -> Floats:
+        shares = self._cost.shares(self._real.user[first:last])
+        return rows if shares is None else rows * shares
