@@ -8,8 +8,11 @@ import select
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
+
+from stretto.runlog import RunLog
 
 #: For a machine that is busy with other things; nothing is judged by time here.
 PATIENCE_S = 120.0
@@ -138,3 +141,32 @@ def test_ctrl_c_keeps_what_was_found(
     assert "Traceback" not in text
     for word in expected:
         assert word in text
+
+
+def test_ctrl_c_keeps_the_choices_of_a_replay(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Choices and rewards are in the run log while mars plays, each once, and stay there."""
+    monkeypatch.setenv("STRETTO_HOME", str(tmp_path))
+    terminal = Terminal(command, "replay", LONG_TRACE, "--strategy", "mars", "--log")
+    try:
+        terminal.wait_for(b"replaying")
+        end = time.monotonic() + PATIENCE_S
+        with RunLog.open(tmp_path / "runs.db") as log:
+            while not (seen := log.events(log.run("latest").id, kinds=["choice"])):
+                assert time.monotonic() < end
+                time.sleep(0.1)
+            terminal.press_ctrl_c()
+            code, text = terminal.finish()
+            info = log.run("latest")
+            told = log.events(info.id)
+    except BaseException:
+        terminal.process.kill()
+        raise
+    assert (code, info.status) == (130, "interrupted"), text
+    assert "Traceback" not in text
+    choices, rewards = ([event for event in told if event.kind == kind] for kind in ("choice", "reward"))
+    assert choices[: len(seen)] == seen
+    assert len(choices) == len(rewards)
+    jobs = [job for event in rewards for job in event.fields["job"]]
+    assert len(set(jobs)) == len(jobs) > 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import signal
 from pathlib import Path
 from typing import Any
@@ -221,6 +222,36 @@ def test_a_portfolio_is_a_strategy_of_a_plain_machine_with_easy(run: Run, swf: P
         refused = run("replay", swf, "--strategy", "portfolio", *words)
         assert refused.code != 0
         assert "portfolio" in refused.err
+
+
+def test_a_replay_that_is_kept_is_played_once(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from stretto.learned.mars import replay
+    from stretto.runlog import RunLog
+
+    monkeypatch.setenv("STRETTO_HOME", str(tmp_path))
+    played: list[int] = []
+    really = replay.mars_replay
+
+    @functools.wraps(really)
+    def counted(trace: Any, *args: Any, **more: Any) -> Any:
+        played.append(trace.num_jobs)
+        return really(trace, *args, **more)
+
+    monkeypatch.setattr(replay, "mars_replay", counted)
+    words = ("replay", "trace:lublin?num_jobs=1200&num_procs=64", "--strategy", "mars", "--output", "json")
+    kept = run(*words, "--log")
+    assert kept.code == 0, kept.err
+    assert played.count(1200) == 1
+    assert run(*words).json["mean_bounded_slowdown"] == kept.json["mean_bounded_slowdown"]
+    with RunLog.open(tmp_path / "runs.db") as log:
+        info = log.run("latest")
+        told = log.events(info.id)
+    assert info.summary["mean_bounded_slowdown"] == kept.json["mean_bounded_slowdown"]
+    jobs = [event.fields["job"] for event in told if event.kind == "choice"]
+    assert jobs == sorted(set(jobs))
+    assert len(jobs) > 1
+    rewarded = [job for event in told if event.kind == "reward" for job in event.fields["job"]]
+    assert sorted(rewarded) == list(range(1200))
 
 
 def test_a_comparison_fits_into_80_columns(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,9 @@ from formats import format_samples as samples
 from formats.traces import trace_samples
 from stretto import workloads
 from stretto.api import plan
+from stretto.experiments.queue_evaluate import evaluate_replay
 from stretto.experiments.report_record import record_plan, recording
-from stretto.experiments.report_replay import play_with_choices, record_replay
+from stretto.experiments.report_replay import record_replay
 from stretto.runlog import RunLog
 from stretto.workloads.lublin import lublin
 
@@ -26,7 +27,7 @@ def record(path: Path) -> list[str]:
         with recording(log, "plan", "small", {"policy": "heft", "cluster": "cpu:2"}) as planned:
             record_plan(planned, plan(workloads.random_dag(num_tasks=12, seed=1), "cpu:2,gpu:1"))
         with recording(log, "replay", "queue", {"strategy": "sjf", "procs": 64}) as replayed:
-            record_replay(replayed, *play_with_choices(lublin(40, seed=1), 256, strategy="sjf", seed=0, **_RULES))
+            record_replay(replayed, evaluate_replay(lublin(40, seed=1), 256, timed=False, strategy="sjf", **_RULES))
         lesson = log.start("train", "lesson", {})
         lesson.record("row", best_s=1.0)
         return [planned.id, replayed.id, lesson.id]

@@ -13,8 +13,9 @@ from web_serving import Server, serving
 from stretto import workloads
 from stretto.api import plan
 from stretto.domain.pool import Pool
+from stretto.experiments.queue_evaluate import evaluate_replay
 from stretto.experiments.report_record import Rows, record_plan, recording
-from stretto.experiments.report_replay import play_with_choices, record_replay
+from stretto.experiments.report_replay import record_replay
 from stretto.runlog import RunLog
 from stretto.workloads.lublin import lublin
 
@@ -36,12 +37,12 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, 
         trace = lublin(800, seed=1, num_procs=64)
         with recording(log, "replay", "queue", {"strategy": "mars", "procs": 64}) as run:
             rules = {"backfill": "easy", "estimates": "user", "pool_rule": "cheapest", "kill": False, "tie": "batch"}
-            record_replay(run, *play_with_choices(trace, 64, strategy="mars", seed=0, **rules))
+            record_replay(run, evaluate_replay(trace, 64, timed=False, run=run, strategy="mars", **rules))
         ids["queue"] = run.id
         cloud = Pool("cloud", 8, 8, speed=2.0, price_usd_per_hour=0.4, min_nodes=0, idle_shutdown_s=300.0)
         pools = (Pool("own", 4, 16), cloud)
         with recording(log, "replay", "pools", {"strategy": "fcfs", "procs": None}) as run:
-            record_replay(run, *play_with_choices(trace, pools, strategy="fcfs", seed=0, **rules))
+            record_replay(run, evaluate_replay(trace, pools, timed=False, strategy="fcfs", **rules))
         ids["pools"] = run.id
         with recording(log, "train", "lesson", {"algorithm": "doppler"}) as run:
             with Rows(run, "row") as rows:

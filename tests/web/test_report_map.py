@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from stretto.domain.machine_presets import PRESETS, preset
 from stretto.domain.machine_work import rack_model
 from stretto.domain.pool import Pool, Spot
+from stretto.domain.queue_metrics import measure
+from stretto.experiments.queue_evaluate import Evaluation
 from stretto.experiments.report_belief import Look, belief_map, record_look
 from stretto.experiments.report_figures import draw_figures
 from stretto.experiments.report_json import packed
@@ -132,7 +134,7 @@ def test_a_replay_on_pools_keeps_them_whole(tmp_path: Path) -> None:
     result = replay(lublin(100, seed=1, num_procs=64), pools, strategy="saf", pool_rule="fastest")
     with RunLog.open(tmp_path / "runs.db") as log:
         run = log.start("replay", "pools", {})
-        record_replay(run, result, [])
+        record_replay(run, Evaluation(result, measure(result), 1.0))
         kept = replay_of(log, run.id)
     assert kept is not None
     trace, machine = same_jobs(kept)

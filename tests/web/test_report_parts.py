@@ -17,6 +17,7 @@ from stretto.domain.problem import Problem
 from stretto.domain.workload import Job, Workload
 from stretto.errors import InvalidInput
 from stretto.experiments.evaluate import evaluate
+from stretto.experiments.queue_evaluate import evaluate_replay
 from stretto.experiments.report_cost import device_costs
 from stretto.experiments.report_curves import device_use
 from stretto.experiments.report_events import bars_chart, read_events
@@ -25,7 +26,7 @@ from stretto.experiments.report_json import drawn, packed, plain, unpacked
 from stretto.experiments.report_layers import MAX_TASKS, depths, placement_drawing
 from stretto.experiments.report_problem import attach_problem, plan_of, problem_of
 from stretto.experiments.report_record import Rows, record_plan, recording
-from stretto.experiments.report_replay import play_with_choices, record_replay, replay_of
+from stretto.experiments.report_replay import record_replay, replay_of
 from stretto.experiments.report_tables import comparison_tables, runs_tables
 from stretto.experiments.report_training import training_json
 from stretto.experiments.report_view import run_view
@@ -111,19 +112,43 @@ def test_a_recorded_plan_reads_back_with_its_arrivals(log: RunLog) -> None:
         problem_of(log, log.start("plan", "empty", {}).id)
 
 
+@pytest.mark.parametrize("live", [True, False], ids=["while it plays", "afterwards"])
 @pytest.mark.parametrize("strategy", ["saf", "mars", "portfolio"])
-def test_a_recorded_replay_reads_back(log: RunLog, strategy: str) -> None:
-    trace = lublin(400, seed=3, num_procs=32)
-    result, choices = play_with_choices(trace, 32, strategy=strategy, seed=0, **RULES)
+def test_a_recorded_replay_reads_back(log: RunLog, strategy: str, live: bool) -> None:
+    trace = lublin(1200, seed=3, num_procs=32)
     with recording(log, "replay", "jobs", {}) as run:
-        record_replay(run, result, choices)
+        played = evaluate_replay(trace, 32, timed=False, run=run if live else None, strategy=strategy, **RULES)
+        record_replay(run, played)
     found = replay_of(log, run.id)
     assert found is not None
-    assert np.array_equal(found.start_s, result.start_s)
-    assert np.array_equal(found.trace.estimate_s, result.trace.estimate_s, equal_nan=True)
+    assert np.array_equal(found.start_s, played.result.start_s)
+    assert np.array_equal(found.trace.estimate_s, played.result.trace.estimate_s, equal_nan=True)
     told = read_events(log.events(run.id), 0.0).choices
-    assert [choice["chosen"] for choice in told] == [str(choice["chosen"]) for choice in choices]
-    assert all(choice["reason"] for choice in told)
+    assert len(told) > (strategy != "saf")
+    for choice, expected in zip(told, played.choices, strict=True):
+        assert choice == {"seq": choice["seq"], **plain(expected)}
+    assert log.run(run.id).summary["mean_bounded_slowdown"] == played.metrics.bounded_slowdown.mean
+    rewards = [job for event in log.events(run.id, kinds=["reward"]) for job in event.fields["job"]]
+    assert sorted(rewards) == (list(range(trace.num_jobs)) if live and strategy == "mars" else [])
+
+
+def test_what_was_recorded_before_an_interruption_stays(log: RunLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The third choice is interrupted: two of them are kept with their rewards, and pages can be made of them."""
+    from stretto.learned.mars.journal import Journal
+
+    write, count = Journal.epoch, iter(range(9))
+
+    def epoch(*args: Any) -> None:
+        if next(count) == 2:
+            raise KeyboardInterrupt
+        write(*args)
+
+    monkeypatch.setattr(Journal, "epoch", epoch)
+    with pytest.raises(KeyboardInterrupt), recording(log, "replay", "jobs", {"strategy": "mars"}) as run:
+        evaluate_replay(lublin(1200, seed=3, num_procs=32), 32, timed=False, run=run, strategy="mars", **RULES)
+    view = run_view(log, run.id)
+    assert (view["status"], len(view["choices"]), view["queue"]) == ("interrupted", 2, None)
+    assert [len(event.fields["job"]) > 50 for event in log.events(run.id, kinds=["reward"])] == [True, True]
 
 
 def test_runs_that_do_not_end_well_say_so(log: RunLog) -> None:

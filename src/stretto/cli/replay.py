@@ -80,11 +80,11 @@ def replay(
     settings = {"trace": trace, "procs": machine if isinstance(machine, int) else None, "seed": seed, **rules, **more}
     settings["pools"] = None if procs is not None else pools
     with kept(log, "replay", whole.name, settings) as run, ProgressLine(f"replaying {jobs.num_jobs:,} jobs"):
-        found = in_background(lambda: evaluate_replay(jobs, machine, seed=seed, **rules, **more))
+        found = in_background(lambda: evaluate_replay(jobs, machine, run=run, seed=seed, **rules, **more))
         if run is not None:
-            from stretto.experiments.report_replay import play_with_choices, record_replay
+            from stretto.experiments.report_replay import record_replay
 
-            record_replay(run, *play_with_choices(jobs, machine, seed=seed, **rules, **more))
+            record_replay(run, found)
     written = _draw(found, plot)
     if output is Output.QUIET:
         print(repr(found.metrics.bounded_slowdown.mean))

@@ -13,7 +13,9 @@ from stretto.domain.queue_metrics import QueueMetrics, Spread, measure
 from stretto.domain.queue_result import QueueResult
 from stretto.domain.trace import Trace
 from stretto.errors import StrettoError
-from stretto.experiments.queue_play import play
+from stretto.experiments.queue_choices import choices_of
+from stretto.experiments.queue_play import play, play_told
+from stretto.runlog import Run
 
 Machine = int | Sequence[Pool]
 
@@ -31,15 +33,23 @@ class Evaluation:
     ----------
     replay_seconds
         Wall time of the replay alone, compiled; the least of three where it is short.
+    found
+        What a selector tells of it, None for a fixed strategy.
     """
 
     result: QueueResult
     metrics: QueueMetrics
     replay_seconds: float
+    found: Any = None
 
     @property
     def jobs_per_second(self) -> float:
         return self.metrics.num_jobs / self.replay_seconds
+
+    @property
+    def choices(self) -> list[dict[str, Any]]:
+        """Return what was followed from when on, and why."""
+        return choices_of(self.found, str(self.result.spec["strategy"]))
 
     def to_json(self) -> dict[str, Any]:
         """Return the figures of ``stretto replay --output json``."""
@@ -78,23 +88,27 @@ def _spread(name: str, spread: Spread) -> dict[str, float]:
     return {f"{part}_{name}": getattr(spread, part) for part in ("mean", "p50", "p95", "p99", "max")}
 
 
-def evaluate_replay(trace: Trace, machine: Machine, *, timed: bool = True, **rules: Any) -> Evaluation:
+def evaluate_replay(
+    trace: Trace, machine: Machine, *, timed: bool = True, run: Run | None = None, **rules: Any
+) -> Evaluation:
     """Replay and measure; ``rules`` are those of :func:`stretto.experiments.queue_play.play`.
 
     Parameters
     ----------
     timed
         Whether the time matters: loading compiled code is kept out of it, and a short replay is repeated.
+    run
+        Where a selector writes down what it does while it plays; nothing is repeated then.
     """
     if timed:
         with suppress(StrettoError):  # a few jobs may fit nowhere, or the rules be wrong: the replay itself will say so
             play(trace.take(slice(0, _FEW_JOBS)), machine, **rules)
     seconds = float("inf")
-    for _ in range(_MOST_TIMES if timed else 1):
+    for _ in range(_MOST_TIMES if timed and run is None else 1):
         begin = time.perf_counter()
-        result = play(trace, machine, **rules)
+        result, found = play_told(trace, machine, run=run, **rules)
         took = time.perf_counter() - begin
         seconds = min(seconds, took)
         if took > _SHORT_S:
             break
-    return Evaluation(result, measure(result), seconds)
+    return Evaluation(result, measure(result), seconds, found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from stretto.domain.trace import Trace
 from stretto.errors import InvalidInput
 from stretto.experiments.queue_plugins import play_plugin
 from stretto.registry import lookup
+from stretto.runlog import Run
 from stretto.sim.queue import make_rules, replay
 
 #: The only rules under which a selector plays.
@@ -41,19 +43,40 @@ def play(
     trace: Trace, machine: int | Sequence[Pool], *, strategy: str = "fcfs", seed: int = 0, **rules: Any
 ) -> QueueResult:
     """Replay a trace; ``rules`` are those of :func:`stretto.sim.queue.replay`."""
+    return play_told(trace, machine, strategy=strategy, seed=seed, **rules)[0]
+
+
+def play_told(
+    trace: Trace,
+    machine: int | Sequence[Pool],
+    *,
+    strategy: str = "fcfs",
+    seed: int = 0,
+    run: Run | None = None,
+    **rules: Any,
+) -> tuple[QueueResult, Any]:
+    """Replay a trace, and return what a selector tells of it, too, which is None for a fixed strategy.
+
+    Parameters
+    ----------
+    run
+        Where a selector that can do so writes down what it chooses, while it plays.
+    """
     if strategy not in STRATEGIES | SELECTORS:
-        return play_plugin(trace, machine, strategy=strategy, seed=seed, **rules)
+        return play_plugin(trace, machine, strategy=strategy, seed=seed, **rules), None
     if strategy not in SELECTORS:
-        return replay(trace, machine, strategy=strategy, seed=seed, **rules)
+        return replay(trace, machine, strategy=strategy, seed=seed, **rules), None
     check_rules(strategy, **{"backfill": "easy", "estimates": "user", "pool_rule": "cheapest", **rules})
     if not isinstance(machine, int):
         raise InvalidInput(f"{strategy!r} needs one plain machine, not pools", field="pools")
-    return selector_result(
-        lookup("selector", strategy, SELECTOR_REPLAYS)(trace, machine, seed=seed), machine, strategy, seed
-    )
+    select = lookup("selector", strategy, SELECTOR_REPLAYS)
+    wanted = {"run": run}
+    known = inspect.signature(select).parameters
+    found = select(trace, machine, seed=seed, **{name: value for name, value in wanted.items() if name in known})
+    return _result(found, machine, strategy, seed), found
 
 
-def selector_result(found: Any, machine: int, strategy: str, seed: int) -> QueueResult:
+def _result(found: Any, machine: int, strategy: str, seed: int) -> QueueResult:
     """Return what a selector did with a trace in the form that every replay has."""
     n = found.trace.num_jobs
     end = found.start_s + found.trace.run_s

@@ -10,75 +10,32 @@ from typing import Any
 
 import numpy as np
 
-from stretto.catalog import SELECTOR_REPLAYS, SELECTORS
-from stretto.domain.queue_metrics import measure
 from stretto.domain.queue_result import QueueResult
 from stretto.domain.trace import Trace
 from stretto.errors import InvalidInput
-from stretto.experiments.queue_evaluate import Machine, figures
-from stretto.experiments.queue_play import check_rules, play, selector_result
+from stretto.experiments.queue_evaluate import Evaluation, Machine, figures
 from stretto.experiments.report_json import dumps, packed, plain, unpacked
 from stretto.formats.document import Document
 from stretto.formats.pool_toml import read_pools, write_pools
-from stretto.registry import lookup
 from stretto.runlog import Run, RunLog
 
 JOBS, ABOUT = "jobs.npz", "replay.json.gz"
 _TRACE = ("submit_s", "run_s", "num_procs", "estimate_s", "user", "memory_bytes", "num_gpus", "deadline_s")
 _PAIRS = ("parent", "child")
 _RESULT = ("start_s", "end_s", "ready_s", "pool", "is_killed", "num_interruptions", "cost_usd", "billed_node_s")
-#: Choices that are told one by one; beyond them every k-th is.
-_NUM_CHOICES = 2000
+#: The kind of event that a choice is.
+_CHOICE = "choice"
 
 
-def play_with_choices(
-    trace: Trace, machine: Machine, *, strategy: str, seed: int, **rules: Any
-) -> tuple[QueueResult, list[dict[str, Any]]]:
-    """Replay a trace, and say what was followed from when on and why; a fixed strategy needs no reasons."""
-    check_rules(strategy, **rules)
-    if strategy not in SELECTORS or not isinstance(machine, int):
-        result = play(trace, machine, strategy=strategy, seed=seed, **rules)
-        return result, [{"at_s": 0.0, "chosen": strategy, "reason": "a fixed strategy"}]
-    found = lookup("selector", strategy, SELECTOR_REPLAYS)(trace, machine, seed=seed)
-    result = selector_result(found, machine, strategy, seed)
-    told = getattr(found, "choices", None)
-    return result, _told(told) if told is not None else _followed(found)
-
-
-def _told(choices: Any) -> list[dict[str, Any]]:
-    """Return choices that come with the estimates behind them."""
-    rows = []
-    for one in choices:
-        cost = dict(one.cost)
-        reason = "the default: nothing else saved enough" if one.is_fallback else "the least cost, by enough"
-        if one.has_drifted:
-            reason += "; the workload has changed"
-        rows.append({"at_s": one.time_s, "job": one.job, "chosen": one.chosen, "reason": reason, "cost": cost})
-    return rows[:: max(1, len(rows) // _NUM_CHOICES)]
-
-
-def _followed(found: Any) -> list[dict[str, Any]]:
-    """Return the changes of a selector that keeps only what it followed."""
-    chosen = np.asarray(found.chosen)
-    order = np.argsort(found.start_s, kind="stable")
-    names = np.asarray(found.strategies)[chosen[order]]
-    new = np.flatnonzero(np.concatenate([[True], names[1:] != names[:-1]]))
-    reason = "did best in simulated futures of the present queue"
-    rows = [
-        {"at_s": float(found.start_s[order[place]]), "job": int(order[place]), "chosen": str(names[place])}
-        for place in new.tolist()
-    ]
-    return [row | {"reason": reason} for row in rows[:: max(1, len(rows) // _NUM_CHOICES)]]
-
-
-def record_replay(run: Run, result: QueueResult, choices: list[dict[str, Any]]) -> dict[str, Any]:
+def record_replay(run: Run, found: Evaluation) -> dict[str, Any]:
     """Keep a replay and its choices, close the run, and return the figures."""
-    summary: dict[str, Any] = plain(figures(measure(result)))
+    summary: dict[str, Any] = plain(figures(found.metrics))
     with run.batch():
-        run.attach(JOBS, _columns(result))
-        run.attach(ABOUT, packed(_about(result)))
-        for choice in choices:
-            run.record("choice", str(choice["chosen"]), **plain(choice))
+        run.attach(JOBS, _columns(found.result))
+        run.attach(ABOUT, packed(_about(found.result)))
+        if not run.log.events(run.id, kinds=[_CHOICE], limit=1):  # some selectors write them down while they play
+            for choice in found.choices:
+                run.record(_CHOICE, str(choice["chosen"]), **plain(choice))
         run.finish("done", summary)
     return summary
 

@@ -51,8 +51,9 @@ class RunLog:
         return cls(place, connect(place, is_read_only=is_read_only), clock)
 
     def close(self) -> None:
-        """Let go of the file."""
-        self._connection.close()
+        """Let go of the file, once nobody is writing."""
+        with self._lock:
+            self._connection.close()
 
     def __enter__(self) -> RunLog:
         return self

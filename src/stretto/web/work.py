@@ -10,12 +10,12 @@ from stretto.domain.problem import Problem
 from stretto.domain.trace import Trace
 from stretto.errors import InvalidInput
 from stretto.experiments.evaluate import PlanResult, Setting, evaluate, planner_named
-from stretto.experiments.queue_evaluate import Machine
+from stretto.experiments.queue_evaluate import Machine, evaluate_replay
 from stretto.experiments.queue_play import check_rules
 from stretto.experiments.report_json import dumps, plain
 from stretto.experiments.report_problem import has_problem, problem_of
 from stretto.experiments.report_record import Rows, record_plan, recording
-from stretto.experiments.report_replay import play_with_choices, record_replay, replay_of, same_jobs
+from stretto.experiments.report_replay import record_replay, replay_of, same_jobs
 from stretto.experiments.report_view import explained, run_view
 from stretto.runlog import RunInfo, RunLog
 from stretto.web import inputs
@@ -101,8 +101,9 @@ class Desk:
         settings["command"] = replay_command(settings, request, more.get("trace"))
         with recording(self.log, "replay", request["name"] or trace.name, settings) as run:
             tell({"run_id": run.id})
-            result, choices = play_with_choices(trace, machine, strategy=strategy, seed=seed, **rules)
-            summary = record_replay(run, result, choices)
+            found = evaluate_replay(trace, machine, timed=False, run=run, strategy=strategy, seed=seed, **rules)
+            summary = record_replay(run, found)
+        result = found.result
         spec = {"trace": trace.name, **result.spec, "num_procs": sum(pool.num_procs for pool in result.pools)}
         return {"run_id": run.id, **plain(spec), **summary, "num_dropped": result.num_dropped}
 
