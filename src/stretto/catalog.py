@@ -160,10 +160,11 @@ ONLINE_ORDERS: dict[str, str] = {
     "mars": "stretto.learned.mars.online:MarsOrder",
 }
 
-#: What each of them plays a trace with.
+#: What each of them plays a trace with: ``select(trace, num_procs, seed=...)``, and ``settings`` and ``run`` where it
+#: knows them.
 SELECTOR_REPLAYS: dict[str, str] = {
     "portfolio": f"{_QUEUEING}.portfolio:portfolio_replay",
-    "mars": "stretto.learned.mars.replay:mars_replay",
+    "mars": "stretto.training.mars_play:play_mars",
 }
 
 #: Ways of starting jobs before the head of a queue.

@@ -225,19 +225,19 @@ def test_a_portfolio_is_a_strategy_of_a_plain_machine_with_easy(run: Run, swf: P
 
 
 def test_a_replay_that_is_kept_is_played_once(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from stretto.learned.mars import replay
     from stretto.runlog import RunLog
+    from stretto.training import mars_play
 
     monkeypatch.setenv("STRETTO_HOME", str(tmp_path))
     played: list[int] = []
-    really = replay.mars_replay
+    really = mars_play.play_mars
 
     @functools.wraps(really)
     def counted(trace: Any, *args: Any, **more: Any) -> Any:
         played.append(trace.num_jobs)
         return really(trace, *args, **more)
 
-    monkeypatch.setattr(replay, "mars_replay", counted)
+    monkeypatch.setattr(mars_play, "play_mars", counted)
     words = ("replay", "trace:lublin?num_jobs=1200&num_procs=64", "--strategy", "mars", "--output", "json")
     kept = run(*words, "--log")
     assert kept.code == 0, kept.err

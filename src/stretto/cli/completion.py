@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 #: Cases of racks and who may decide there, as of ``symphony_cases`` and ``rack_rules``: those import compiled code and
-#: jax, for which nobody waits after Tab. A test keeps the lists equal.
+#: jax, for which nobody waits after Tab. Tests keep the lists equal.
 RACK_CASES = ("two-nics", "small-rack", "paper-rack")
 RACK_DECIDERS = (
     *("symphony", "sparrow", "graphene", "paragon", "mct", "heft", "srpt", "mct-counters", "heft-counters"),
     *("srpt-counters", "mct-belief", "srpt-belief", "mct-true", "srpt-true"),
 )
+
+#: What ``mars`` can compare, as of ``learned/mars/cost.py``.
+MEASURES = ("bounded-slowdown", "flow", "tail", "fairness", "mars-v1")
 
 
 def policy_names(incomplete: str) -> list[str]:
@@ -51,6 +54,11 @@ def rack_cases(incomplete: str) -> list[str]:
 def rack_deciders(incomplete: str) -> list[str]:
     """Offer who may decide on a rack."""
     return [name for name in RACK_DECIDERS if name.startswith(incomplete)]
+
+
+def measure_names(incomplete: str) -> list[str]:
+    """Offer what mars can compare."""
+    return [name for name in MEASURES if name.startswith(incomplete)]
 
 
 def policy_lists(incomplete: str) -> list[str]:

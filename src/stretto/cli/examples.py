@@ -35,6 +35,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "stretto replay 'trace:lublin?num_jobs=1000&num_procs=64' --strategy saf",
         "stretto replay {jobs.swf.gz} --backfill conservative --estimates last-two",
         "stretto replay {jobs.swf.gz} --pools 'own:128*16,cloud:0-64*8@0.40~90s' --log",
+        "stretto replay {jobs.swf.gz} --strategy mars --nets {nets.npz} --measure fairness --log",
     ),
     "rack": (
         "stretto rack small-rack --by symphony",
@@ -51,6 +52,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "explain": (
         "stretto explain 'trace:lublin?num_jobs=500&num_procs=64'",
         "stretto explain {jobs.swf.gz} --job 1000",
+        "stretto explain {jobs.swf.gz} --default saf --measure flow",
     ),
     "report": (
         "stretto report latest -o report.html",
@@ -63,6 +65,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "steer": (
         "stretto steer slurm --strategy saf --once",
         "stretto steer slurm --strategy portfolio --history {jobs.sacct} --apply",
+        "stretto steer slurm --strategy mars --nets {nets.npz} --measure tail --once",
         "stretto steer slurm --rest https://slurm.example:6820 --token-file {token} --once",
         "stretto steer slurm --off",
     ),

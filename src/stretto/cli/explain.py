@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stretto.cli.console import Output, new_table, print_json, print_tables
-from stretto.cli.options import OutputOption
+from stretto.cli.mars_options import (
+    DefaultOption,
+    LearnOption,
+    MeasureOption,
+    MoneyOption,
+    NetsOption,
+    PriceOption,
+)
+from stretto.cli.options import OutputOption, SeedOption
 from stretto.cli.queue_sources import ProcsOption, TraceArgument, WindowOption
 from stretto.errors import InvalidInput
 
@@ -24,25 +32,36 @@ def explain(
     ] = None,
     procs: ProcsOption = None,
     window: WindowOption = None,
+    nets: NetsOption = None,
+    default: DefaultOption = None,
+    measure: MeasureOption = None,
+    money: MoneyOption = None,
+    price: PriceOption = None,
+    learn: LearnOption = False,
+    seed: SeedOption = 0,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Say which strategy mars followed when a job arrived, and why."""
+    from stretto.cli.background import in_background
+    from stretto.cli.mars_options import MARS, mars_settings
     from stretto.cli.progress import ProgressLine
     from stretto.cli.queue_sources import cut_window, load_queue, machine_of
-    from stretto.learned.mars.replay import mars_replay
+    from stretto.training.mars_play import play_mars
 
+    said = mars_settings(MARS, nets=nets, default=default, measure=measure, money=money, price=price, learn=learn)
     jobs = cut_window(load_queue(trace), window)
     machine = machine_of(jobs, procs, None)
     assert isinstance(machine, int)
     with ProgressLine(f"replaying {jobs.num_jobs:,} jobs"):
-        found = mars_replay(jobs, machine)
+        found = in_background(lambda: play_mars(jobs, machine, settings=said, seed=seed))
     at = found.trace.num_jobs - 1 if job is None else job
     if not 0 <= at < found.trace.num_jobs:
         raise InvalidInput(f"{at} is not a job of 0..{found.trace.num_jobs - 1}", field="--job")
     choice = next((one for one in reversed(found.choices) if one.job <= at), None)
     followed = found.candidates[int(found.chosen[at])]
     if output is Output.JSON:
-        print_json({"job": at, "followed": followed, "choice": None if choice is None else vars(choice)})
+        told = None if choice is None else vars(choice)
+        print_json({"job": at, "followed": followed, "measure": found.cost.measure, "choice": told})
     elif output is Output.QUIET:
         print(followed)
     else:
@@ -53,15 +72,15 @@ def _print(found: MarsReplay, job: int, followed: str, choice: Choice | None) ->
     if choice is None:
         print(f"When job {job:,} arrived, mars followed {followed}: nothing had been compared yet.")
         return
-    reason = "the default, for nothing else saved enough" if choice.is_fallback else "the least cost, by enough"
-    table = new_table(f"When job {job:,} arrived, mars followed {followed}: {reason}")
+    from stretto.learned.mars.journal import reason_of
+
+    table = new_table(f"When job {job:,} arrived, mars followed {followed}: {reason_of(choice)}")
     table.add_column("candidate")
-    table.add_column("mean bounded slowdown in its shadow", justify="right")
+    table.add_column(f"{found.cost.summary} in its shadow", justify="right")
     table.add_column("to the default", justify="right")
     default = choice.cost[found.candidates[0]]
     for name, cost in sorted(choice.cost.items(), key=lambda pair: pair[1]):
         mark = " <" if name == followed else ""
         table.add_row(name + mark, f"{cost:,.2f}", f"{cost / default - 1:+.1%}")
     print_tables(table)
-    drift = ", after a change of the workload" if choice.has_drifted else ""
-    print(f"compared after {choice.job:,} arrivals{drift}; {len(found.choices):,} comparisons in all")
+    print(f"compared after {choice.job:,} arrivals; {len(found.choices):,} comparisons in all")

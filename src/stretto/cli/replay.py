@@ -9,6 +9,14 @@ import typer
 from stretto.cli.completion import backfill_names, strategy_names
 from stretto.cli.console import Output, facts, print_json, stdout
 from stretto.cli.logged import LogOption, kept
+from stretto.cli.mars_options import (
+    DefaultOption,
+    LearnOption,
+    MeasureOption,
+    MoneyOption,
+    NetsOption,
+    PriceOption,
+)
 from stretto.cli.options import OutputOption, SeedOption
 from stretto.cli.queue_sources import (
     EstimatesOption,
@@ -57,6 +65,12 @@ def replay(
     tie: Annotated[
         str, typer.Option("--tie", metavar="batch|one-event", help="One pass per moment, or one per event.")
     ] = "batch",
+    nets: NetsOption = None,
+    default: DefaultOption = None,
+    measure: MeasureOption = None,
+    money: MoneyOption = None,
+    price: PriceOption = None,
+    learn: LearnOption = False,
     strict: StrictOption = False,
     seed: SeedOption = 0,
     plot: PlotOption = None,
@@ -65,6 +79,7 @@ def replay(
 ) -> None:
     """Replay recorded jobs with a strategy."""
     from stretto.cli.background import in_background
+    from stretto.cli.mars_options import mars_settings
     from stretto.cli.progress import ProgressLine
     from stretto.cli.queue_sources import check_folder, cut_window, load_queue, machine_of
     from stretto.experiments.queue_evaluate import evaluate_replay
@@ -73,14 +88,17 @@ def replay(
     rules: dict[str, Any] = {"strategy": strategy, "backfill": backfill, "estimates": estimates, "pool_rule": pool_rule}
     more: dict[str, Any] = {"kill": kill, "tie": tie}
     check_rules(**rules, **more)  # a misspelt name is found before a large file is read
+    said = mars_settings(strategy, nets=nets, default=default, measure=measure, money=money, price=price, learn=learn)
     check_folder(plot)
     whole = load_queue(trace, strict=strict)
     jobs = cut_window(whole, window)
     machine = machine_of(jobs, procs, pools)
     settings = {"trace": trace, "procs": machine if isinstance(machine, int) else None, "seed": seed, **rules, **more}
-    settings["pools"] = None if procs is not None else pools
+    settings |= {"pools": None if procs is not None else pools, **(said.spec() if said is not None else {})}
     with kept(log, "replay", whole.name, settings) as run, ProgressLine(f"replaying {jobs.num_jobs:,} jobs"):
-        found = in_background(lambda: evaluate_replay(jobs, machine, run=run, seed=seed, **rules, **more))
+        found = in_background(
+            lambda: evaluate_replay(jobs, machine, settings=said, run=run, seed=seed, **rules, **more)
+        )
         if run is not None:
             from stretto.experiments.report_replay import record_replay
 
@@ -135,6 +153,8 @@ def _print(found: Evaluation, whole: Trace, written: list[str]) -> None:
         "utilization": f"{metrics.utilisation:.1%}",
         "makespan": format_wait(metrics.makespan_s),
     }
+    if "measure" in spec:
+        lines["compared by"] = spec["measure"]
     if metrics.cost_usd > 0:
         lines["cost"] = f"${metrics.cost_usd:,.2f}"
     for name, count in (("killed", metrics.num_killed), ("interruptions", metrics.num_interruptions)):

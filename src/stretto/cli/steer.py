@@ -8,6 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from stretto.cli.console import Output, print_json, remark
+from stretto.cli.mars_options import (
+    DefaultOption,
+    MeasureOption,
+    MoneyOption,
+    NetsOption,
+    PriceOption,
+)
 from stretto.cli.options import OutputOption
 
 if TYPE_CHECKING:
@@ -16,6 +23,7 @@ if TYPE_CHECKING:
     from stretto.engines.slurm.queue_client import QueueClient
     from stretto.engines.slurm.rest import RestPlace
     from stretto.engines.slurm.steer import Step
+    from stretto.learned.mars.settings import MarsSettings
 
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 steer = typer.Typer(
@@ -49,6 +57,11 @@ def steer_slurm(
     history: Annotated[
         str | None, typer.Option("--history", metavar="TRACE", help="Past jobs: sacct's output, jobcomp's, SWF, ...")
     ] = None,
+    nets: NetsOption = None,
+    default: DefaultOption = None,
+    measure: MeasureOption = None,
+    money: MoneyOption = None,
+    price: PriceOption = None,
     conf: Annotated[
         Path | None, typer.Option("--conf", metavar="FILE", help="slurm.conf.", show_default="$SLURM_CONF")
     ] = None,
@@ -64,6 +77,7 @@ def steer_slurm(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Steer the queue of Slurm."""
+    from stretto.cli.mars_options import mars_settings
     from stretto.domain.units import parse_seconds
     from stretto.engines.slurm.book import Book, book_path
     from stretto.engines.slurm.steer import SteerSettings
@@ -72,27 +86,39 @@ def steer_slurm(
     if off or on:
         _switch(is_off=off)
         return
+    said = mars_settings(
+        strategy, nets=nets, default=default, measure=measure, money=money, price=price, starts_jobs=False
+    )
     settings = SteerSettings(apply, parse_seconds(interval), parse_seconds(budget), depth, partition)
     book = Book(book_path(), mode="priority" if mode == "priority" else "sitefactor")
     book.conf = str(conf.resolve()) if conf is not None else None
     book.rest = _rest_place(rest, token_file, conf)
     _check(book.client(), mode, is_applied=apply)
-    order = make_order(strategy, settings.budget_s)
+    order = make_order(strategy, settings.budget_s, said)
     warm_up(order)  # compiling is no part of a decision
     named = {"strategy": strategy, "mode": mode, "apply": apply, "interval": interval, "budget": budget}
+    named |= said.spec() if said is not None else {}
     past = _history(history)
     _follow(book, order, settings, named, past, once, output)
 
 
-def make_order(name: str, budget_s: float) -> QueueOrder:
-    """Return who decides."""
+def make_order(name: str, budget_s: float, said: MarsSettings | None = None) -> QueueOrder:
+    """Return who decides.
+
+    Parameters
+    ----------
+    said
+        What the operator says of mars.
+    """
     from stretto.catalog import ONLINE_ORDERS
     from stretto.policies.queueing.online import StrategyOrder
     from stretto.registry import construct
 
     if name not in ONLINE_ORDERS:
         return StrategyOrder(name)
-    params = {"budget_s": 0.8 * budget_s} if name == "portfolio" else {}
+    params: dict[str, Any] = {"budget_s": 0.8 * budget_s} if name == "portfolio" else {}
+    if said is not None:
+        params |= {"candidates": said.candidates(starts_jobs=False), "cost": said.cost}
     order: QueueOrder = construct("order", name, ONLINE_ORDERS, params)
     return order
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -20,6 +20,14 @@ from stretto.sim.queue import make_rules, replay
 
 #: The only rules under which a selector plays.
 _SELECTOR_RULES = {"backfill": "easy", "estimates": "user", "kill": False, "tie": "batch", "weights": None}
+
+
+class SelectorSettings(Protocol):
+    """What an operator says to a selector."""
+
+    def spec(self) -> dict[str, Any]:
+        """Return what is not as usual, by name."""
+        ...
 
 
 def check_rules(strategy: str, **rules: Any) -> None:
@@ -52,6 +60,7 @@ def play_told(
     *,
     strategy: str = "fcfs",
     seed: int = 0,
+    settings: SelectorSettings | None = None,
     run: Run | None = None,
     **rules: Any,
 ) -> tuple[QueueResult, Any]:
@@ -59,28 +68,34 @@ def play_told(
 
     Parameters
     ----------
+    settings
+        What its operator says to a selector.
     run
         Where a selector that can do so writes down what it chooses, while it plays.
     """
-    if strategy not in STRATEGIES | SELECTORS:
-        return play_plugin(trace, machine, strategy=strategy, seed=seed, **rules), None
     if strategy not in SELECTORS:
-        return replay(trace, machine, strategy=strategy, seed=seed, **rules), None
+        if settings is not None:
+            raise InvalidInput(f"{strategy!r} has none", field="settings")
+        fixed = replay if strategy in STRATEGIES else play_plugin
+        return fixed(trace, machine, strategy=strategy, seed=seed, **rules), None
     check_rules(strategy, **{"backfill": "easy", "estimates": "user", "pool_rule": "cheapest", **rules})
     if not isinstance(machine, int):
         raise InvalidInput(f"{strategy!r} needs one plain machine, not pools", field="pools")
     select = lookup("selector", strategy, SELECTOR_REPLAYS)
-    wanted = {"run": run}
     known = inspect.signature(select).parameters
+    if settings is not None and "settings" not in known:
+        raise InvalidInput(f"{strategy!r} has none", field="settings")
+    wanted = {"settings": settings, "run": run}
     found = select(trace, machine, seed=seed, **{name: value for name, value in wanted.items() if name in known})
-    return _result(found, machine, strategy, seed), found
+    rules = {name: needed for name, needed in _SELECTOR_RULES.items() if needed is not None}
+    more = {} if settings is None else settings.spec()
+    return _result(found, machine, {"strategy": strategy, **rules, **more, "seed": seed}), found
 
 
-def _result(found: Any, machine: int, strategy: str, seed: int) -> QueueResult:
+def _result(found: Any, machine: int, spec: dict[str, Any]) -> QueueResult:
     """Return what a selector did with a trace in the form that every replay has."""
     n = found.trace.num_jobs
     end = found.start_s + found.trace.run_s
-    spec = {"strategy": strategy, "backfill": "easy", "estimates": "user", "kill": False, "tie": "batch", "seed": seed}
     return QueueResult(
         trace=found.trace,
         pools=(Pool("machine", machine),),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from stretto.domain.trace import QueueArrays, Trace
 from stretto.errors import InvalidInput
+from stretto.learned.mars.cost import BOUNDED_SLOWDOWN
 from stretto.learned.mars.network import MarsNet, untrained_nets
 from stretto.training.mars import Evolution, MarsTrainer, Objective
 from stretto.training.mars_windows import draw_windows
@@ -27,6 +28,8 @@ class OnlineLearner:
     ----------
     num_procs
         Of the machine.
+    measure
+        What is to be least: one of ``learned/mars/cost.py``.
     num_generations
         Of a lesson: its budget.
     memory_jobs
@@ -35,6 +38,7 @@ class OnlineLearner:
 
     num_procs: int
     seed: int = 0
+    measure: str = BOUNDED_SLOWDOWN
     num_generations: int = 6
     first_jobs: int = 2000
     memory_jobs: int = 20_000
@@ -45,6 +49,7 @@ class OnlineLearner:
         for name in ("num_procs", "num_generations", "first_jobs", "memory_jobs", "window_jobs", "num_threads"):
             if getattr(self, name) < 1:
                 raise InvalidInput(f"{getattr(self, name)} must be at least 1", field=name)
+        self._objective = replace(_OBJECTIVE, variant=self.measure)
         self._net: MarsNet | None = None
         self._next = self.first_jobs
         self.num_lessons = 0
@@ -64,7 +69,7 @@ class OnlineLearner:
             windows[_NUM_VALIDATION:],
             windows[:_NUM_VALIDATION],
             seed=self.seed,
-            objective=_OBJECTIVE,
+            objective=self._objective,
             evolution=_EVOLUTION,
             starts=[*untrained_nets(), *([self._net] if self._net is not None else [])],
             num_threads=self.num_threads,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from stretto.domain.csr import Floats
 from stretto.domain.trace import QueueArrays, Trace
-from stretto.errors import InvalidInput
+from stretto.errors import InvalidInput, UnknownName
 from stretto.kernels.mars_forecast import Forecaster
 from stretto.kernels.mars_run import advance, new_state, take_over
 from stretto.learned.mars.cost import USUAL, Cost
@@ -99,7 +99,7 @@ def candidates_of(
     Parameters
     ----------
     default
-        The name of the first one, an order or an untrained network; by default the one for whoever starts the jobs.
+        The name of the first one, an order or a network; by default the one for whoever starts the jobs.
     nets
         The trained ones; by default those that come with Stretto.
     starts_jobs
@@ -108,10 +108,18 @@ def candidates_of(
     first = default or (DEFAULT if starts_jobs else LIVE_DEFAULT)
     found = pretrained() if nets is None else nets
     every = [*(classic_net(name) for name in classics), *untrained_nets(), *sister_nets(), open_net(), *found]
-    if first not in [net.name for net in every]:
+    names = [net.name for net in every]
+    if len(set(names)) < len(names):
+        raise InvalidInput(f"two candidates are called {max(names, key=names.count)!r}", field="nets")
+    if first not in names:
+        if first not in CLASSICS:
+            raise UnknownName("default of mars", first, {*names, *CLASSICS})
         every.append(classic_net(first))
     every.sort(key=lambda net: net.name != first)
-    return [net for net in every if starts_jobs or net.net.spare[0] == 0.0]
+    allowed = [net for net in every if starts_jobs or net.net.spare[0] == 0.0]
+    if allowed[0].name != first:
+        raise InvalidInput(f"{first!r} holds jobs back, which only who starts them can", field="default")
+    return allowed
 
 
 def mars_replay(

@@ -1,0 +1,179 @@
+"""What an operator can say of ``--strategy mars``: networks, whom to trust, what is to be least, lessons."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stretto.cli import completion
+from stretto.cli.steer import make_order
+from stretto.domain.trace import Trace
+from stretto.errors import InvalidInput
+from stretto.experiments.queue_play import play, play_told
+from stretto.formats import checkpoint
+from stretto.learned.mars.cost import MEASURES, Cost
+from stretto.learned.mars.network import MarsNet, classic_net, save_nets
+from stretto.learned.mars.online import MarsOrder
+from stretto.learned.mars.replay import LEARNED, candidates_of, mars_replay, pretrained
+from stretto.learned.mars.settings import MarsSettings
+from stretto.training import mars_play
+
+from .conftest import Run
+
+QUEUE = "trace:lublin?num_jobs=1500&num_procs=64&load=1.1"
+
+
+@pytest.fixture
+def nets(tmp_path: Path) -> Path:
+    """A file with one network, which orders as laf does and leaves a tenth of the machine to short jobs."""
+    path = tmp_path / "nets.npz"
+    save_nets(path, [MarsNet("specialist", classic_net("laf", spare=0.1).net)], {"trace": "none", "seed": 0})
+    return path
+
+
+def test_a_network_from_a_file_is_a_candidate(run: Run, nets: Path) -> None:
+    told = run("explain", QUEUE, "--nets", nets, "--output", "json").json
+    assert "specialist" in told["choice"]["cost"]
+    assert not {net.name for net in pretrained()} & set(told["choice"]["cost"])
+    assert told["measure"] == "bounded-slowdown"
+
+
+def test_the_default_and_the_measure_are_those_that_were_asked_for(run: Run, nets: Path) -> None:
+    words = ("--nets", nets, "--default", "specialist", "--measure", "flow", "--money", "0.5")
+    told = run("explain", QUEUE, "--job", "0", *words, "--output", "json").json
+    assert told["followed"] == "specialist", "nothing has been compared yet"
+    assert told["measure"] == "flow"
+    table = run("explain", QUEUE, *words)
+    assert "hours from submission" in " ".join(table.out.split())
+    found = run("replay", QUEUE, "--strategy", "mars", *words, "--output", "json").json
+    said = {"nets": str(nets), "default": "specialist", "measure": "flow", "money": 0.5}
+    assert said.items() <= found.items()
+    settings = MarsSettings(str(nets), "specialist", Cost("flow", money=0.5))
+    trace = _trace()
+    expected = mars_replay(trace, 64, candidates=settings.candidates(), cost=settings.cost)
+    flow_s = expected.start_s - expected.trace.submit_s + expected.trace.run_s
+    assert found["mean_flow_s"] == pytest.approx(flow_s.mean())
+    assert "flow" in run("replay", QUEUE, "--strategy", "mars", *words).out
+
+
+def _trace() -> Trace:
+    from stretto.workloads.lublin import lublin
+
+    return lublin(1500, seed=0, num_procs=64, load=1.1)
+
+
+def test_lessons_are_taken_anew_in_every_replay(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A learner has a memory: of what it learned in one replay, another may know nothing."""
+    made: list[Any] = []
+
+    class Learner:
+        def __init__(self, num_procs: int, *, seed: int, measure: str) -> None:
+            made.append((num_procs, seed, measure))
+            self.has_taught = False
+
+        def __call__(self, known: Any, num_jobs: int) -> MarsNet | None:
+            if self.has_taught:
+                return None
+            self.has_taught = True
+            return MarsNet(LEARNED, classic_net("sjf").net)
+
+    monkeypatch.setattr(mars_play, "OnlineLearner", Learner)
+    words = ("replay", QUEUE, "--strategy", "mars", "--learn", "--seed", "3", "--measure", "tail", "--output", "json")
+    one, two = run(*words).json, run(*words).json
+    assert one["learns"] is True
+    assert one["mean_wait_s"] == two["mean_wait_s"]
+    assert set(made) == {(64, 3, "tail")}
+    assert LEARNED in run("explain", QUEUE, "--learn", "--output", "json").json["choice"]["cost"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--nets", "x.npz"),
+        ("--default", "saf"),
+        ("--measure", "flow"),
+        ("--money", "1"),
+        ("--price", "1"),
+        ("--learn",),
+    ],
+)
+def test_other_strategies_have_no_such_options(run: Run, words: tuple[str, ...]) -> None:
+    for strategy in ("saf", "portfolio"):
+        run("replay", QUEUE, "--strategy", strategy, *words).assert_refused(words[0], "--strategy mars", strategy)
+        if words[0] != "--learn":
+            run("steer", "slurm", "--strategy", strategy, *words).assert_refused(words[0], "--strategy mars")
+
+
+def test_wrong_names_and_files_are_found_before_the_trace_is_read(run: Run, nets: Path, tmp_path: Path) -> None:
+    text = tmp_path / "text.npz"
+    text.write_text("no networks")
+    other, nothing, twice, taken = (tmp_path / f"{name}.npz" for name in ("other", "nothing", "twice", "taken"))
+    checkpoint.save(other, {}, {"kind": "mars-training"})
+    checkpoint.save(nothing, {}, {"kind": "mars"})
+    save_nets(twice, [classic_net("saf")], {})
+    save_nets(taken, [MarsNet(LEARNED, classic_net("saf").net)], {})
+    for words, reasons in (
+        (("--nets", tmp_path / "none.npz"), ("none.npz", "no such file")),
+        (("--nets", text), ("text.npz",)),
+        (("--nets", other), ("other.npz", "does not hold networks of MARS")),
+        (("--nets", nothing), ("nothing.npz", "which networks")),
+        (("--nets", twice), ("two candidates are called 'saf'",)),
+        (("--nets", taken, "--learn"), ("taken.npz", "learned on the way")),
+        (("--default", "stedy"), ("did you mean steady",)),
+        (("--nets", nets, "--default", "specialst"), ("did you mean specialist",)),
+        (("--measure", "flw"), ("did you mean flow",)),
+        (("--price", "-1"), ("-1.0 must be finite",)),
+    ):
+        for command in (("replay", "none.swf", "--strategy", "mars"), ("explain", "none.swf")):
+            run(*command, *words).assert_refused(*reasons)
+    checkpoint.save(nothing, {}, {"kind": "mars", "nets": ["half"]})
+    run("replay", "none.swf", "--strategy", "mars", "--nets", nothing).assert_refused("nothing.npz", "'half' has no")
+
+
+def test_a_live_queue_is_ordered_as_the_operator_says(run: Run, nets: Path) -> None:
+    order = make_order("mars", 1.0, MarsSettings(str(nets), "specialist", Cost("fairness")))
+    assert isinstance(order, MarsOrder)
+    assert order.candidates is not None
+    assert (order.candidates[0].name, order.cost.measure) == ("specialist", "fairness")
+    assert all(net.net.spare[0] == 0.0 for net in order.candidates), "who does not start jobs cannot hold them back"
+    np.testing.assert_array_equal(order.candidates[0].net.skip, classic_net("laf").net.skip)
+    run("steer", "slurm", "--strategy", "mars", "--default", "steady").assert_refused("'steady' holds jobs back")
+
+
+def test_what_is_not_as_usual_travels_with_the_result() -> None:
+    trace = _trace().take(slice(0, 60))
+    assert MarsSettings().spec() == {}
+    assert play(trace, 64, strategy="mars").spec == {
+        **{"strategy": "mars", "backfill": "easy", "estimates": "user", "kill": False, "tie": "batch", "seed": 0}
+    }
+    settings = MarsSettings(default="fcfs", cost=Cost("tail", 2.0), learns=True)
+    result, found = play_told(trace, 64, strategy="mars", settings=settings)
+    assert {"default": "fcfs", "measure": "tail", "time": 2.0, "learns": True}.items() <= result.spec.items()
+    assert found.candidates[0] == "fcfs"
+    for strategy in ("saf", "portfolio"):
+        with pytest.raises(InvalidInput, match="has none"):
+            play_told(trace, 64, strategy=strategy, settings=settings)
+
+
+def test_the_candidates_are_the_usual_ones_unless_something_is_said() -> None:
+    for starts_jobs in (True, False):
+        usual = candidates_of(starts_jobs=starts_jobs)
+        said = MarsSettings().candidates(starts_jobs=starts_jobs)
+        assert [net.name for net in said] == [net.name for net in usual]
+
+
+def test_tab_offers_the_measures() -> None:
+    assert tuple(MEASURES) == completion.MEASURES
+    assert completion.measure_names("f") == ["flow", "fairness"]
+
+
+def test_the_page_of_the_queue_tells_all_measures() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "queue.md").read_text()
+    section = page.partition("## MARS\n")[2].partition("\n## ")[0]
+    for name in MEASURES:
+        assert f"| `{name}` |" in section
+    for option in ("--nets", "--default", "--measure", "--money", "--price", "--learn"):
+        assert f"`{option}" in section
