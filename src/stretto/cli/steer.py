@@ -187,9 +187,11 @@ def _follow(
     fresh: Book, order: QueueOrder, settings: Any, named: dict[str, Any], past: Any, once: bool, output: Output
 ) -> None:
     import signal
+    import time
 
     from stretto.engines.slurm.book import Book, switch_path
     from stretto.engines.slurm.guard import Guard
+    from stretto.engines.slurm.kept_order import place_of, take_up
     from stretto.engines.slurm.steer import Steerer
     from stretto.runlog import RunLog
 
@@ -198,6 +200,8 @@ def _follow(
     if book.labels and settings.is_applied:
         remark(f"taking back {book.reset(book.client())} labels that an earlier steerer left")
     with RunLog.open() as log:
+        if take_up(log, order, place_of(fresh, settings.partition), time.time()):
+            remark("going on where the last steerer of this queue stopped")
         run = log.start("steer", f"slurm by {named['strategy']}", named)
         steerer = Steerer(fresh.client(), order, fresh, switch_path(), settings, run=run)
         if past is not None:

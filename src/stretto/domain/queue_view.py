@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,4 +128,17 @@ class QueueOrder(Protocol):
 
     def decide(self, view: QueueView) -> QueueDecision:
         """Return the order of all jobs that wait for their turn."""
+        ...
+
+
+@runtime_checkable
+class KeptOrder(QueueOrder, Protocol):
+    """One whose decisions also depend on earlier ones: that can be put away, and taken up after a restart."""
+
+    def state(self) -> dict[str, Any]:
+        """Return what the next decision depends on beside the queue, as JSON."""
+        ...
+
+    def restore(self, state: dict[str, Any]) -> bool:
+        """Go on from such a state; return False where it is somebody else's, and begin anew."""
         ...

@@ -19,6 +19,7 @@ from stretto.domain.queue_view import QueueDecision, QueueOrder, QueueView
 from stretto.engines.background import in_background
 from stretto.engines.slurm.book import Book
 from stretto.engines.slurm.command import SlurmUnreachable
+from stretto.engines.slurm.kept_order import OrderKeeper, place_of
 from stretto.engines.slurm.labels import relabel
 from stretto.engines.slurm.queue_client import QueueClient
 from stretto.engines.slurm.queue_memory import QueueMemory
@@ -111,6 +112,8 @@ class Steerer:
         self._number = 0
         self._nodes_due = 0.0
         self._last_seen: object = None
+        place = place_of(self.book, self.settings.partition)
+        self._keeper = OrderKeeper(self.run, self.order, place) if self.run is not None else None
 
     @property
     def is_off(self) -> bool:
@@ -164,6 +167,8 @@ class Steerer:
             fallback,
         )
         self._write_down(step, view)
+        if self._keeper is not None and not fallback:
+            self._keeper.keep(step.at_s)
         if self.settings.is_applied:
             if fallback and self.book.labels:
                 self._note("reset", num_jobs=self.book.reset(self.client))

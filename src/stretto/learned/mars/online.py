@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -62,6 +63,17 @@ class MarsOrder:
         net = self._nets[self._selector.chosen]
         costs = dict(self.last_choice.cost) if self.last_choice is not None else {}
         return QueueDecision(score_order(view, net), net.name, costs)
+
+    def state(self) -> dict[str, Any]:
+        """Return whom is followed and why, as JSON."""
+        return {"names": self._selector.names, "measure": self.cost.measure, "selector": self._selector.state()}
+
+    def restore(self, state: dict[str, Any]) -> bool:
+        """Go on from what :meth:`state` returned, if it was of the same candidates by the same measure."""
+        if (state.get("names"), state.get("measure")) != (self._selector.names, self.cost.measure):
+            return False
+        self._selector.restore(state["selector"])
+        return True
 
     def _reconsider(self, view: QueueView) -> None:
         rules = self.selection
