@@ -16,8 +16,8 @@ from stretto.domain.trace import Trace
 from stretto.errors import InvalidInput, UnknownName
 from stretto.learned.mars.cost import MEASURES, Cost
 from stretto.learned.mars.forecaster import shipped
-from stretto.learned.mars.network import classic_net
-from stretto.learned.mars.replay import mars_replay
+from stretto.learned.mars.network import OPEN, STEADY, classic_net
+from stretto.learned.mars.replay import candidates_of, mars_replay
 from stretto.learned.mars.selector import Selection
 from stretto.learned.mars.shadow import Shadows
 from stretto.policies.queueing.portfolio import kinds_of
@@ -125,6 +125,18 @@ def test_money_makes_candidates_more_alike_and_changes_no_order() -> None:
     assert (without["smallest"] < without["largest"]) == (rich["smallest"] < rich["largest"])
     assert rich["smallest"] / rich["largest"] == pytest.approx(1.0, abs=1e-3)
     assert without["smallest"] / without["largest"] < 0.9
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_calm_is_where_nobody_waits_by_any_measure(measure: str) -> None:
+    """An idle machine holds nobody back; a busy one is not calm because its jobs take less than an hour."""
+    idle = two_users()
+    idle = Trace.of(1000.0 * idle.submit_s, idle.run_s, idle.num_procs, 2.0 * idle.run_s, user=idle.user)
+    nets = [net for net in candidates_of() if net.name in (STEADY, OPEN)]
+    found = mars_replay(idle, PROCS, candidates=nets, selection=RULES, cost=Cost(measure))
+    assert found.choices[-1].chosen == OPEN
+    busy = mars_replay(two_users(), PROCS, candidates=nets, selection=RULES, cost=Cost(measure))
+    assert busy.choices[-1].chosen == STEADY
 
 
 def test_rewards_are_minus_the_costs(tmp_path: Path) -> None:

@@ -225,8 +225,11 @@ def _follow(
         settled = done if is_new else settled
         before = selector.chosen
         cost, epochs = costs @ weights, means_of(costs, rules.epoch_jobs)
+        least = float(shadows.least_costs(first, played, reached) @ weights)
         signs = {"is_new": is_new, "is_exact": shadows.is_exact}
-        choices.append(selector.choose(cost, epochs, played, done, now, real=real, real_latest=real_latest, **signs))
+        choices.append(
+            selector.choose(cost, epochs, played, done, now, real=real, real_latest=real_latest, least=least, **signs)
+        )
         for k in selector.hopeless(cost, played):
             shadows.give_up(k)
         if journal is not None:

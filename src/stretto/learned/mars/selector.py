@@ -112,7 +112,7 @@ _HOPELESS, _LONG = 4.0, 10_000
 _SOUR, _LATELY = 1.5, 4
 #: No gain that is asked for is larger.
 _MOST_GAIN = 0.9
-#: Hardly anybody has had to wait where jobs really cost no more than this on the mean.
+#: Hardly anybody has had to wait where jobs really cost no more than this, over what they cost if nobody waits.
 _CALM = 1.01
 
 
@@ -207,6 +207,7 @@ class Selector:
         *,
         real: float | None = None,
         real_latest: float | None = None,
+        least: float = 1.0,
         is_new: bool = False,
         is_exact: bool = False,
     ) -> Choice:
@@ -218,6 +219,8 @@ class Selector:
             Per candidate, over all that counts and in each epoch of it, the last one last; [K] and [K, E].
         real, real_latest
             What the jobs of ``cost`` and of the last epoch really cost, where that is known.
+        least
+            What the jobs of ``cost`` cost if nobody waits.
         is_new
             Whether the jobs are of another workload than before.
         is_exact
@@ -233,7 +236,7 @@ class Selector:
         before = self.chosen
         if drifted:
             self.chosen = self._default = self._home
-        elif self._calm is not None and num_seen >= self.rules.least_jobs and real is not None and real <= _CALM:
+        elif self._calm is not None and num_seen >= self.rules.least_jobs and _is_calm(real, least):
             self.chosen = self._calm
         elif self.chosen == self._calm:
             self.chosen = self._default = self._home
@@ -349,3 +352,8 @@ class Selector:
         if "blame" in state:  # states from before there was any blame nobody
             self._blame, self._num_followed = np.array(state["blame"]), np.array(state["num_followed"])
             self._tenure = int(state["tenure"])
+
+
+def _is_calm(real: float | None, least: float) -> bool:
+    """Say whether hardly anybody has had to wait."""
+    return real is not None and real <= _CALM * least

@@ -74,7 +74,8 @@ class Shadows:
         self._states = [new_state(jobs, kinds, num_procs, net.num_hidden, forecaster, self._is_known) for net in nets]
         self._is_given_up = np.zeros(len(nets), np.bool_)
         self._cost = cost
-        self._ledger, self._real_ledger = Ledger(len(nets), n, cost), Ledger(1, n, cost)
+        self._ledger = Ledger(len(nets), n, cost)
+        self._real_ledger, self._least_ledger = Ledger(1, n, cost), Ledger(1, n, cost)
 
     def learn(self, real_start: Floats, num_arrived: int, now: float) -> None:
         """Note the run times of the jobs that have ended by now, and guess those of the others anew."""
@@ -162,8 +163,15 @@ class Shadows:
 
     def real_costs(self, real_start: Floats, first: int, last: int, now: float) -> Floats:
         """Return the same of what really happened until then; [jobs]."""
-        self._real_ledger.update(0, real_start, self.jobs, self._is_known, last, now)
-        row: Floats = self._weighed(self._real_ledger.rows(first, last), first, last)[0]
+        return self._row(self._real_ledger, real_start, first, last, now)
+
+    def least_costs(self, first: int, last: int, now: float) -> Floats:
+        """Return the same of a machine on which nobody waits; [jobs]."""
+        return self._row(self._least_ledger, self._real.submit, first, last, now)
+
+    def _row(self, ledger: Ledger, begin: Floats, first: int, last: int, now: float) -> Floats:
+        ledger.update(0, begin, self.jobs, self._is_known, last, now)
+        row: Floats = self._weighed(ledger.rows(first, last), first, last)[0]
         return row
 
     def _weighed(self, rows: Floats, first: int, last: int) -> Floats:
