@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from stretto.domain.trace import QueueArrays, Trace
+from stretto.errors import UnknownName
 from stretto.learned.mars.journal import resume
 from stretto.learned.mars.network import MarsNet, classic_net
 from stretto.learned.mars.replay import LEARNED, mars_replay
@@ -76,6 +78,12 @@ def test_lessons_come_when_they_are_due_and_start_from_the_last() -> None:
     assert learner(jobs, 599) is None
     assert learner(jobs, 600) is not None
     assert learner.num_lessons == 2
+    other = OnlineLearner(PROCS, measure="flow", num_generations=2, first_jobs=300, window_jobs=120, num_threads=1)
+    by_flow = other(jobs, 300)
+    assert by_flow is not None
+    assert not np.array_equal(first.net.skip, by_flow.net.skip), "another measure, another lesson"
+    with pytest.raises(UnknownName, match="flow"):
+        OnlineLearner(PROCS, measure="flaw")
     again = OnlineLearner(PROCS, num_generations=2, first_jobs=300, window_jobs=120, num_threads=1)(jobs, 300)
     assert again is not None
     np.testing.assert_array_equal(first.net.skip, again.net.skip)

@@ -1,7 +1,7 @@
 """Which candidate to follow: what each would have made of the past, against the operator's default.
 
-Every candidate plays all jobs on a machine of its own (``shadow.py``). At an epoch, its cost is the mean bounded
-slowdown of all jobs there, the latest counting most. The default is meant to be good nearly everywhere, and is left
+Every candidate plays all jobs on a machine of its own (``shadow.py``). At an epoch, its cost is the mean of what all
+jobs cost there (``cost.py``), the latest counting most. The default is meant to be good nearly everywhere, and is left
 only for what is much better: a large gain, the larger the less has been seen, for every change costs (the queue that
 one order leaves behind is a bad start for another). Slowdowns have heavy tails, so a sum may be one bad week: what is
 to be followed must also have been surely cheaper from epoch to epoch (``evidence.py``). When it no longer saves half of
@@ -144,7 +144,7 @@ class Choice:
     job, time_s
         The number of jobs that had arrived, and when.
     cost
-        Per candidate that is watched, the mean bounded slowdown in its shadow.
+        Per candidate that is watched, what jobs cost in its shadow on the mean.
     """
 
     job: int
