@@ -1,7 +1,7 @@
 """Play a window with a network that draws the next head of the queue from the softmax of its scores, and record it.
 
 At a pass the head is drawn; where it fits it starts and the next is drawn, otherwise it waits, and EASY backfills the
-others in order of their scores. Each draw among two jobs or more is a decision: recorded with the features of the best
+others in order of their scores. Reservations, and what is spared, are those of a replay without chance. Each draw among two jobs or more is a decision: recorded with the features of the best
 ``WIDTH`` jobs, among which it is made, and with the cost that follows it. Cost accrues while jobs wait; counted when
 they start, leaving a job to wait would look cheap for a while.
 """
@@ -38,6 +38,7 @@ from stretto.kernels.mars_run import (
     look,
     new_state,
     next_of,
+    put_off,
     renew,
     sort_few,
 )
@@ -183,7 +184,7 @@ def sample_mars(q, kinds, num_procs, net, forecaster, state, start, rec):
                         rec.cost[rec.num[0]] = 0.0
                         rec.num[0] += 1
                 head = places[i]
-            drawing = head >= 0 and s.procs[head] <= num[FREE]
+            drawing = head >= 0 and s.need[head] <= num[FREE]
             if drawing:
                 rate -= weight_of(q, s.job[head])
                 num[FREE] -= begin(q, r, x, s, head, now, start)
@@ -191,10 +192,13 @@ def sample_mars(q, kinds, num_procs, net, forecaster, state, start, rec):
                 started += 1
         if head >= 0 and num[FREE] > 0 and any_fits(s, num[FREE]):
             put_in_order(x)
-            shadow, extra = shadow_at(x, s.procs[head] - num[FREE], now, now)
+            if net.trust[0] > 0.0:
+                put_off(q, x, start, now)
+                put_in_order(x)
+            shadow, extra = shadow_at(x, s.need[head] - num[FREE], now, now)
             k = next_of(s, net, head, num[FREE], now, shadow, extra)
             while k >= 0:
-                if now + s.estimate[k] > shadow:
+                if now + s.length[k] > shadow:
                     extra -= s.procs[k]
                 rate -= weight_of(q, s.job[k])
                 num[FREE] -= begin(q, r, x, s, k, now, start)
