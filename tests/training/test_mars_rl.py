@@ -77,6 +77,16 @@ def test_rewards_add_up_to_the_slowdown_of_the_window() -> None:
     assert record.listed[: record.num[0]].max() <= WIDTH
 
 
+def test_what_follows_an_unrecorded_decision_is_no_cost_of_the_last_recorded_one() -> None:
+    (window,) = windows_of(1)
+    records = [new_record(room) for room in (40, 2000)]
+    for record in records:
+        start = np.empty(120)
+        sample_mars(window.jobs, window.kinds, PROCS, classic_net("saf").net, shipped(), seeded(3), start, record)
+    assert records[0].num[0] == 40 < records[1].num[0]
+    np.testing.assert_allclose(records[0].cost, records[1].cost[:40])
+
+
 def test_advantages_are_the_returns_less_the_values() -> None:
     """With lambda and gamma one, that is what they are; padding behind the last decision is nothing."""
     reward = np.array([[1.0, 2.0, 3.0, 0.0]])
