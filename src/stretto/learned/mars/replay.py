@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +14,7 @@ from stretto.domain.trace import QueueArrays, Trace
 from stretto.errors import InvalidInput
 from stretto.kernels.mars_forecast import Forecaster
 from stretto.kernels.mars_run import advance, new_state, take_over
+from stretto.learned.mars.ensemble import Ensemble, shipped_ensemble
 from stretto.learned.mars.evidence import means_of
 from stretto.learned.mars.forecaster import shipped
 from stretto.learned.mars.journal import Journal
@@ -25,7 +24,6 @@ from stretto.learned.mars.network import (
     MarsNet,
     bold_nets,
     classic_net,
-    load_nets,
     plain_net,
     sister_nets,
     untrained_nets,
@@ -42,8 +40,6 @@ MARS = PortfolioSelector("at each epoch, the network or order that has done best
 Learner = Callable[[QueueArrays, int], MarsNet | None]
 #: The name of what a learner made.
 LEARNED = "learned"
-#: The networks that come with Stretto.
-PRETRAINED = Path(__file__).with_name("pretrained.npz")
 #: What the operator trusts, unless he says otherwise.
 DEFAULT = STEADY
 #: The same where somebody else starts the jobs and reserves room by user estimates.
@@ -74,10 +70,9 @@ class MarsReplay:
     num_dropped: int
 
 
-@functools.cache
 def pretrained() -> tuple[MarsNet, ...]:
     """Return the networks that come with Stretto."""
-    return tuple(load_nets(PRETRAINED)[0])
+    return shipped_ensemble().members
 
 
 def candidates_of(
@@ -115,6 +110,7 @@ def mars_replay(
     selection: Selection | None = None,
     learner: Learner | None = None,
     forecaster: Forecaster | None = None,
+    ensemble: Ensemble | None = None,
     run: Run | None = None,
     seed: int = 0,
     num_threads: int = 2,
@@ -129,6 +125,9 @@ def mars_replay(
         Asked at every epoch for a better network, which becomes the candidate ``learned``.
     forecaster
         What candidates with foresight go by; by default the one that comes with Stretto.
+    ensemble
+        Says which candidates were trained on other queues, and whether one of these is likely enough to be cheaper than
+        the default to be followed at all; by default the one that comes with Stretto.
     run
         Where choices and rewards are recorded.
     seed
@@ -150,7 +149,15 @@ def mars_replay(
         jobs = kept.arrays()
         journal = None if run is None else Journal(run, kept.num_jobs)
         start, chosen, choices = _follow(
-            jobs, num_procs, nets, selector, executor, learner, forecaster or shipped(), journal
+            jobs,
+            num_procs,
+            nets,
+            selector,
+            executor,
+            learner,
+            forecaster or shipped(),
+            ensemble or shipped_ensemble(),
+            journal,
         )
     return MarsReplay(kept, tuple(names), start, chosen, tuple(choices), num_dropped)
 
@@ -163,6 +170,7 @@ def _follow(
     executor: Executor,
     learner: Learner | None,
     forecaster: Forecaster,
+    ensemble: Ensemble,
     journal: Journal | None,
 ) -> tuple[Floats, NDArray[np.int64], list[Choice]]:
     """Replay from epoch to epoch."""
@@ -206,8 +214,11 @@ def _follow(
         settled = done if is_new else settled
         before = selector.chosen
         cost, epochs = slowdown @ weights, means_of(slowdown, rules.epoch_jobs)
+        allowed = ensemble.allowed(selector.names, epochs, slowdown[0], shadows.jobs, played, num_procs)
         choices.append(
-            selector.choose(cost, epochs, played, done, now, real=real, real_latest=real_latest, is_new=is_new)
+            selector.choose(
+                cost, epochs, played, done, now, real=real, real_latest=real_latest, is_new=is_new, allowed=allowed
+            )
         )
         for k in selector.hopeless(cost, played):
             shadows.give_up(k)
