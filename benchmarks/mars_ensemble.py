@@ -49,7 +49,7 @@ NUM_TRAIN, NUM_VALIDATION, NUM_UNSEEN = 64, 24, 40
 LOADS = (0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0, 1.05, 1.1)
 GENERATED_JOBS, GENERATED_PROCS = 12_000, 256
 #: Stretches of a log for the confidence: how many, and of how many jobs.
-NUM_STRETCHES, STRETCH_JOBS = 2, 12_000
+NUM_STRETCHES, STRETCH_JOBS = 3, 12_000
 SEED = 1
 
 
@@ -175,10 +175,12 @@ def _examples(log: Log, nets: Sequence[MarsNet], index: int, share: float) -> Ex
 
 
 def _print_report(what: str, model: Confidence, report: Report) -> None:
+    came = "nobody followed"
+    if report.followed:
+        came = f"{report.followed:.1%} followed, {report.hits:.1%} of them cheaper, log cost saved {report.gain:+.3f}"
     print(
-        f"{what}: Brier {report.brier:.3f} (of the mean {report.brier_of_mean:.3f}), calibration error"
-        f" {report.calibration_error:.3f}; threshold {model.threshold:g}: {report.followed:.1%} followed,"
-        f" {report.hits:.1%} of them cheaper, log cost saved {report.gain:+.3f}"
+        f"{what}: {report.came_true:.1%} cheaper; Brier {report.brier:.3f} (of the mean {report.brier_of_mean:.3f}),"
+        f" calibration error {report.calibration_error:.3f}; threshold {model.threshold:g}: {came}"
     )
 
 

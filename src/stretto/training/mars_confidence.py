@@ -170,14 +170,18 @@ class Report:
 
     Attributes
     ----------
+    came_true
+        Share of examples in which a member was cheaper.
     brier, brier_of_mean
         Mean squared error of the probabilities, and that of always saying the share that came true.
     calibration_error
         Mean distance between what was said and what came true, over bins.
     followed, hits, gain
-        Share of examples above the threshold; of those, the share that came true, and the mean logarithm of cost saved.
+        Share of examples above the threshold; of those, the share that came true, and the mean logarithm of cost saved;
+        not a number where there are none.
     """
 
+    came_true: float
     brier: float
     brier_of_mean: float
     calibration_error: float
@@ -203,6 +207,7 @@ def judge(model: Confidence, examples: Examples, *, num_bins: int = 10) -> Repor
     total = float(followed.sum())
     gain = -np.clip(examples.log_ratio, -MOST, MOST)
     return Report(
+        base,
         float(weight @ (said - hit) ** 2),
         base * (1.0 - base),
         sum(one.share * abs(one.said - one.came_true) for one in bins),

@@ -20,25 +20,18 @@ from stretto.learned.mars.evidence import MOST
 
 #: What is seen of a candidate beside the default, then of the queue.
 INPUTS = (
-    "gain",  # mean logarithm of the default's cost over the candidate's, crowded epochs weighing more
-    "gain lately",
-    "gain in the sum",
-    "certainty",  # the first over its error
-    "won",  # share of the epochs
-    "epochs seen",
+    "gain lately",  # mean logarithm of the default's cost over the candidate's
+    "won",  # share of all epochs
     "load",
     "exactness of estimates",
     "spread of lengths",
     "spread of widths",
     "waiting jobs",
-    "cost lately",
 )
 #: Epochs that are lately, and jobs by which a queue is described.
 _LATELY, _LATEST_JOBS = 8, 2000
-#: A certainty counts up to this; an epoch is won by this share of cost.
-_MOST_CERTAINTY, _WON = 4.0, 0.99
-#: The error of a mean is not less than this.
-_LEAST_ERROR = 0.02
+#: An epoch is won by this share of cost.
+_WON = 0.99
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,17 +102,9 @@ def observe(epochs: Floats, slowdown: Floats, jobs: QueueArrays, num_played: int
     """
     x = np.empty((len(epochs), len(INPUTS)))
     gain = np.clip(np.log(epochs[0]) - np.log(epochs), -MOST, MOST)
-    weight = np.sqrt(np.sqrt(epochs * epochs[0]))
-    weight /= weight.sum(axis=1, keepdims=True)
-    mean = (weight * gain).sum(axis=1)
-    spread = np.sum((weight * (gain - mean[:, None])) ** 2, axis=1)
-    x[:, 0] = mean
-    x[:, 1] = gain[:, -_LATELY:].mean(axis=1)
-    x[:, 2] = np.clip(np.log(epochs[0].sum()) - np.log(epochs.sum(axis=1)), -MOST, MOST)
-    x[:, 3] = np.clip(mean / np.sqrt(spread + _LEAST_ERROR**2), -_MOST_CERTAINTY, _MOST_CERTAINTY)
-    x[:, 4] = (epochs < _WON * epochs[0]).mean(axis=1)
-    x[:, 5] = np.log(epochs.shape[1])
-    x[:, 6:] = _queue(slowdown[-_LATEST_JOBS:], jobs, num_played, num_procs)
+    x[:, 0] = gain[:, -_LATELY:].mean(axis=1)
+    x[:, 1] = (epochs < _WON * epochs[0]).mean(axis=1)
+    x[:, 2:] = _queue(slowdown[-_LATEST_JOBS:], jobs, num_played, num_procs)
     return x
 
 
@@ -136,6 +121,5 @@ def _queue(slowdown: Floats, jobs: QueueArrays, num_played: int, num_procs: int)
             np.std(np.log(run)),
             np.std(np.log(procs)),
             np.log1p(float(wait.sum()) / span),
-            np.log(float(slowdown.mean())),
         ]
     )
