@@ -203,7 +203,7 @@ def _logs(options: argparse.Namespace, paths: Sequence[Path], budget_s: float) -
         best = min(cost, key=lambda name: cost[name])
         nets = None
         if budget_s:
-            starts = [*pretrained(), *untrained_nets()]
+            starts = untrained_nets()
             specialist = train_on_log(trace, num_procs, seed=options.seeds[0], time_limit_s=budget_s, starts=starts).net
             nets = [*pretrained(), specialist]
         begin = time.process_time()

@@ -17,6 +17,7 @@ from stretto.errors import InvalidInput, UnknownName
 from stretto.kernels import mars_policy as features
 from stretto.kernels.mars_forecast import NUM_HEADS, NUM_INPUTS, Forecaster
 from stretto.kernels.mars_run import advance, new_state, run_mars, take_over
+from stretto.kernels.queue_expected import SIZE
 from stretto.kernels.queue_run import run_queue
 from stretto.learned.mars.forecaster import shipped
 from stretto.learned.mars.network import (
@@ -291,3 +292,16 @@ def test_the_open_order_holds_nobody_back() -> None:
     assert play(jobs, steady_net())[2] > jobs.submit[2], "more than twelve hours may not pass"
     assert free.net.spare[0] == 0.0
     np.testing.assert_array_equal(free.net.skip, steady_net().net.skip)
+
+
+def test_jobs_that_all_outlive_their_beliefs_have_room_to_be_expected_again() -> None:
+    """A hundred run at once, longer than believed, while a wide one waits and narrow ones come by."""
+    n = 130
+    submit = np.r_[np.zeros(100), 1.0, 2.0 + 40.0 * np.arange(29)]
+    procs = np.r_[np.ones(100), 110.0, np.ones(29)].astype(np.int32)
+    run = np.r_[np.full(101, 1000.0), np.full(29, 5.0)]
+    jobs = Trace.of(submit, run, procs, run, user=np.zeros(n, np.int32)).arrays()
+    kinds, start = kinds_of(jobs), np.full(n, -1.0)
+    state = new_state(jobs, kinds, 110, 0, shipped(), np.ones(n, np.bool_))
+    advance(jobs, kinds, 110, classic_net("sjf-believed", trust=1.0).net, state, n, start)
+    assert n < state.expected.num[SIZE] <= len(state.expected.entry)

@@ -10,7 +10,7 @@ from stretto.errors import InvalidInput, UnknownName
 from stretto.kernels.mars_sample import WIDTH, new_record, sample_mars
 from stretto.kernels.rng import seeded
 from stretto.learned.mars.forecaster import shipped
-from stretto.learned.mars.network import MarsNet, classic_net
+from stretto.learned.mars.network import MarsNet, classic_net, sister_nets, steady_net
 from stretto.training.mars_windows import Window, draw_windows
 
 pytest.importorskip("jax")
@@ -38,14 +38,15 @@ def windows_of(count: int) -> list[Window]:
     return draw_windows(trace, PROCS, count, 120, rng)
 
 
-def sharpened(name: str, factor: float) -> MarsNet:
-    net = classic_net(name)
-    return MarsNet(name, net.net._replace(skip=factor * net.net.skip))
+def sharpened(net: MarsNet, factor: float) -> MarsNet:
+    return MarsNet(net.name, net.net._replace(skip=factor * net.net.skip))
 
 
-def test_a_network_that_is_sure_plays_as_without_chance() -> None:
+@pytest.mark.parametrize("order", [classic_net("saf"), steady_net(), sister_nets()[0]], ids=lambda net: net.name)
+def test_a_network_that_is_sure_plays_as_without_chance(order: MarsNet) -> None:
+    """In what it reserves and spares, too."""
     for window in windows_of(3):
-        net = sharpened("saf", 1e7).net
+        net = sharpened(order, 1e7).net
         start = np.empty(len(window.jobs.submit))
         sample_mars(window.jobs, window.kinds, PROCS, net, shipped(), seeded(1), start, new_record(500))
         flow = start - window.jobs.submit + window.jobs.run
@@ -74,6 +75,16 @@ def test_rewards_add_up_to_the_slowdown_of_the_window() -> None:
     total = float(record.cost[: record.num[0]].sum())
     assert 0.9 * waited < total < waited * (1 + 1e-9)
     assert record.listed[: record.num[0]].max() <= WIDTH
+
+
+def test_what_follows_an_unrecorded_decision_is_no_cost_of_the_last_recorded_one() -> None:
+    (window,) = windows_of(1)
+    records = [new_record(room) for room in (40, 2000)]
+    for record in records:
+        start = np.empty(120)
+        sample_mars(window.jobs, window.kinds, PROCS, classic_net("saf").net, shipped(), seeded(3), start, record)
+    assert records[0].num[0] == 40 < records[1].num[0]
+    np.testing.assert_allclose(records[0].cost, records[1].cost[:40])
 
 
 def test_advantages_are_the_returns_less_the_values() -> None:

@@ -67,7 +67,6 @@ def _train(
 ) -> tuple[LogTraining, list[dict[str, Any]], bool]:
     """Train until the time is up, with news for the terminal and the log."""
     from stretto.learned.mars.network import bold_nets
-    from stretto.learned.mars.replay import pretrained
     from stretto.training.mars_log import train_on_log
 
     seconds = request.seconds
@@ -92,7 +91,7 @@ def _train(
             num_procs,
             seed=request.seed,
             time_limit_s=seconds,
-            starts=[*pretrained(), *bold_nets()],
+            starts=bold_nets(),
             path=state.path,
             resume=state.is_going_on,
             on_row=on_row,

@@ -67,7 +67,7 @@ def new_state(q, kinds, num_procs, num_hidden, forecaster, is_known):
     num[FREE] = num_procs
     return State(
         new_running(n),
-        new_expected(n),
+        new_expected(2 * n),  # a job that outlives a belief is expected twice
         new_seen(n, num_hidden),
         new_past(kinds.max() + 1),
         new_records(q, kinds.max() + 1, forecaster.bias.shape[0]),

@@ -1,9 +1,10 @@
 """Play a window with a network that draws the next head of the queue from the softmax of its scores, and record it.
 
 At a pass the head is drawn; where it fits it starts and the next is drawn, otherwise it waits, and EASY backfills the
-others in order of their scores. Each draw among two jobs or more is a decision: recorded with the features of the best
-``WIDTH`` jobs, among which it is made, and with the cost that follows it. Cost accrues while jobs wait; counted when
-they start, leaving a job to wait would look cheap for a while.
+others in order of their scores. Reservations, and what is spared, are those of a replay without chance. Each draw among
+two jobs or more is a decision: recorded with the features of the best ``WIDTH`` jobs, among which it is made, and with
+the cost that follows it. Cost accrues while jobs wait; counted when they start, leaving a job to wait would look cheap
+for a while.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from stretto.kernels.mars_run import (
     look,
     new_state,
     next_of,
+    put_off,
     renew,
     sort_few,
 )
@@ -132,7 +134,10 @@ def weight_of(q, job):
 
 @njit(cache=True, nogil=True)
 def sample_mars(q, kinds, num_procs, net, forecaster, state, start, rec):
-    """Fill the start of each job and the record; decisions beyond its room are made and not recorded."""
+    """Fill the start of each job and the record; decisions beyond its room are made and not recorded.
+
+    What follows such a decision is no cost of those before it.
+    """
     n = q.submit.shape[0]
     t = new_state(q, kinds, num_procs, net.bias.shape[0], forecaster, np.ones(n, np.bool_))
     r, x, s, past, records = t.running, t.expected, t.seen, t.past, t.records
@@ -143,11 +148,12 @@ def sample_mars(q, kinds, num_procs, net, forecaster, state, start, rec):
     rate = 0.0  # at which the slowdown of all that wait grows
     before = 0.0
     most = rec.listed.shape[0]
+    is_full = False
     while num[ARRIVED] < n or r.size[0] > 0:
         now = r.end[0] if r.size[0] > 0 else np.inf
         if num[ARRIVED] < n:
             now = min(now, q.submit[num[ARRIVED]])
-        if rec.num[0] > 0:
+        if rec.num[0] > 0 and not is_full:
             rec.cost[rec.num[0] - 1] += rate * (now - before)
         before = now
         num[NUM_PASSES] += 1
@@ -182,8 +188,10 @@ def sample_mars(q, kinds, num_procs, net, forecaster, state, start, rec):
                         rec.log_prob[rec.num[0]] = log_prob
                         rec.cost[rec.num[0]] = 0.0
                         rec.num[0] += 1
+                    else:
+                        is_full = True
                 head = places[i]
-            drawing = head >= 0 and s.procs[head] <= num[FREE]
+            drawing = head >= 0 and s.need[head] <= num[FREE]
             if drawing:
                 rate -= weight_of(q, s.job[head])
                 num[FREE] -= begin(q, r, x, s, head, now, start)
@@ -191,10 +199,13 @@ def sample_mars(q, kinds, num_procs, net, forecaster, state, start, rec):
                 started += 1
         if head >= 0 and num[FREE] > 0 and any_fits(s, num[FREE]):
             put_in_order(x)
-            shadow, extra = shadow_at(x, s.procs[head] - num[FREE], now, now)
+            if net.trust[0] > 0.0:
+                put_off(q, x, start, now)
+                put_in_order(x)
+            shadow, extra = shadow_at(x, s.need[head] - num[FREE], now, now)
             k = next_of(s, net, head, num[FREE], now, shadow, extra)
             while k >= 0:
-                if now + s.estimate[k] > shadow:
+                if now + s.length[k] > shadow:
                     extra -= s.procs[k]
                 rate -= weight_of(q, s.job[k])
                 num[FREE] -= begin(q, r, x, s, k, now, start)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +15,7 @@ from stretto.errors import InvalidInput, UnknownName
 from stretto.kernels.mars_forecast import Forecaster
 from stretto.kernels.mars_run import advance, new_state, take_over
 from stretto.learned.mars.cost import USUAL, Cost
+from stretto.learned.mars.ensemble import Ensemble, shipped_ensemble
 from stretto.learned.mars.evidence import means_of
 from stretto.learned.mars.forecaster import shipped
 from stretto.learned.mars.journal import Journal
@@ -28,7 +27,6 @@ from stretto.learned.mars.network import (
     MarsNet,
     bold_nets,
     classic_net,
-    load_nets,
     open_net,
     plain_net,
     sister_nets,
@@ -46,8 +44,6 @@ MARS = PortfolioSelector("at each epoch, the network or order that has done best
 Learner = Callable[[QueueArrays, int], MarsNet | None]
 #: The name of what a learner made.
 LEARNED = "learned"
-#: The networks that come with Stretto.
-PRETRAINED = Path(__file__).with_name("pretrained.npz")
 #: What the operator trusts, unless he says otherwise.
 DEFAULT = STEADY
 #: The same where somebody else starts the jobs and reserves room by user estimates.
@@ -81,10 +77,9 @@ class MarsReplay:
     cost: Cost = USUAL
 
 
-@functools.cache
 def pretrained() -> tuple[MarsNet, ...]:
     """Return the networks that come with Stretto."""
-    return tuple(load_nets(PRETRAINED)[0])
+    return shipped_ensemble().members
 
 
 def candidates_of(
@@ -131,6 +126,7 @@ def mars_replay(
     cost: Cost = USUAL,
     learner: Learner | None = None,
     forecaster: Forecaster | None = None,
+    ensemble: Ensemble | None = None,
     run: Run | None = None,
     seed: int = 0,
     num_threads: int = 2,
@@ -147,6 +143,9 @@ def mars_replay(
         Asked at every epoch for a better network, which becomes the candidate ``learned``.
     forecaster
         What candidates with foresight go by; by default the one that comes with Stretto.
+    ensemble
+        Says which candidates were trained on other queues, and whether one of these is likely enough to be cheaper than
+        the default to be followed at all; by default the one that comes with Stretto.
     run
         Where choices and rewards (minus what an ended job cost) are recorded while the queue is played.
     seed
@@ -168,7 +167,16 @@ def mars_replay(
         jobs = kept.arrays()
         journal = None if run is None else Journal(run, kept.num_jobs, names[0], cost)
         start, chosen, choices = _follow(
-            jobs, num_procs, nets, selector, cost, executor, learner, forecaster or shipped(), journal
+            jobs,
+            num_procs,
+            nets,
+            selector,
+            cost,
+            executor,
+            learner,
+            forecaster or shipped(),
+            ensemble or shipped_ensemble(),
+            journal,
         )
     return MarsReplay(kept, tuple(names), start, chosen, tuple(choices), num_dropped, cost)
 
@@ -182,6 +190,7 @@ def _follow(
     executor: Executor,
     learner: Learner | None,
     forecaster: Forecaster,
+    ensemble: Ensemble,
     journal: Journal | None,
 ) -> tuple[Floats, NDArray[np.int64], list[Choice]]:
     """Replay from epoch to epoch."""
@@ -226,9 +235,17 @@ def _follow(
         before = selector.chosen
         cost, epochs = costs @ weights, means_of(costs, rules.epoch_jobs)
         least = float(shadows.least_costs(first, played, reached) @ weights)
-        signs = {"is_new": is_new, "is_exact": shadows.is_exact}
+        allowed = ensemble.allowed(selector.names, epochs, costs[0], shadows.jobs, played, num_procs)
         choices.append(
-            selector.choose(cost, epochs, played, done, now, real=real, real_latest=real_latest, least=least, **signs)
+            selector.choose(
+                *(cost, epochs, played, done, now),
+                real=real,
+                real_latest=real_latest,
+                least=least,
+                is_new=is_new,
+                is_exact=shadows.is_exact,
+                allowed=allowed,
+            )
         )
         for k in selector.hopeless(cost, played):
             shadows.give_up(k)

@@ -28,6 +28,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stretto.domain.csr import Floats
 from stretto.errors import InvalidInput
@@ -210,6 +211,7 @@ class Selector:
         least: float = 1.0,
         is_new: bool = False,
         is_exact: bool = False,
+        allowed: NDArray[np.bool_] | None = None,
     ) -> Choice:
         """Decide whom to follow next.
 
@@ -225,6 +227,9 @@ class Selector:
             Whether the jobs are of another workload than before.
         is_exact
             Whether estimates have been the run times lately.
+        allowed
+            Who may be followed, if he is not of the default's family; by default all. Whoever is followed and may be no
+            longer is left.
         """
         latest = epochs[:, -1]
         self._move_home(is_exact)
@@ -244,6 +249,8 @@ class Selector:
             self._default = self._best_sister(cost, epochs, num_seen)
             is_spoilt = real is not None and real > (1.0 + self.rules.guard) * cost[self._default]
             weighed = cost * self._burden * self._bias()
+            if allowed is not None:
+                weighed = np.where(allowed | np.isin(np.arange(len(cost)), self._family), weighed, np.inf)
             self.chosen = self._default if is_spoilt else self._best(weighed, epochs, num_seen)
         self._tenure += 1
         if before != self.chosen:
@@ -273,7 +280,8 @@ class Selector:
     def _best(self, cost: Floats, epochs: Floats, num_seen: int) -> int:
         """Return the cheapest of those that are surely better, or stay, or go back to the default."""
         rules = self.rules
-        now = self._default if self.chosen in self._family else self.chosen
+        is_left = self.chosen in self._family or math.isinf(cost[self.chosen])
+        now = self._default if is_left else self.chosen
         cost = cost.copy()
         known = [*self._family, *([] if self._calm is None else [self._calm])]
         cost[[k for k in known if k not in (now, self._default)]] = np.inf  # they are not strangers
