@@ -21,6 +21,7 @@ from stretto.training.mars_rl import (
     advantages,
     imitate,
     init_params,
+    less_others,
     scores,
 )
 
@@ -95,6 +96,23 @@ def test_advantages_are_the_returns_less_the_values() -> None:
     np.testing.assert_allclose(found, [[5.5, 6.0, 1.0, 0.0]])
     one_step = np.asarray(advantages(reward, value, np.array([[True, True, True, False]]), 1.0, 0.0))
     np.testing.assert_allclose(one_step, [[1 - 1 - 0.5, 2 + 2 + 1, 3 - 2, 0.0]])
+
+
+def test_what_all_plays_of_a_window_have_in_common_is_no_advantage() -> None:
+    rng = np.random.default_rng(3)
+    when = np.sort(rng.uniform(0, 100, (6, 40)), axis=1)
+    level = np.repeat([[5.0], [-7.0]], 3, axis=0) + 0.1 * when  # two windows, three plays each
+    when[0, 30:] = level[0, 30:] = np.inf  # one of them had fewer decisions
+    level[0, 30:] = 0.0
+    inside = (when > when[:, :1].max()) & (when < 0.8 * when[:, 29].min())
+    np.testing.assert_allclose(np.asarray(less_others(level, when, 3))[inside], 0.0, atol=1e-3)
+    better = level.copy()
+    better[4] += 2.0
+    found = np.asarray(less_others(better, when, 3))
+    np.testing.assert_allclose(found[4][inside[4]], 2.0, atol=1e-3)
+    np.testing.assert_allclose(found[3][inside[3]], -1.0, atol=1e-3)
+    np.testing.assert_allclose(found[:3][inside[:3]], 0.0, atol=1e-3, err_msg="another window is not concerned")
+    np.testing.assert_array_equal(less_others(level, when, 1), level)
 
 
 @pytest.mark.parametrize("algorithm", ["ppo", "a2c"])

@@ -60,6 +60,7 @@ class Record(NamedTuple):
     action: np.ndarray  # [M]
     log_prob: np.ndarray  # [M]
     cost: np.ndarray  # [M] what waiting adds to the slowdowns from this decision to the next
+    when: np.ndarray  # [M] seconds since the first job was submitted
     num: np.ndarray  # [1] decisions
 
 
@@ -70,6 +71,7 @@ def new_record(most):
         np.zeros((most, WIDTH, NUM_FEATURES)),
         np.zeros(most, np.int64),
         np.zeros(most, np.int64),
+        np.zeros(most),
         np.zeros(most),
         np.zeros(most),
         np.zeros(1, np.int64),
@@ -187,6 +189,7 @@ def sample_mars(q, kinds, num_procs, net, forecaster, state, start, rec):
                         rec.action[rec.num[0]] = i
                         rec.log_prob[rec.num[0]] = log_prob
                         rec.cost[rec.num[0]] = 0.0
+                        rec.when[rec.num[0]] = now - q.submit[0]
                         rec.num[0] += 1
                     else:
                         is_full = True

@@ -4,6 +4,11 @@ Windows are played in compiled code with heads drawn from the softmax (``kernels
 jax follows. The reward of a decision is minus what waiting adds to all slowdowns until the next, over what the best
 classic order gets on the window. Only the score is learned here: who may pass the head, and the patience, stay as they
 are.
+
+What a decision costs later is mostly made by the jobs that happen to come, which no critic can know. So each window is
+played several times, and an advantage is what is left when that of the other plays at the same moment is taken away
+(the baseline that depends on the input of Mao et al., "Variance reduction for reinforcement learning in input-driven
+environments", ICLR 2019). Without it the steps of PPO on one batch follow that batch's luck.
 """
 
 from __future__ import annotations
@@ -43,26 +48,34 @@ class Reinforcement:
     ----------
     algorithm
         ``ppo``: several steps on a batch with clipped ratios, stopped at a divergence. ``a2c``: one step.
+    windows_per_update, plays
+        Windows are played so many times in all per update, each of them so often.
     most_decisions
         Of a window, so many are recorded.
+    discount
+        What the cost after a decision counts, per decision that follows: over a whole window it would be noise.
     """
 
     algorithm: str = "ppo"
     windows_per_update: int = 16
+    plays: int = 4
     most_decisions: int = 1024
     learning_rate: float = 3e-3
     critic_rate: float = 1e-2
     steps: int = 8
     clip: float = 0.2
-    discount: float = 1.0
+    discount: float = 0.99
     trace: float = 0.97
     most_divergence: float = 0.015
 
     def __post_init__(self) -> None:
         if self.algorithm not in ("ppo", "a2c"):
             raise UnknownName("algorithm", self.algorithm, ("ppo", "a2c"))
-        if self.windows_per_update < 1 or self.most_decisions < 1 or self.steps < 1:
-            raise InvalidInput("windows, decisions and steps must be at least 1", field="reinforcement")
+        if min(self.windows_per_update, self.plays, self.most_decisions, self.steps) < 1:
+            raise InvalidInput("windows, plays, decisions and steps must be at least 1", field="reinforcement")
+        if self.windows_per_update % self.plays:
+            many = f"{self.windows_per_update} windows cannot be played {self.plays} times each"
+            raise InvalidInput(many, field="reinforcement")
 
 
 class Batch(NamedTuple):
@@ -73,6 +86,7 @@ class Batch(NamedTuple):
     action: Any  # [B, M]
     log_prob: Any  # [B, M]
     reward: Any  # [B, M]
+    when: Any  # [B, M] seconds since the window began, without end where there is no decision
 
 
 def init_params(net: MarsNet, seed: int) -> dict[str, Any]:
@@ -122,6 +136,26 @@ def advantages(reward: Any, value: Any, is_real: Any, discount: float, trace: fl
     zeros = jnp.zeros(reward.shape[0])
     _, found = jax.lax.scan(back, (zeros, zeros), columns)
     return found[::-1].T
+
+
+def less_others(found: Any, when: Any, plays: int) -> Any:
+    """Return advantages less the mean of those that the other plays of a window had at the same moment.
+
+    Parameters
+    ----------
+    found, when
+        Advantages and moments; plays of one window follow one another; [B, M].
+    """
+    if plays == 1:
+        return found
+
+    def of_window(found: Any, when: Any) -> Any:
+        theirs = jax.vmap(lambda at: jax.vmap(lambda x, f: jnp.interp(at, x, f))(when, found))(when)  # [P, P, M]
+        others = theirs.sum(axis=1) - theirs[jnp.arange(plays), jnp.arange(plays)]
+        return found - others / (plays - 1)
+
+    shape = (-1, plays, found.shape[-1])
+    return jax.vmap(of_window)(found.reshape(shape), when.reshape(shape)).reshape(found.shape)
 
 
 class MarsLearner:
@@ -178,14 +212,16 @@ class MarsLearner:
     def play(self) -> tuple[Batch, float]:
         """Play some windows; return their decisions and the mean slowdown over that of the best classic."""
         rng = np.random.default_rng([self._seed, self.num_updates])
-        chosen = rng.choice(len(self._train), min(self.rules.windows_per_update, len(self._train)), replace=False)
+        plays = self.rules.plays
+        count = min(self.rules.windows_per_update // plays, len(self._train))
+        chosen = np.repeat(rng.choice(len(self._train), count, replace=False), plays)
         net = self.net().net
 
-        def one(k: int) -> tuple[Record, float, float]:
-            window = self._train[k]
+        def one(place: int) -> tuple[Record, float, float]:
+            window = self._train[chosen[place]]
             record = new_record(self.rules.most_decisions)
             start = np.empty(len(window.jobs.submit))
-            state = seeded(self._seed, 1_000_003 * self.num_updates + int(k))
+            state = seeded(self._seed, 1_000_003 * self.num_updates + place)
             sample_mars(window.jobs, window.kinds, window.num_procs, net, shipped(), state, start, record)
             best = min(figures.slowdown for figures in window.classics.values())
             flow = start - window.jobs.submit + window.jobs.run
@@ -193,7 +229,7 @@ class MarsLearner:
             return record, best * len(start), slowdown / best
 
         with ThreadPoolExecutor(self._threads) as executor:
-            played = list(executor.map(one, chosen))
+            played = list(executor.map(one, range(len(chosen))))
         return _batch(played), float(np.mean([ratio for _, _, ratio in played]))
 
     def _judge(self, params: dict[str, Any], batch: Batch) -> tuple[Any, Any]:
@@ -202,9 +238,10 @@ class MarsLearner:
         value = values(params, batch.x, batch.count)
         found = advantages(batch.reward, value, is_real, self.rules.discount, self.rules.trace)
         num = jnp.maximum(is_real.sum(), 1)
-        mean = jnp.sum(found) / num
-        spread = jnp.sqrt(jnp.sum(jnp.where(is_real, (found - mean) ** 2, 0.0)) / num)
-        return found + value, jnp.where(is_real, (found - mean) / (spread + 1e-8), 0.0)
+        own = jnp.where(is_real, less_others(found, batch.when, self.rules.plays), 0.0)
+        mean = jnp.sum(own) / num
+        spread = jnp.sqrt(jnp.sum(jnp.where(is_real, (own - mean) ** 2, 0.0)) / num)
+        return found + value, jnp.where(is_real, (own - mean) / (spread + 1e-8), 0.0)
 
     def _step(self, params: Any, state: Any, batch: Batch, target: Any, advantage: Any) -> tuple[Any, Any, Any]:
         is_real = batch.count > 0
@@ -248,6 +285,7 @@ def _batch(played: Sequence[tuple[Record, float, float]]) -> Batch:
         jnp.asarray(np.where(inside, stack("action"), 0)),
         jnp.asarray(np.where(inside, stack("log_prob"), 0.0), jnp.float32),
         jnp.asarray(np.where(inside, -stack("cost") / scale, 0.0), jnp.float32),
+        jnp.asarray(np.where(inside, stack("when"), np.inf), jnp.float32),
     )
 
 
