@@ -15,9 +15,10 @@ from stretto.errors import InvalidInput
 from stretto.experiments.queue_play import play, play_told
 from stretto.formats import checkpoint
 from stretto.learned.mars.cost import MEASURES, Cost
+from stretto.learned.mars.follower import LEARNED
 from stretto.learned.mars.network import MarsNet, classic_net, save_nets
 from stretto.learned.mars.online import MarsOrder
-from stretto.learned.mars.replay import LEARNED, candidates_of, mars_replay, pretrained
+from stretto.learned.mars.replay import candidates_of, mars_replay, pretrained
 from stretto.learned.mars.settings import MarsSettings
 from stretto.training import mars_play
 

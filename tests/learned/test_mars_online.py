@@ -9,9 +9,10 @@ import pytest
 
 from stretto.domain.trace import QueueArrays, Trace
 from stretto.errors import UnknownName
+from stretto.learned.mars.follower import LEARNED
 from stretto.learned.mars.journal import resume
 from stretto.learned.mars.network import MarsNet, classic_net
-from stretto.learned.mars.replay import LEARNED, mars_replay
+from stretto.learned.mars.replay import mars_replay
 from stretto.learned.mars.selector import Selection, Selector
 from stretto.runlog import RunLog
 from stretto.training.mars_online import OnlineLearner

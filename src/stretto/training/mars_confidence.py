@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stretto.domain.csr import Floats
-from stretto.domain.trace import QueueArrays, Trace
+from stretto.domain.queue_metrics import bounded
+from stretto.domain.trace import Trace
 from stretto.errors import InvalidInput
-from stretto.kernels.mars_run import run_mars
 from stretto.learned.mars.confidence import INPUTS, Confidence, observe, sigmoid
 from stretto.learned.mars.evidence import MOST, means_of
 from stretto.learned.mars.forecaster import shipped
@@ -25,12 +25,12 @@ from stretto.learned.mars.network import MarsNet
 from stretto.learned.mars.selector import Selection
 from stretto.learned.mars.shadow import Shadows
 from stretto.policies.queueing.portfolio import kinds_of
+from stretto.training.mars_epochs import each_epoch, starts_of
 
 #: Jobs over which it turns out who is cheaper, and the share of cost by which.
 AHEAD_JOBS, _LEAST_GAIN = 2000, 0.01
 #: What large weights cost: logs are few, so that little can be learned.
 _RIDGE = 0.02
-_BOUND_S = 10.0
 #: Thresholds that are tried, and the share of followed epochs that must turn out to be cheaper.
 THRESHOLDS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
 _HITS = 0.8
@@ -61,23 +61,18 @@ class Examples:
 
 def gather(trace: Trace, num_procs: int, nets: Sequence[MarsNet], *, log: int = 0) -> Examples:
     """Return the examples of one log, whose jobs must all fit; the first network is the default."""
-    jobs, rules, kinds = trace.arrays(), Selection(), kinds_of(trace.arrays())
-    truth = np.stack([_starts(jobs, kinds, num_procs, net) for net in nets])
-    flow = truth - jobs.submit + jobs.run
-    total = np.cumsum(np.maximum(1.0, flow / np.maximum(jobs.run, _BOUND_S)), axis=1)
-    shadows = Shadows(jobs, kinds, num_procs, nets, shipped())
+    jobs = trace.arrays()
+    truth = np.stack([starts_of(jobs, num_procs, net) for net in nets])
+    total = np.cumsum(bounded(truth - jobs.submit, jobs.run), axis=1)
+    shadows = Shadows(jobs, kinds_of(jobs), num_procs, nets, shipped())
     rows, ratios = [], []
-    for done in range(rules.epoch_jobs, trace.num_jobs - AHEAD_JOBS, rules.epoch_jobs):
-        now = float(jobs.submit[done - 1])
-        shadows.learn(np.where(truth[0] <= now, truth[0], -1.0), done, now)
-        played = min(done - rules.lag_jobs, shadows.num_playable)
-        if played < rules.least_jobs:
-            continue
-        shadows.play(played)
-        slowdown = shadows.costs(0, played, float(jobs.submit[played - 1]))
-        epochs = means_of(slowdown, rules.epoch_jobs)
-        rows.append(observe(epochs, slowdown[0], shadows.jobs, played, num_procs)[1:])
-        ahead = np.log(total[:, done + AHEAD_JOBS - 1] - total[:, done - 1])
+    for seen in each_epoch(jobs, shadows, truth[0]):
+        if seen.num_arrived >= trace.num_jobs - AHEAD_JOBS:
+            break
+        epochs = means_of(seen.costs, Selection().epoch_jobs)
+        wait = shadows.waits(0, seen.num_played, float(jobs.submit[seen.num_played - 1]))
+        rows.append(observe(epochs, wait, shadows.jobs, seen.num_played, num_procs)[1:])
+        ahead = np.log(total[:, seen.num_arrived + AHEAD_JOBS - 1] - total[:, seen.num_arrived - 1])
         ratios.append(ahead[1:] - ahead[0])
     count, num_members = len(rows), len(nets) - 1
     return Examples(
@@ -86,12 +81,6 @@ def gather(trace: Trace, num_procs: int, nets: Sequence[MarsNet], *, log: int = 
         np.tile(np.arange(num_members), count),
         np.full(count * num_members, log),
     )
-
-
-def _starts(jobs: QueueArrays, kinds: NDArray[np.int64], num_procs: int, net: MarsNet) -> Floats:
-    start = np.empty(len(jobs.submit))
-    run_mars(jobs, kinds, num_procs, net.net, shipped(), start)
-    return start
 
 
 def join(parts: Sequence[Examples]) -> Examples:

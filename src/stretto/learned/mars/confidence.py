@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from stretto.domain.csr import Floats
 from stretto.domain.trace import QueueArrays
 from stretto.errors import InvalidInput
-from stretto.kernels.queue_forecast import BOUND
 from stretto.learned.mars.evidence import MOST
 
 #: What is seen of a candidate beside the default, then of the queue.
@@ -88,15 +87,15 @@ def sigmoid(z: Floats) -> Floats:
     return found
 
 
-def observe(epochs: Floats, slowdown: Floats, jobs: QueueArrays, num_played: int, num_procs: int) -> Floats:
+def observe(epochs: Floats, wait: Floats, jobs: QueueArrays, num_played: int, num_procs: int) -> Floats:
     """Return what is seen of each candidate; [K, F].
 
     Parameters
     ----------
     epochs
         What each has cost in each epoch so far, the default first; all finite; [K, E].
-    slowdown
-        Of the default, the latest job that was played last; [jobs].
+    wait
+        How long each job has waited under the default, the latest job that was played last; [jobs].
     jobs
         With run times as far as they are known, and guesses.
     """
@@ -104,16 +103,15 @@ def observe(epochs: Floats, slowdown: Floats, jobs: QueueArrays, num_played: int
     gain = np.clip(np.log(epochs[0]) - np.log(epochs), -MOST, MOST)
     x[:, 0] = gain[:, -_LATELY:].mean(axis=1)
     x[:, 1] = (epochs < _WON * epochs[0]).mean(axis=1)
-    x[:, 2:] = _queue(slowdown[-_LATEST_JOBS:], jobs, num_played, num_procs)
+    x[:, 2:] = _queue(wait[-_LATEST_JOBS:], jobs, num_played, num_procs)
     return x
 
 
-def _queue(slowdown: Floats, jobs: QueueArrays, num_played: int, num_procs: int) -> Floats:
+def _queue(wait: Floats, jobs: QueueArrays, num_played: int, num_procs: int) -> Floats:
     """Return what the latest jobs say of a queue under the default order."""
-    part = slice(num_played - len(slowdown), num_played)
+    part = slice(num_played - len(wait), num_played)
     run, procs = np.maximum(jobs.run[part], 1.0), jobs.procs[part]
     span = max(float(jobs.submit[num_played - 1] - jobs.submit[part.start]), 1.0)
-    wait = np.maximum(slowdown * np.maximum(run, BOUND) - run, 0.0)
     return np.array(
         [
             np.clip(np.log(float(run @ procs) / (span * num_procs)), -MOST, MOST),

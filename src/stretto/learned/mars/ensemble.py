@@ -40,7 +40,7 @@ class Ensemble:
         self,
         names: Sequence[str],
         epochs: Floats,
-        slowdown: Floats,
+        wait: Floats,
         jobs: QueueArrays,
         num_played: int,
         num_procs: int,
@@ -51,7 +51,7 @@ class Ensemble:
         ----------
         names
             Of the candidates, the default first.
-        epochs, slowdown, jobs, num_played, num_procs
+        epochs, wait, jobs, num_played, num_procs
             As for :func:`observe`; one that is not watched has infinite cost.
         """
         members = [net.name for net in self.members]
@@ -59,7 +59,7 @@ class Ensemble:
         if not is_member.any():
             return ~is_member
         is_watched = np.asarray(np.isfinite(epochs).all(axis=1))
-        seen = observe(np.where(is_watched[:, None], epochs, epochs[0]), slowdown, jobs, num_played, num_procs)
+        seen = observe(np.where(is_watched[:, None], epochs, epochs[0]), wait, jobs, num_played, num_procs)
         return ~is_member | (is_watched & self.confidence.is_sure(seen))
 
 

@@ -34,22 +34,33 @@ def surely_cheaper(epochs: Floats, now: int, certainty: float) -> NDArray[np.boo
     certainty
         With 0 it is enough to have been no dearer.
     """
+    mean, error, num_equal = _compared(epochs, now)
+    if certainty == 0.0:
+        return np.asarray(mean >= 0.0)
+    return np.asarray(mean > stdtrit(np.maximum(num_equal - 1.0, 1.0), ndtr(certainty)) * error)
+
+
+def advantage(epochs: Floats, now: int) -> tuple[Floats, Floats]:
+    """Return by how much each was cheaper than the present one, in logarithms, and the error of that; both [K]."""
+    mean, error, _ = _compared(epochs, now)
+    return mean, error
+
+
+def _compared(epochs: Floats, now: int) -> tuple[Floats, Floats, Floats]:
+    """Return the mean gain of each, its error, and how many stretches of one weight would say as much; all [K]."""
     gain = np.clip(np.log(epochs[now]) - np.log(epochs), -MOST, MOST)
     weight = np.sqrt(np.sqrt(np.where(np.isfinite(epochs), epochs, 1.0) * epochs[now]))
     length = round(epochs.shape[1] ** (1 / 3))
     weights = means_of(weight, length)
     stretches = means_of(gain * weight, length) / weights
     weights /= weights.mean(axis=1, keepdims=True)
-    mean = (weights * stretches).mean(axis=1)
-    if certainty == 0.0:
-        return np.asarray(mean >= 0.0)
+    mean: Floats = (weights * stretches).mean(axis=1)
     count = weights.shape[1]
     if count < _FEWEST:
-        return np.zeros(len(epochs), np.bool_)
+        return mean, np.full(len(epochs), np.inf), np.ones(len(epochs))
     spread = np.sqrt(np.sum((weights * (stretches - mean[:, None])) ** 2, axis=1) / (count - 1))
-    error = np.maximum(spread, _LEAST_ERROR) / np.sqrt(count)
-    num_equal = count**2 / np.sum(weights**2, axis=1)  # so many stretches that weighed the same would say as much
-    return np.asarray(mean > stdtrit(np.maximum(num_equal - 1.0, 1.0), ndtr(certainty)) * error)
+    error: Floats = np.maximum(spread, _LEAST_ERROR) / np.sqrt(count)
+    return mean, error, count**2 / np.sum(weights**2, axis=1)
 
 
 def means_of(values: Floats, length: int) -> Floats:

@@ -11,17 +11,17 @@ import numpy as np
 from stretto.domain.csr import Floats
 from stretto.domain.trace import QueueArrays
 from stretto.learned.mars.cost import USUAL, Cost
+from stretto.learned.mars.counsel import Counsel
 from stretto.learned.mars.network import MarsNet, net_of
 from stretto.learned.mars.selector import Choice, Selector
 from stretto.runlog import Run, RunLog
 
-_STATE, _NET = "mars-selector.json", "mars-learned.npz"
+_STATE, _NET, _COUNSEL = "mars-selector.json", "mars-learned.npz", "mars-counsel.npz"
 
 
 def reason_of(choice: Choice) -> str:
     """Say why a choice was made."""
-    reason = "the default, for nothing else saved enough" if choice.is_fallback else "the least cost, by enough"
-    return f"{reason}; the workload has changed" if choice.has_drifted else reason
+    return f"{choice.reason}; the workload has changed" if choice.has_drifted else choice.reason
 
 
 class Journal:
@@ -39,8 +39,16 @@ class Journal:
         self._run, self._followed, self._cost = run, followed, cost
         self._is_told = np.zeros(num_jobs, np.bool_)
 
-    def epoch(self, choice: Choice, selector: Selector, jobs: QueueArrays, start: Floats, now: float) -> None:
-        """Write a choice, and the rewards of the jobs that have ended since the last one."""
+    def epoch(
+        self,
+        choice: Choice,
+        selector: Selector,
+        jobs: QueueArrays,
+        start: Floats,
+        now: float,
+        counsel: Counsel | None = None,
+    ) -> None:
+        """Write a choice, the rewards of the jobs that have ended since the last one, and what a restart needs."""
         with self._run.batch():
             self._run.record(
                 "choice",
@@ -54,6 +62,8 @@ class Journal:
             )
             self._rewards(jobs, start, choice.job, now)
             self._run.attach(_STATE, json.dumps(selector.state()).encode())
+            if counsel is not None:
+                self._run.attach(_COUNSEL, counsel.state())
         self._followed = choice.chosen
 
     def rest(self, jobs: QueueArrays, start: Floats) -> None:
@@ -80,8 +90,11 @@ class Journal:
             self._run.attach(_NET, buffer.getvalue())
 
 
-def resume(log: RunLog, run_id: str, selector: Selector) -> MarsNet | None:
-    """Give a selector the state in which a run left its own; return what was learned, where anything was."""
+def resume(log: RunLog, run_id: str, selector: Selector, counsel: Counsel | None = None) -> MarsNet | None:
+    """Give selector and counsel the state in which a run left its own; return what was learned, where anything was."""
+    kept = log.artifact(run_id, _COUNSEL)
+    if counsel is not None and kept is not None:
+        counsel.restore(kept)
     state = log.artifact(run_id, _STATE)
     if state is not None:
         selector.restore(json.loads(state))

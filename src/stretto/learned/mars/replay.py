@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stretto.domain.csr import Floats
-from stretto.domain.trace import QueueArrays, Trace
+from stretto.domain.trace import Trace
 from stretto.errors import InvalidInput, UnknownName
 from stretto.kernels.mars_forecast import Forecaster
-from stretto.kernels.mars_run import advance, new_state, take_over
 from stretto.learned.mars.cost import USUAL, Cost
+from stretto.learned.mars.counsel import Counsel
 from stretto.learned.mars.ensemble import Ensemble, shipped_ensemble
-from stretto.learned.mars.evidence import means_of
+from stretto.learned.mars.follower import LEARNED, Aides, Follower, Learner
 from stretto.learned.mars.forecaster import shipped
 from stretto.learned.mars.journal import Journal
 from stretto.learned.mars.network import (
@@ -32,18 +32,13 @@ from stretto.learned.mars.network import (
     sister_nets,
     untrained_nets,
 )
-from stretto.learned.mars.novelty import LATEST, is_new_workload
 from stretto.learned.mars.selector import Choice, Family, Selection, Selector
-from stretto.learned.mars.shadow import Shadows
+from stretto.learned.mars.strategist import Strategist
+from stretto.learned.mars.strategist import shipped as shipped_strategist
 from stretto.policies.queueing.portfolio import Selector as PortfolioSelector
-from stretto.policies.queueing.portfolio import kinds_of
 from stretto.runlog import Run
 
 MARS = PortfolioSelector("at each epoch, the network or order that has done best in shadow replays")
-#: Is given the jobs so far, with guesses for what has not ended, and how many have been played.
-Learner = Callable[[QueueArrays, int], MarsNet | None]
-#: The name of what a learner made.
-LEARNED = "learned"
 #: What the operator trusts, unless he says otherwise.
 DEFAULT = STEADY
 #: The same where somebody else starts the jobs and reserves room by user estimates.
@@ -117,6 +112,13 @@ def candidates_of(
     return allowed
 
 
+def doubted_of(names: Sequence[str]) -> list[str]:
+    """Return whose shadows are believed less: trained networks, and orders that hold jobs back but for a few."""
+    family = [net.name for net in (*sister_nets(), *bold_nets(), plain_net(), open_net())]
+    plain = {*CLASSICS, DEFAULT, *family}
+    return [name for name in names if name not in plain]
+
+
 def mars_replay(
     trace: Trace,
     num_procs: int,
@@ -127,6 +129,7 @@ def mars_replay(
     learner: Learner | None = None,
     forecaster: Forecaster | None = None,
     ensemble: Ensemble | None = None,
+    strategist: Strategist | None = None,
     run: Run | None = None,
     seed: int = 0,
     num_threads: int = 2,
@@ -146,6 +149,8 @@ def mars_replay(
     ensemble
         Says which candidates were trained on other queues, and whether one of these is likely enough to be cheaper than
         the default to be followed at all; by default the one that comes with Stretto.
+    strategist
+        Who decides where ``selection`` says so; by default the one that comes with Stretto. It goes on learning.
     run
         Where choices and rewards (minus what an ended job cost) are recorded while the queue is played.
     seed
@@ -158,101 +163,22 @@ def mars_replay(
     if learner is not None:
         nets.append(replace(nets[0], name=LEARNED))  # until the first lesson, the default once more
     names = [net.name for net in nets]
-    family = [net.name for net in sister_nets()]
-    plain = {*CLASSICS, DEFAULT, *family, OPEN, plain_net().name, *(net.name for net in bold_nets())}
-    doubted = [name for name in names if name not in plain]
-    kin = Family(family, exact=NARROW, calm=OPEN) if names[0] == STEADY else Family()
-    selector = Selector(names, doubted, selection or Selection(), kin)
+    doubted = doubted_of(names)
+    sisters = [net.name for net in sister_nets()]
+    kin = Family(sisters, exact=NARROW, calm=OPEN) if names[0] == STEADY else Family()
+    rules = selection or Selection()
+    counsel = None
+    if rules.by == "strategist":
+        counsel = Counsel(strategist or shipped_strategist(), names, doubted, kin.sisters)
+    aides = Aides(
+        forecaster=forecaster or shipped(),
+        ensemble=ensemble or shipped_ensemble(),
+        counsel=counsel,
+        learner=learner,
+        journal=None if run is None else Journal(run, kept.num_jobs, names[0], cost),
+    )
+    follower = Follower(kept.arrays(), num_procs, nets, Selector(names, doubted, rules, kin), cost, aides)
     with ThreadPoolExecutor(num_threads) as executor:
-        jobs = kept.arrays()
-        journal = None if run is None else Journal(run, kept.num_jobs, names[0], cost)
-        start, chosen, choices = _follow(
-            jobs,
-            num_procs,
-            nets,
-            selector,
-            cost,
-            executor,
-            learner,
-            forecaster or shipped(),
-            ensemble or shipped_ensemble(),
-            journal,
-        )
-    return MarsReplay(kept, tuple(names), start, chosen, tuple(choices), num_dropped, cost)
-
-
-def _follow(
-    jobs: QueueArrays,
-    num_procs: int,
-    nets: list[MarsNet],
-    selector: Selector,
-    of_jobs: Cost,
-    executor: Executor,
-    learner: Learner | None,
-    forecaster: Forecaster,
-    ensemble: Ensemble,
-    journal: Journal | None,
-) -> tuple[Floats, NDArray[np.int64], list[Choice]]:
-    """Replay from epoch to epoch."""
-    n = len(jobs.submit)
-    rules = selector.rules
-    kinds = kinds_of(jobs)
-    start = np.full(n, -1.0)
-    chosen = np.zeros(n, np.int64)
-    choices: list[Choice] = []
-    shadows = Shadows(jobs, kinds, num_procs, nets, forecaster, of_jobs)
-    known = np.ones(n, np.bool_)
-    state = new_state(jobs, kinds, num_procs, max(net.num_hidden for net in nets), forecaster, known)
-    done = settled = 0
-    while done < n:
-        until = min(done + rules.epoch_jobs, n)
-        chosen[done:until] = selector.chosen
-        advance(jobs, kinds, num_procs, nets[selector.chosen].net, state, until if until < n else n + 1, start)
-        done = until
-        if done == n:
-            continue
-        now = float(jobs.submit[done - 1])
-        shadows.learn(start, done, now)
-        played = min(done - rules.lag_jobs, shadows.num_playable)
-        if played <= selector.since:
-            continue
-        taught = learner(shadows.jobs, played) if learner is not None else None
-        if taught is not None:
-            nets[-1] = taught
-            shadows.replace(len(nets) - 1, taught)
-            if journal is not None:
-                journal.learned(taught, done)
-        shadows.play(played, executor)
-        reached = float(jobs.submit[played - 1])
-        first = max(selector.since, played - 3 * rules.memory_jobs)
-        weights = selector.weights(played)[first - selector.since :]
-        weights /= weights.sum()
-        costs = shadows.costs(first, played, reached)
-        really = shadows.real_costs(start, first, played, reached)
-        real, real_latest = float(really @ weights), float(really[-rules.epoch_jobs :].mean())
-        is_new = is_new_workload(jobs, done) and done - settled >= LATEST
-        settled = done if is_new else settled
-        before = selector.chosen
-        cost, epochs = costs @ weights, means_of(costs, rules.epoch_jobs)
-        least = float(shadows.least_costs(first, played, reached) @ weights)
-        allowed = ensemble.allowed(selector.names, epochs, costs[0], shadows.jobs, played, num_procs)
-        choices.append(
-            selector.choose(
-                *(cost, epochs, played, done, now),
-                real=real,
-                real_latest=real_latest,
-                least=least,
-                is_new=is_new,
-                is_exact=shadows.is_exact,
-                allowed=allowed,
-            )
-        )
-        for k in selector.hopeless(cost, played):
-            shadows.give_up(k)
-        if journal is not None:
-            journal.epoch(choices[-1], selector, jobs, start, now)
-        if selector.chosen != before or (taught is not None and selector.chosen == len(nets) - 1):
-            take_over(jobs, kinds, num_procs, nets[selector.chosen].net, state, now, start)
-    if journal is not None:
-        journal.rest(jobs, start)
-    return start, chosen, choices
+        follower.follow(executor)
+    choices = tuple(follower.choices)
+    return MarsReplay(kept, tuple(names), follower.start, follower.chosen, choices, num_dropped, cost)

@@ -31,8 +31,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stretto.domain.csr import Floats
-from stretto.errors import InvalidInput
+from stretto.errors import InvalidInput, UnknownName
 from stretto.learned.mars.evidence import MOST, surely_cheaper
+
+#: Who may decide.
+DECIDERS = ("evidence", "strategist")
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,9 @@ class Selection:
         have been seen.
     early_gain
         What it must save in addition while no more than ``least_jobs`` have been seen; less and less later.
+    by
+        Who decides: ``evidence`` (the rules here), or ``strategist``, an actor-critic (``strategist.py``) that is heard
+        where it is sure enough; calm, guard, drift and the family of the default are the same for both.
     sister_gain, sister_certainty
         ``least_gain`` and ``certainty`` for a sister of the default.
     network_gain
@@ -69,6 +75,7 @@ class Selection:
         a crowded month is no other workload, and what is chosen after it from little is mostly chosen badly.
     """
 
+    by: str = "evidence"
     epoch_jobs: int = 250
     lag_jobs: int = 100
     memory_jobs: int = 200_000
@@ -83,6 +90,8 @@ class Selection:
     drift: float = 30.0
 
     def __post_init__(self) -> None:
+        if self.by not in DECIDERS:
+            raise UnknownName("decider of mars", self.by, DECIDERS)
         for name, least in (
             ("epoch_jobs", 1),
             ("lag_jobs", 0),
@@ -154,6 +163,7 @@ class Choice:
     is_fallback: bool
     has_drifted: bool
     cost: dict[str, float]
+    reason: str = ""
 
 
 @dataclass(eq=False)
@@ -212,6 +222,8 @@ class Selector:
         is_new: bool = False,
         is_exact: bool = False,
         allowed: NDArray[np.bool_] | None = None,
+        likely: Floats | None = None,
+        threshold: float = 0.5,
     ) -> Choice:
         """Decide whom to follow next.
 
@@ -230,6 +242,9 @@ class Selector:
         allowed
             Who may be followed, if he is not of the default's family; by default all. Whoever is followed and may be no
             longer is left.
+        likely, threshold
+            What a strategist says of each candidate, and the least probability at which it is heard: then its favourite
+            is followed in place of whoever is surely cheaper; [K].
         """
         latest = epochs[:, -1]
         self._move_home(is_exact)
@@ -251,13 +266,26 @@ class Selector:
             weighed = cost * self._burden * self._bias()
             if allowed is not None:
                 weighed = np.where(allowed | np.isin(np.arange(len(cost)), self._family), weighed, np.inf)
-            self.chosen = self._default if is_spoilt else self._best(weighed, epochs, num_seen)
+            if is_spoilt:
+                self.chosen = self._default
+            elif likely is not None:
+                self.chosen = self._favourite(likely, threshold, np.isfinite(weighed))
+            else:
+                self.chosen = self._best(weighed, epochs, num_seen)
         self._tenure += 1
         if before != self.chosen:
             self._mean, self._surprise, self._tenure = math.nan, 0.0, 0
         named = {name: one for name, one in zip(self.names, cost.tolist(), strict=True) if math.isfinite(one)}
         is_fallback = self.chosen in (self._default, self._calm)
-        return Choice(job, time_s, self.names[self.chosen], is_fallback, drifted, named)
+        reason = self._reason(likely is not None)
+        return Choice(job, time_s, self.names[self.chosen], is_fallback, drifted, named, reason)
+
+    def _reason(self, has_strategist: bool) -> str:
+        if self.chosen == self._calm:
+            return "hardly anybody has to wait, so nobody is held back"
+        if self.chosen == self._default:
+            return "the default, for nothing else saved enough"
+        return "the strategist's favourite, and likely enough" if has_strategist else "the least cost, by enough"
 
     def _move_home(self, is_exact: bool) -> None:
         """Let another one stand for the default where estimates have become exact, or no longer are."""
@@ -294,6 +322,11 @@ class Selector:
         if cost[best] < (1.0 - needed) * cost[now]:
             return best
         return now if cost[now] < (1.0 - 0.5 * needed) * cost[self._default] else self._default
+
+    def _favourite(self, likely: Floats, threshold: float, is_open: NDArray[np.bool_]) -> int:
+        """Return the likeliest of those that may be followed, or the default where none is likely enough."""
+        best = int(np.argmax(np.where(is_open, likely, -1.0)))
+        return best if likely[best] >= threshold else self._default
 
     def _best_sister(self, cost: Floats, epochs: Floats, num_seen: int) -> int:
         """Return who stands for the default: the cheapest of its family where that is likely, until it is dearer."""

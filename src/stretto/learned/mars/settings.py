@@ -9,8 +9,9 @@ import numpy as np
 
 from stretto.errors import InvalidInput
 from stretto.learned.mars.cost import USUAL, Cost
+from stretto.learned.mars.follower import LEARNED
 from stretto.learned.mars.network import MarsNet, load_nets
-from stretto.learned.mars.replay import LEARNED, candidates_of
+from stretto.learned.mars.replay import candidates_of
 
 
 @dataclass(frozen=True)

@@ -101,9 +101,14 @@ class Shadows:
         return self._num_playable
 
     @property
+    def exactness(self) -> float:
+        """Return the share of jobs that have ended lately which ran as long as was estimated."""
+        return float(np.mean(np.abs(np.array(self._of_all) - 1.0) <= _OFF))
+
+    @property
     def is_exact(self) -> bool:
-        """Return whether the estimates of jobs that have ended lately were their run times."""
-        return bool(np.mean(np.abs(np.array(self._of_all) - 1.0) <= _OFF) >= _MOSTLY)
+        """Return whether estimates can be taken for run times."""
+        return self.exactness >= _MOSTLY
 
     def _remember(self, job: int) -> None:
         ratio = float(self._real.run[job] / max(self._real.estimate[job], 1.0))
@@ -168,6 +173,12 @@ class Shadows:
     def least_costs(self, first: int, last: int, now: float) -> Floats:
         """Return the same of a machine on which nobody waits; [jobs]."""
         return self._row(self._least_ledger, self._real.submit, first, last, now)
+
+    def waits(self, first: int, last: int, now: float) -> Floats:
+        """Return how long some jobs wait under the default, until now at the most; [jobs]."""
+        begin, submit = self.start[0, first:last], self._real.submit[first:last]
+        wait: Floats = np.maximum(np.where(begin >= 0, np.minimum(begin, now), now) - submit, 0.0)
+        return wait
 
     def _row(self, ledger: Ledger, begin: Floats, first: int, last: int, now: float) -> Floats:
         ledger.update(0, begin, self.jobs, self._is_known, last, now)

@@ -1,0 +1,172 @@
+"""A queue that follows, from epoch to epoch, the candidate that a selector trusts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+
+import numpy as np
+
+from stretto.domain.csr import Floats
+from stretto.domain.trace import QueueArrays
+from stretto.kernels.mars_forecast import Forecaster
+from stretto.kernels.mars_run import advance, new_state, take_over
+from stretto.learned.mars.cost import Cost
+from stretto.learned.mars.counsel import Counsel
+from stretto.learned.mars.ensemble import Ensemble
+from stretto.learned.mars.evidence import means_of
+from stretto.learned.mars.journal import Journal
+from stretto.learned.mars.network import MarsNet
+from stretto.learned.mars.novelty import LATEST, is_new_workload
+from stretto.learned.mars.selector import Choice, Selector
+from stretto.learned.mars.shadow import Shadows
+from stretto.learned.mars.sight import Sight, look_ahead
+from stretto.policies.queueing.portfolio import kinds_of
+
+#: Is given the jobs so far, with guesses for what has not ended, and how many have been played.
+Learner = Callable[[QueueArrays, int], MarsNet | None]
+#: The name of what a learner made, the last of the candidates.
+LEARNED = "learned"
+
+
+@dataclass(frozen=True, eq=False)
+class Aides:
+    """Who is asked on the way, and told.
+
+    Attributes
+    ----------
+    forecaster
+        What candidates with foresight go by.
+    ensemble
+        Says which trained networks may be followed.
+    counsel
+        Says whom to follow, where a strategist decides.
+    learner
+        Asked for a better network.
+    journal
+        Told of choices and rewards.
+    """
+
+    forecaster: Forecaster
+    ensemble: Ensemble
+    counsel: Counsel | None = None
+    learner: Learner | None = None
+    journal: Journal | None = None
+
+
+class Follower:
+    """One replay.
+
+    Attributes
+    ----------
+    start
+        When each job started; negative before; [n].
+    chosen
+        Who was followed when each arrived; [n].
+    choices
+        One per epoch.
+    """
+
+    def __init__(
+        self,
+        jobs: QueueArrays,
+        num_procs: int,
+        nets: list[MarsNet],
+        selector: Selector,
+        cost: Cost,
+        aides: Aides,
+    ) -> None:
+        n = len(jobs.submit)
+        self._jobs, self._num_procs, self._nets = jobs, num_procs, nets
+        self._selector, self._aides = selector, aides
+        self._kinds = kinds_of(jobs)
+        self._shadows = Shadows(jobs, self._kinds, num_procs, nets, aides.forecaster, cost)
+        most_hidden = max(net.num_hidden for net in nets)
+        known = np.ones(n, np.bool_)
+        self._state = new_state(jobs, self._kinds, num_procs, most_hidden, aides.forecaster, known)
+        self._settled = 0  # jobs that had arrived when the workload was last taken for another one
+        self.start = np.full(n, -1.0)
+        self.chosen = np.zeros(n, np.int64)
+        self.choices: list[Choice] = []
+
+    def follow(self, executor: Executor) -> None:
+        """Play all jobs, and choose anew at every epoch."""
+        n, selector = len(self.start), self._selector
+        for done in range(0, n, selector.rules.epoch_jobs):
+            until = min(done + selector.rules.epoch_jobs, n)
+            self.chosen[done:until] = selector.chosen
+            net = self._nets[selector.chosen].net
+            last = until if until < n else n + 1
+            advance(self._jobs, self._kinds, self._num_procs, net, self._state, last, self.start)
+            if until < n:
+                self._reconsider(until, executor)
+        if self._aides.journal is not None:
+            self._aides.journal.rest(self._jobs, self.start)
+
+    def _reconsider(self, done: int, executor: Executor) -> None:
+        """Let shadows play as far as they can, compare, and let whoever is chosen take over."""
+        selector, shadows, journal = self._selector, self._shadows, self._aides.journal
+        now = float(self._jobs.submit[done - 1])
+        shadows.learn(self.start, done, now)
+        played = min(done - selector.rules.lag_jobs, shadows.num_playable)
+        if played <= selector.since:
+            return
+        is_taught = self._take_lesson(done, played)
+        shadows.play(played, executor)
+        before = selector.chosen
+        choice = self._choose(done, played, now)
+        self.choices.append(choice)
+        if journal is not None:
+            journal.epoch(choice, selector, self._jobs, self.start, now, self._aides.counsel)
+        if selector.chosen != before or (is_taught and selector.chosen == len(self._nets) - 1):
+            net = self._nets[selector.chosen].net
+            take_over(self._jobs, self._kinds, self._num_procs, net, self._state, now, self.start)
+
+    def _take_lesson(self, done: int, played: int) -> bool:
+        """Ask for a better network; say whether there is one."""
+        learner, journal = self._aides.learner, self._aides.journal
+        taught = learner(self._shadows.jobs, played) if learner is not None else None
+        if taught is None:
+            return False
+        self._nets[-1] = taught
+        self._shadows.replace(len(self._nets) - 1, taught)
+        if journal is not None:
+            journal.learned(taught, done)
+        return True
+
+    def _choose(self, done: int, played: int, now: float) -> Choice:
+        """Compare what all have cost, and let the selector choose."""
+        selector, shadows, rules = self._selector, self._shadows, self._selector.rules
+        reached = float(self._jobs.submit[played - 1])
+        first = max(selector.since, played - 3 * rules.memory_jobs)
+        weights = selector.weights(played)[first - selector.since :]
+        weights /= weights.sum()
+        costs = shadows.costs(first, played, reached)
+        really = shadows.real_costs(self.start, first, played, reached)
+        cost, epochs = costs @ weights, means_of(costs, rules.epoch_jobs)
+        is_new = is_new_workload(self._jobs, done) and done - self._settled >= LATEST
+        self._settled = done if is_new else self._settled
+        waits = shadows.waits(first, played, reached)
+        counsel = self._aides.counsel
+        choice = selector.choose(
+            *(cost, epochs, played, done, now),
+            real=float(really @ weights),
+            real_latest=float(really[-rules.epoch_jobs :].mean()),
+            least=float(shadows.least_costs(first, played, reached) @ weights),
+            is_new=is_new,
+            is_exact=shadows.is_exact,
+            allowed=self._aides.ensemble.allowed(selector.names, epochs, waits, shadows.jobs, played, self._num_procs),
+            likely=None if counsel is None else counsel.advise(self._sight(cost, epochs, done, played, now)),
+            threshold=1.0 if counsel is None else counsel.threshold,
+        )
+        for k in selector.hopeless(cost, played):
+            shadows.give_up(k)
+        return choice
+
+    def _sight(self, cost: Floats, epochs: Floats, done: int, played: int, now: float) -> Sight:
+        """Return what a strategist sees."""
+        ahead = look_ahead(self._jobs, self.start, done, now, self._num_procs)
+        num_waiting = int(np.sum(self.start[:done] < 0))
+        num_seen = played - self._selector.since
+        return Sight(cost, epochs, self._selector.chosen, num_seen, num_waiting, self._shadows.exactness, ahead)

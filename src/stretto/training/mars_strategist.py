@@ -1,0 +1,243 @@
+"""Training of the strategist: A2C with GAE over recorded epochs of many queues.
+
+An epoch of a recorded queue has what was seen of every candidate, and what each then cost in its shadow. An episode
+goes through the epochs of one queue; at each, the actor draws a candidate and is paid what that one saved against the
+default in the next jobs, in logarithms, crowded epochs counting more; to change costs something, for a shadow does not
+show that the queue which one order leaves behind is a bad start for another.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from numpy.typing import NDArray
+
+from stretto.domain.csr import Floats
+from stretto.errors import InvalidInput
+from stretto.learned.mars import sight
+from stretto.learned.mars.evidence import MOST
+from stretto.learned.mars.strategist import LEAK, Strategist, prior, strategist_of
+from stretto.training.mars_rl import advantages
+
+#: Thresholds that are tried on validation.
+THRESHOLDS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+_OUT = -1e9
+
+
+class Epochs(NamedTuple):
+    """The recorded epochs of one queue: E epochs, K candidates, the first of which is the default."""
+
+    name: str
+    rows: Floats  # [E, K, NUM_INPUTS]; NaN for one that is not watched
+    cost: Floats  # [E, K] in the jobs that followed; infinite for one that is not watched
+
+    def rewards(self) -> Floats:
+        """Return what each candidate saved against the default, crowded epochs counting more; [E, K]."""
+        saved = np.clip(np.log(self.cost[:, :1]) - np.log(self.cost), -MOST, MOST)
+        weight = np.sqrt(self.cost[:, :1])
+        return np.asarray(saved * weight / weight.mean())
+
+
+@dataclass(frozen=True)
+class StrategistRules:
+    """How to learn.
+
+    Attributes
+    ----------
+    change
+        What turning to another candidate costs, in logarithms of the cost of an epoch.
+    num_plays
+        Episodes of each queue per update.
+    entropy
+        What the actor is paid for not being sure.
+    """
+
+    num_updates: int = 300
+    num_plays: int = 8
+    learning_rate: float = 3e-3
+    change: float = 0.2
+    discount: float = 0.9
+    trace: float = 0.95
+    entropy: float = 0.003
+
+    def __post_init__(self) -> None:
+        for name in ("num_updates", "num_plays"):
+            if getattr(self, name) < 1:
+                raise InvalidInput(f"{getattr(self, name)} must be at least 1", field=name)
+        for name in ("learning_rate", "change", "entropy"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise InvalidInput(f"{getattr(self, name)} must be finite and not negative", field=name)
+        for name in ("discount", "trace"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise InvalidInput(f"{getattr(self, name)} must be from 0 to 1", field=name)
+
+
+class _Tables(NamedTuple):
+    """Queues of various lengths side by side; Q queues."""
+
+    rows: Any  # [Q, E, K, NUM_INPUTS]
+    reward: Any  # [Q, E, K]
+    is_in: Any  # [Q, E, K]
+    is_real: Any  # [Q, E]
+
+
+def train(queues: Sequence[Epochs], *, seed: int, rules: StrategistRules | None = None) -> tuple[Strategist, Floats]:
+    """Return a strategist, and the mean reward per epoch of every update.
+
+    Parameters
+    ----------
+    queues
+        All with the same candidates.
+    """
+    if not queues or min(len(queue.rows) for queue in queues) == 0:
+        raise InvalidInput("training needs recorded epochs", field="queues")
+    how = rules or StrategistRules()
+    tables = _side_by_side(queues)
+    first = prior()
+    fixed = {"threshold": first.threshold}
+    params = {name: jnp.asarray(array) for name, array in first.to_arrays().items() if name not in fixed}
+    optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(how.learning_rate))
+    state = optimiser.init(params)
+
+    def update(params: Any, state: Any, key: Any) -> tuple[Any, Any, Any]:
+        action, before = _play(params, tables, key, how.num_plays)
+        paid = _paid(tables, action, before, how.change)
+        value = jax.lax.stop_gradient(_values(params, tables, before))
+        real = jnp.broadcast_to(tables.is_real, value.shape)
+        found = jax.vmap(lambda r, v, m: advantages(r, v, m, how.discount, how.trace))(paid, value, real)
+        target = found + value
+        spread = jnp.sqrt(jnp.sum(found**2) / jnp.sum(real))
+
+        def loss(params: Any) -> Any:
+            logit = _logits(params, tables, before)
+            sure = jax.nn.log_softmax(logit)
+            taken = jnp.take_along_axis(sure, action[..., None], axis=-1)[..., 0]
+            unsure = -jnp.sum(jnp.where(tables.is_in, jnp.exp(sure) * sure, 0.0), axis=-1)
+            wrong = (_values(params, tables, before) - target) ** 2
+            each = -taken * found / (spread + 1e-8) - how.entropy * unsure + 0.5 * wrong
+            return jnp.sum(jnp.where(real, each, 0.0)) / jnp.sum(real)
+
+        change, state = optimiser.update(jax.grad(loss)(params), state, params)
+        return optax.apply_updates(params, change), state, jnp.sum(paid) / jnp.sum(real)
+
+    compiled = jax.jit(update)
+    told = np.empty(how.num_updates)
+    for number in range(how.num_updates):
+        params, state, mean = compiled(params, state, jax.random.PRNGKey(seed * 1_000_003 + number))
+        told[number] = float(mean)
+    arrays = {name: np.asarray(array, np.float64) for name, array in params.items()}
+    return strategist_of({**arrays, **fixed}), told
+
+
+def follow(strategist: Strategist, queue: Epochs, threshold: float, *, change: float = 0.0) -> tuple[Any, float]:
+    """Go through a queue as it is done in use; return who was followed, and the mean reward per epoch."""
+    reward = queue.rewards()
+    followed = np.zeros(len(queue.rows), np.int64)
+    total, now = 0.0, 0
+    for epoch, rows in enumerate(queue.rows):
+        seen = rows.copy()
+        seen[:, sight.IS_FOLLOWED] = np.where(np.isnan(rows[:, sight.IS_FOLLOWED]), np.nan, 0.0)
+        seen[now, sight.IS_FOLLOWED] = 1.0
+        likely = strategist.probabilities(seen)
+        best = int(np.argmax(likely))
+        chosen = best if likely[best] >= threshold else 0
+        total += float(reward[epoch, chosen]) - change * (chosen != now)
+        followed[epoch] = now = chosen
+    return followed, total / len(queue.rows)
+
+
+def validated(
+    strategist: Strategist, queues: Sequence[Epochs], *, change: float
+) -> tuple[Strategist, Mapping[float, float]]:
+    """Return the strategist with the threshold that did best on these queues, and what each threshold did."""
+    if not queues:
+        raise InvalidInput("a threshold is validated on queues", field="queues")
+    worth = {
+        threshold: float(np.mean([follow(strategist, queue, threshold, change=change)[1] for queue in queues]))
+        for threshold in THRESHOLDS
+    }
+    best = max(worth, key=lambda threshold: worth[threshold])
+    return replace(strategist, threshold=np.array([best])), worth
+
+
+def _side_by_side(queues: Sequence[Epochs]) -> _Tables:
+    """Put queues of various lengths into one table."""
+    num_epochs = max(len(queue.rows) for queue in queues)
+
+    def filled(array: NDArray[Any], value: float) -> Any:
+        room = [(0, num_epochs - len(array)), *[(0, 0)] * (array.ndim - 1)]
+        return np.pad(array, room, constant_values=value)
+
+    rows = np.stack([filled(queue.rows, np.nan) for queue in queues])
+    reward = np.stack([filled(queue.rewards(), -MOST) for queue in queues])
+    is_in = np.isfinite(rows).all(axis=-1) & np.isfinite(reward)
+    is_real = np.stack([np.arange(num_epochs) < len(queue.rows) for queue in queues])
+    is_in[..., 0] = True
+    return _Tables(
+        jnp.asarray(np.nan_to_num(rows), jnp.float32),
+        jnp.asarray(np.where(is_in, np.nan_to_num(reward), 0.0), jnp.float32),
+        jnp.asarray(is_in),
+        jnp.asarray(is_real),
+    )
+
+
+def _with_followed(rows: Any, followed: Any) -> Any:
+    """Return the rows with who is followed marked."""
+    mark = jax.nn.one_hot(followed, rows.shape[-2])
+    return rows.at[..., sight.IS_FOLLOWED].set(mark)
+
+
+def _score(params: Any, rows: Any) -> Any:
+    z = rows @ params["hidden"] + params["bias"]
+    return rows @ params["linear"] + jnp.maximum(z, LEAK * z) @ params["out"]
+
+
+def _play(params: Any, tables: _Tables, key: Any, num_plays: int) -> tuple[Any, Any]:
+    """Draw candidates from epoch to epoch; return whom, and who was followed before; both [P, Q, E]."""
+
+    def one(key: Any, rows: Any, is_in: Any) -> tuple[Any, Any]:
+        def step(now: Any, epoch: tuple[Any, Any, Any]) -> tuple[Any, tuple[Any, Any]]:
+            row, inside, noise = epoch
+            logit = jnp.where(inside, _score(params, _with_followed(row, now)), _OUT)
+            taken = jax.random.categorical(noise, logit)
+            return taken, (taken, now)
+
+        keys = jax.random.split(key, rows.shape[0])
+        _, (taken, before) = jax.lax.scan(step, jnp.zeros((), jnp.int32), (rows, is_in, keys))
+        return taken, before
+
+    keys = jax.random.split(key, (num_plays, tables.rows.shape[0]))
+    over_queues = jax.vmap(one)
+    taken, before = jax.vmap(lambda some: over_queues(some, tables.rows, tables.is_in))(keys)
+    return taken, before
+
+
+def _paid(tables: _Tables, action: Any, before: Any, change: float) -> Any:
+    """Return the reward of every choice; [P, Q, E]."""
+    reward = jnp.broadcast_to(tables.reward, (*action.shape, tables.reward.shape[-1]))
+    got = jnp.take_along_axis(reward, action[..., None], axis=-1)[..., 0]
+    return jnp.where(tables.is_real, got - change * (action != before), 0.0)
+
+
+def _logits(params: Any, tables: _Tables, before: Any) -> Any:
+    return jnp.where(tables.is_in, _score(params, _with_followed(_many(tables, before), before)), _OUT)
+
+
+def _values(params: Any, tables: _Tables, before: Any) -> Any:
+    """Return what the critic says at every epoch; [P, Q, E]."""
+    rows = _with_followed(_many(tables, before), before)
+    cheapest = jnp.argmin(jnp.where(tables.is_in, rows[..., sight.ALL], jnp.inf), axis=-1)
+    seen = [jnp.take_along_axis(rows, who[..., None, None], axis=-2)[..., 0, :] for who in (before, cheapest)]
+    z = jnp.concatenate(seen, axis=-1) @ params["critic"] + params["critic_bias"]
+    return jnp.maximum(z, LEAK * z) @ params["critic_out"]
+
+
+def _many(tables: _Tables, before: Any) -> Any:
+    return jnp.broadcast_to(tables.rows, (before.shape[0], *tables.rows.shape))
