@@ -7,8 +7,9 @@
 *ship* draws windows of 1,000 jobs from the first 45 % of the training logs and from generated ones, and others for
 validation from the next 15 %. The confidence is fitted on stretches of the first 60 % of some of these logs, and
 calibrated on the others. *unseen* draws windows from the held-out logs and prints, as geometric means, the slowdown of
-each member over that of its teacher and of the default order, on all of them and on its teacher's own; then how well
-the confidence holds there, over all and log by log.
+each member over that of its teacher and of the default order, on all of them and on those where its teacher is best,
+and beside it that of the teacher's order untrained, with the default's reservations, over the teacher; then how well
+the confidence holds on stretches of these logs, log by log and over all.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import argparse
 import os
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,7 +30,7 @@ from queue_logs import commit, find_logs, read_log
 from stretto.domain.trace import Trace
 from stretto.learned.mars.confidence import INPUTS, Confidence
 from stretto.learned.mars.ensemble import SHIPPED, Ensemble, load_ensemble, save_ensemble
-from stretto.learned.mars.network import MarsNet, steady_net
+from stretto.learned.mars.network import MarsNet, classic_net, steady_net
 from stretto.training.mars_confidence import Examples, Report, calibrate, fit, gather, join, judge
 from stretto.training.mars_log import SHARE
 from stretto.training.mars_pretrain import PREFIX, Taught, by_teacher, is_busy, pretrain, ratio_to
@@ -202,14 +203,11 @@ def _unseen(logs: Sequence[Log]) -> None:
     _print_report("all unseen", ensemble.confidence, report)
     for k, net in enumerate(ensemble.members):
         _print_report(net.name, ensemble.confidence, judge(ensemble.confidence, _some(whole, whole.member == k)))
-    bins = [asdict(one) for one in report.bins]
-    print_table(
-        [("said", "share", "mean said", "came true")]
-        + [
-            (f"{b['low']:.1f}-{b['high']:.1f}", f"{b['share']:.1%}", f"{b['said']:.3f}", f"{b['came_true']:.3f}")
-            for b in bins
-        ]
-    )
+    head = ("said", "share", "mean said", "came true")
+    lines = [
+        (f"{b.low:.1f}-{b.high:.1f}", f"{b.share:.1%}", f"{b.said:.3f}", f"{b.came_true:.3f}") for b in report.bins
+    ]
+    print_table([head, *lines])
 
 
 def _alone(one: Examples) -> Examples:
@@ -221,22 +219,19 @@ def _some(examples: Examples, which: Any) -> Examples:
 
 
 def _on_windows(ensemble: Ensemble, windows: Sequence[Window]) -> Iterator[tuple[str, ...]]:
-    yield "member", "windows", "to teacher", "to default", "its own", "to teacher", "to default", "own that it wins"
-    own = by_teacher(windows)
+    """Compare members with their teachers, with their teachers' orders untrained, and with the default."""
+    yield "member", "windows", "to teacher", "untrained", "to default", "cheaper", "of its teacher"
     for net in ensemble.members:
         teacher = net.name.removeprefix(PREFIX)
-        line = [net.name]
-        for some in (windows, own.get(teacher, [])):
-            line.append(str(len(some)))
+        untrained = replace(net, net=steady_net().net._replace(skip=classic_net(teacher).net.skip))
+        own = by_teacher(windows).get(teacher, [])
+        for some, whose in ((windows, "no"), (own, "yes")):
             if some:
+                theirs = [window.classics[teacher].slowdown for window in some]
                 default = [window.play(steady_net().net).slowdown for window in some]
-                line.append(f"{ratio_to([w.classics[teacher].slowdown for w in some], net, some):.3f}")
-                line.append(f"{ratio_to(default, net, some):.3f}")
-            else:
-                line += ["-", "-"]
-        default = [window.play(steady_net().net).slowdown for window in own.get(teacher, [])]
-        won = [w.play(net.net).slowdown < other for w, other in zip(own.get(teacher, []), default, strict=True)]
-        yield *line, f"{np.mean(won):.0%}" if won else "-"
+                figures = (ratio_to(theirs, net, some), ratio_to(theirs, untrained, some), ratio_to(default, net, some))
+                won = np.mean([w.play(net.net).slowdown < other for w, other in zip(some, default, strict=True)])
+                yield net.name, str(len(some)), *(f"{one:.3f}" for one in figures), f"{won:.0%}", whose
 
 
 if __name__ == "__main__":

@@ -49,11 +49,11 @@ def cases() -> Iterator[tuple[str, Any]]:
     windows = draw_windows(plain_queues.make_trace(3, 200), plain_queues.PROCS, 1, 40, np.random.default_rng(0))
     small = plain_queues.small_forecaster()
     for window in windows:
-        start, record = np.empty(len(window.jobs.submit)), new_record(200)
-        sample_mars(
-            window.jobs, window.kinds, plain_queues.PROCS, classic_net("saf").net, small, seeded(1), start, record
-        )
-        yield "mars sample", start
+        start = np.empty(len(window.jobs.submit))
+        for net, room in ((sister_nets()[0], 20), (classic_net("saf"), 200)):
+            record = new_record(room)
+            sample_mars(window.jobs, window.kinds, plain_queues.PROCS, net.net, small, seeded(1), start, record)
+            yield f"mars sample {net.name}", (start.copy(), record.cost[: record.num[0]])
         every, x = np.ones(len(start), np.bool_), np.zeros((2 * len(start), NUM_INPUTS))
         yield (
             "mars examples",

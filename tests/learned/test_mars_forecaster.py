@@ -58,7 +58,7 @@ def test_what_is_collected_is_what_a_plain_twin_sees(rows: list[tuple[int, ...]]
         ended = [(float(end[j]), int(j)) for j in np.lexsort((np.arange(n), end)) if end[j] <= now]
         begun = np.where((start < now) & (np.arange(n) < k), start, -1.0)
         expected, _ = mars_twin.inputs(mars_twin.Ended(jobs, ended), kinds, k, k + 1, now, begun)
-        np.testing.assert_allclose(x[k], expected, atol=1e-9)
+        np.testing.assert_allclose(x[k], expected, atol=1e-6)  # a spread is a difference of sums
     assert collect(jobs, kinds, start, none, every, x, of) == n
     order = np.argsort(start, kind="stable")
     np.testing.assert_array_equal(of, order)
@@ -69,7 +69,7 @@ def test_what_is_collected_is_what_a_plain_twin_sees(rows: list[tuple[int, ...]]
         begun[order[:row]] = start[order[:row]]
         arrived = int(np.sum(jobs.submit <= now))
         expected, _ = mars_twin.inputs(mars_twin.Ended(jobs, ended), kinds, k, arrived, now, begun)
-        np.testing.assert_allclose(x[row], expected, atol=1e-9)
+        np.testing.assert_allclose(x[row], expected, atol=1e-6)  # a spread is a difference of sums
 
 
 def test_a_blend_says_the_mean() -> None:
