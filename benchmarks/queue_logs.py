@@ -59,5 +59,5 @@ def fixed_starts(jobs: QueueArrays, num_procs: int) -> dict[str, Floats]:
 
 def judge(jobs: QueueArrays, start: Floats, part: slice) -> float:
     """Return the mean bounded slowdown of some jobs."""
-    some = jobs._replace(submit=jobs.submit[part], run=jobs.run[part])
+    some = jobs._replace(**{name: getattr(jobs, name)[part] for name in ("submit", "run", "procs", "user")})
     return figures(some, start[part]).slowdown

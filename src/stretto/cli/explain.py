@@ -8,6 +8,7 @@ import typer
 
 from stretto.cli.console import Output, new_table, print_json, print_tables
 from stretto.cli.mars_options import (
+    ByOption,
     DefaultOption,
     LearnOption,
     MeasureOption,
@@ -37,6 +38,7 @@ def explain(
     measure: MeasureOption = None,
     money: MoneyOption = None,
     price: PriceOption = None,
+    by: ByOption = None,
     learn: LearnOption = False,
     seed: SeedOption = 0,
     output: OutputOption = Output.TABLE,
@@ -48,7 +50,9 @@ def explain(
     from stretto.cli.queue_sources import cut_window, load_queue, machine_of
     from stretto.training.mars_play import play_mars
 
-    said = mars_settings(MARS, nets=nets, default=default, measure=measure, money=money, price=price, learn=learn)
+    said = mars_settings(
+        MARS, nets=nets, default=default, measure=measure, money=money, price=price, by=by, learn=learn
+    )
     jobs = cut_window(load_queue(trace), window)
     machine = machine_of(jobs, procs, None)
     assert isinstance(machine, int)

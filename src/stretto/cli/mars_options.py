@@ -55,6 +55,15 @@ PriceOption = Annotated[
     float | None,
     typer.Option("--price", metavar="USD", help="mars: of a processor for an hour.", show_default="0.05"),
 ]
+ByOption = Annotated[
+    str | None,
+    typer.Option(
+        "--by",
+        metavar="evidence|strategist",
+        help="mars: who decides: rules of evidence, or an actor-critic where it is sure enough.",
+        show_default="evidence",
+    ),
+]
 LearnOption = Annotated[bool, typer.Option("--learn", help="mars: train a network on the way, from what has ended.")]
 
 
@@ -66,6 +75,7 @@ def mars_settings(
     measure: str | None = None,
     money: float | None = None,
     price: float | None = None,
+    by: str | None = None,
     learn: bool = False,
     starts_jobs: bool = True,
 ) -> MarsSettings | None:
@@ -77,17 +87,18 @@ def mars_settings(
         Whether jobs can be held back; on a live queue they cannot.
     """
     given: dict[str, Any] = {"nets": nets, "default": default, "measure": measure, "money": money, "price": price}
-    given |= {"learn": learn or None}
+    given |= {"by": by, "learn": learn or None}
     if strategy != MARS:
         for name, value in given.items():
             if value is not None:
                 raise InvalidInput(f"is for --strategy {MARS}, not {strategy!r}", field=f"--{name}")
         return None
     from stretto.learned.mars.cost import Cost
+    from stretto.learned.mars.selector import EVIDENCE
     from stretto.learned.mars.settings import MarsSettings
 
     weighed: dict[str, Any] = {"measure": measure, "money": money, "price_usd_per_proc_hour": price}
     cost = Cost(**{name: value for name, value in weighed.items() if value is not None})
-    settings = MarsSettings(nets, default, cost, learn)
+    settings = MarsSettings(nets, default, cost, learn, by or EVIDENCE)
     settings.candidates(starts_jobs=starts_jobs)  # a wrong name or file is found before a large trace is read
     return settings

@@ -10,6 +10,7 @@ from stretto.cli.completion import backfill_names, strategy_names
 from stretto.cli.console import Output, facts, print_json, stdout
 from stretto.cli.logged import LogOption, kept
 from stretto.cli.mars_options import (
+    ByOption,
     DefaultOption,
     LearnOption,
     MeasureOption,
@@ -70,6 +71,7 @@ def replay(
     measure: MeasureOption = None,
     money: MoneyOption = None,
     price: PriceOption = None,
+    by: ByOption = None,
     learn: LearnOption = False,
     strict: StrictOption = False,
     seed: SeedOption = 0,
@@ -88,7 +90,9 @@ def replay(
     rules: dict[str, Any] = {"strategy": strategy, "backfill": backfill, "estimates": estimates, "pool_rule": pool_rule}
     more: dict[str, Any] = {"kill": kill, "tie": tie}
     check_rules(**rules, **more)  # a misspelt name is found before a large file is read
-    said = mars_settings(strategy, nets=nets, default=default, measure=measure, money=money, price=price, learn=learn)
+    said = mars_settings(
+        strategy, nets=nets, default=default, measure=measure, money=money, price=price, by=by, learn=learn
+    )
     check_folder(plot)
     whole = load_queue(trace, strict=strict)
     jobs = cut_window(whole, window)

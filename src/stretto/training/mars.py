@@ -200,7 +200,7 @@ class MarsTrainer:
         with ThreadPoolExecutor(self._threads) as executor:
             values = list(
                 executor.map(
-                    lambda net: self.objective.value(windows, [one.play(net.net) for one in windows]),
+                    lambda net: self.objective.value(windows, [self._play(net.net, one) for one in windows]),
                     nets,
                 )
             )
@@ -249,7 +249,10 @@ class MarsTrainer:
 
     def _value(self, vector: Floats, windows: Sequence[Window]) -> float:
         net = to_net(vector, "", self._first).net
-        return self.objective.value(windows, [window.play(net) for window in windows])
+        return self.objective.value(windows, [self._play(net, window) for window in windows])
+
+    def _play(self, net: features.Net, window: Window) -> Figures:
+        return window.play(net, measures=(self.objective.variant,))
 
     def _validate(self, executor: ThreadPoolExecutor) -> float:
         candidates = [self._cma.mean] if math.isfinite(self._best_value) else [self._mean, self._cma.mean]
@@ -259,7 +262,7 @@ class MarsTrainer:
                 vector = vector.copy()
                 vector[features.SUBMITTED] = 0.0
             net = to_net(vector, "", self._first).net
-            found = list(executor.map(partial(_play, net), self._validation))
+            found = list(executor.map(partial(self._play, net), self._validation))
             value = self.objective.value(self._validation, found)
             if value < self._best_value:
                 self._best, self._best_value = vector.copy(), value
@@ -279,10 +282,6 @@ class MarsTrainer:
         self._order = np.array(arrays["order"])
         self._place = int(meta["place"])
         self._rng.bit_generator.state = meta["rng"]
-
-
-def _play(net: features.Net, window: Window) -> Figures:
-    return window.play(net)
 
 
 def to_vector(net: MarsNet, *, patience_s: float) -> Floats:

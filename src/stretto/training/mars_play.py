@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stretto.domain.trace import Trace
 from stretto.learned.mars.replay import MarsReplay, mars_replay
+from stretto.learned.mars.selector import Selection
 from stretto.learned.mars.settings import MarsSettings
 from stretto.runlog import Run
 from stretto.training.mars_online import OnlineLearner
@@ -24,5 +25,12 @@ def play_mars(
     said = settings if settings is not None else MarsSettings()
     learner = OnlineLearner(num_procs, seed=seed, measure=said.cost.measure) if said.learns else None
     return mars_replay(
-        trace, num_procs, candidates=said.candidates(), cost=said.cost, learner=learner, run=run, seed=seed
+        trace,
+        num_procs,
+        candidates=said.candidates(),
+        selection=Selection(by=said.by),
+        cost=said.cost,
+        learner=learner,
+        run=run,
+        seed=seed,
     )

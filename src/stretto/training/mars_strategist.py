@@ -1,9 +1,13 @@
-"""Training of the strategist: A2C with GAE over recorded epochs of many queues.
+"""Training of the strategist over recorded epochs of many queues.
 
 An epoch of a recorded queue has what was seen of every candidate, and what each then cost in its shadow. An episode
-goes through the epochs of one queue; at each, the actor draws a candidate and is paid what that one saved against the
+goes through some epochs of one queue; at each, the actor draws a candidate and is paid what that one saved against the
 default in the next jobs, in logarithms, crowded epochs counting more; to change costs something, for a shadow does not
 show that the queue which one order leaves behind is a bad start for another.
+
+Since every candidate's reward is known, and not only that of the one that was drawn, the gradient is that of the
+expectation over all of them (mean actor-critic: Allen, Asadi, Roderick et al. 2017): its noise is that of the epochs
+which are met. What was drawn decides only who is followed when the next epoch begins.
 """
 
 from __future__ import annotations
@@ -24,11 +28,12 @@ from stretto.errors import InvalidInput
 from stretto.learned.mars import sight
 from stretto.learned.mars.evidence import MOST
 from stretto.learned.mars.strategist import LEAK, Strategist, prior, strategist_of
-from stretto.training.mars_rl import advantages
 
 #: Thresholds that are tried on validation.
 THRESHOLDS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 _OUT = -1e9
+#: Epochs of an episode: long queues are cut, so that none has to wait for the longest.
+_STRETCH = 64
 
 
 class Epochs(NamedTuple):
@@ -54,33 +59,33 @@ class StrategistRules:
     change
         What turning to another candidate costs, in logarithms of the cost of an epoch.
     num_plays
-        Episodes of each queue per update.
-    entropy
-        What the actor is paid for not being sure.
+        Episodes of each stretch of a queue per update.
+    entropy, last_entropy
+        What the actor is paid for not being sure, at first and at the end, where what candidates are worth has a spread
+        of one: who is sure too soon learns nothing more.
     """
 
     num_updates: int = 300
-    num_plays: int = 8
+    num_plays: int = 4
     learning_rate: float = 3e-3
     change: float = 0.2
     discount: float = 0.9
-    trace: float = 0.95
-    entropy: float = 0.003
+    entropy: float = 1.0
+    last_entropy: float = 0.01
 
     def __post_init__(self) -> None:
         for name in ("num_updates", "num_plays"):
             if getattr(self, name) < 1:
                 raise InvalidInput(f"{getattr(self, name)} must be at least 1", field=name)
-        for name in ("learning_rate", "change", "entropy"):
+        for name in ("learning_rate", "change", "entropy", "last_entropy"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise InvalidInput(f"{getattr(self, name)} must be finite and not negative", field=name)
-        for name in ("discount", "trace"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise InvalidInput(f"{getattr(self, name)} must be from 0 to 1", field=name)
+        if not 0 <= self.discount <= 1:
+            raise InvalidInput(f"{self.discount} must be from 0 to 1", field="discount")
 
 
 class _Tables(NamedTuple):
-    """Queues of various lengths side by side; Q queues."""
+    """Stretches of queues side by side; Q of them."""
 
     rows: Any  # [Q, E, K, NUM_INPUTS]
     reward: Any  # [Q, E, K]
@@ -106,31 +111,29 @@ def train(queues: Sequence[Epochs], *, seed: int, rules: StrategistRules | None 
     optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(how.learning_rate))
     state = optimiser.init(params)
 
-    def update(params: Any, state: Any, key: Any) -> tuple[Any, Any, Any]:
+    def update(params: Any, state: Any, tables: _Tables, key: Any, entropy: Any) -> tuple[Any, Any, Any]:
         action, before = _play(params, tables, key, how.num_plays)
-        paid = _paid(tables, action, before, how.change)
-        value = jax.lax.stop_gradient(_values(params, tables, before))
-        real = jnp.broadcast_to(tables.is_real, value.shape)
-        found = jax.vmap(lambda r, v, m: advantages(r, v, m, how.discount, how.trace))(paid, value, real)
-        target = found + value
-        spread = jnp.sqrt(jnp.sum(found**2) / jnp.sum(real))
+        real = jnp.broadcast_to(tables.is_real, action.shape)
+        worth = jax.lax.stop_gradient(_worth(params, tables, before, how))
 
         def loss(params: Any) -> Any:
             logit = _logits(params, tables, before)
-            sure = jax.nn.log_softmax(logit)
-            taken = jnp.take_along_axis(sure, action[..., None], axis=-1)[..., 0]
-            unsure = -jnp.sum(jnp.where(tables.is_in, jnp.exp(sure) * sure, 0.0), axis=-1)
-            wrong = (_values(params, tables, before) - target) ** 2
-            each = -taken * found / (spread + 1e-8) - how.entropy * unsure + 0.5 * wrong
+            likely = jax.nn.softmax(logit)
+            expected = jnp.sum(likely * worth, axis=-1)
+            spread = jnp.sqrt(jnp.mean(jnp.where(tables.is_in, (worth - expected[..., None]) ** 2, 0.0)))
+            unsure = -jnp.sum(jnp.where(tables.is_in, likely * jax.nn.log_softmax(logit), 0.0), axis=-1)
+            wrong = (_values(params, tables, before) - jax.lax.stop_gradient(expected)) ** 2
+            each = 0.5 * wrong - expected / jax.lax.stop_gradient(spread + 1e-8) - entropy * unsure
             return jnp.sum(jnp.where(real, each, 0.0)) / jnp.sum(real)
 
+        paid = _paid(tables, action, before, how.change)
         change, state = optimiser.update(jax.grad(loss)(params), state, params)
         return optax.apply_updates(params, change), state, jnp.sum(paid) / jnp.sum(real)
 
     compiled = jax.jit(update)
     told = np.empty(how.num_updates)
-    for number in range(how.num_updates):
-        params, state, mean = compiled(params, state, jax.random.PRNGKey(seed * 1_000_003 + number))
+    for number, entropy in enumerate(np.linspace(how.entropy, how.last_entropy, how.num_updates)):
+        params, state, mean = compiled(params, state, tables, jax.random.PRNGKey(seed * 1_000_003 + number), entropy)
         told[number] = float(mean)
     arrays = {name: np.asarray(array, np.float64) for name, array in params.items()}
     return strategist_of({**arrays, **fixed}), told
@@ -167,8 +170,13 @@ def validated(
     return replace(strategist, threshold=np.array([best])), worth
 
 
-def _side_by_side(queues: Sequence[Epochs]) -> _Tables:
-    """Put queues of various lengths into one table."""
+def _side_by_side(wholes: Sequence[Epochs]) -> _Tables:
+    """Put stretches of queues into one table."""
+    queues = [
+        queue._replace(rows=queue.rows[first : first + _STRETCH], cost=queue.cost[first : first + _STRETCH])
+        for queue in wholes
+        for first in range(0, len(queue.rows), _STRETCH)
+    ]
     num_epochs = max(len(queue.rows) for queue in queues)
 
     def filled(array: NDArray[Any], value: float) -> Any:
@@ -226,15 +234,33 @@ def _paid(tables: _Tables, action: Any, before: Any, change: float) -> Any:
     return jnp.where(tables.is_real, got - change * (action != before), 0.0)
 
 
+def _worth(params: Any, tables: _Tables, before: Any, how: StrategistRules) -> Any:
+    """Return what every candidate would bring: its reward, and the value of going on with it; [P, Q, E, K]."""
+    changes = jnp.arange(tables.reward.shape[-1]) != before[..., None]
+    later = _values_of_all(params, tables)
+    following = jnp.concatenate([later[:, 1:], jnp.zeros_like(later[:, :1])], axis=1)
+    goes_on = jnp.concatenate([tables.is_real[:, 1:], jnp.zeros_like(tables.is_real[:, :1])], axis=1)
+    paid = tables.reward - how.change * changes + how.discount * jnp.where(goes_on[..., None], following, 0.0)
+    return jnp.where(tables.is_in, paid, 0.0)
+
+
 def _logits(params: Any, tables: _Tables, before: Any) -> Any:
     return jnp.where(tables.is_in, _score(params, _with_followed(_many(tables, before), before)), _OUT)
 
 
 def _values(params: Any, tables: _Tables, before: Any) -> Any:
     """Return what the critic says at every epoch; [P, Q, E]."""
-    rows = _with_followed(_many(tables, before), before)
+    every = jnp.broadcast_to(_values_of_all(params, tables), (before.shape[0], *tables.reward.shape))
+    return jnp.take_along_axis(every, before[..., None], axis=-1)[..., 0]
+
+
+def _values_of_all(params: Any, tables: _Tables) -> Any:
+    """Return what the critic says at every epoch, whoever is followed when it begins; [Q, E, K]."""
+    rows = tables.rows
     cheapest = jnp.argmin(jnp.where(tables.is_in, rows[..., sight.ALL], jnp.inf), axis=-1)
-    seen = [jnp.take_along_axis(rows, who[..., None, None], axis=-2)[..., 0, :] for who in (before, cheapest)]
+    best = jnp.broadcast_to(jnp.take_along_axis(rows, cheapest[..., None, None], axis=-2), rows.shape)
+    is_best = jnp.arange(rows.shape[-2]) == cheapest[..., None]
+    seen = (rows.at[..., sight.IS_FOLLOWED].set(1.0), best.at[..., sight.IS_FOLLOWED].set(is_best))
     z = jnp.concatenate(seen, axis=-1) @ params["critic"] + params["critic_bias"]
     return jnp.maximum(z, LEAK * z) @ params["critic_out"]
 

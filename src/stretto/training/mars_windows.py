@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,7 +34,7 @@ class Figures:
     Attributes
     ----------
     cost
-        The mean by every measure of ``learned/mars/cost.py``.
+        The mean by the measures of ``learned/mars/cost.py`` that were asked for.
     """
 
     cost: Mapping[str, float]
@@ -55,14 +55,16 @@ class Window:
     num_procs: int
     classics: dict[str, Figures]
 
-    def play(self, net: Net, forecaster: Forecaster | None = None) -> Figures:
+    def play(
+        self, net: Net, forecaster: Forecaster | None = None, *, measures: Iterable[str] = (BOUNDED_SLOWDOWN,)
+    ) -> Figures:
         """Replay with a network, and with the forecaster that comes with Stretto unless another is given."""
         start = np.empty(len(self.jobs.submit))
         run_mars(self.jobs, self.kinds, self.num_procs, net, forecaster or shipped(), start)
-        return figures(self.jobs, start)
+        return figures(self.jobs, start, measures)
 
 
-def figures(jobs: QueueArrays, start: Floats) -> Figures:
+def figures(jobs: QueueArrays, start: Floats, measures: Iterable[str] = (BOUNDED_SLOWDOWN,)) -> Figures:
     """Measure a replay; times of both must count from the same moment."""
     wait = start - jobs.submit
     if wait.min() < 0.0:
@@ -70,7 +72,7 @@ def figures(jobs: QueueArrays, start: Floats) -> Figures:
         early = f"job {job} starts at {start[job]:g}, before it is submitted at {jobs.submit[job]:g}"
         raise InvalidInput(early, field="start")
     makespan = float((start + jobs.run).max() - jobs.submit[0])
-    cost = {name: Cost(name).mean(wait, jobs.run, jobs.procs, jobs.user) for name in MEASURES}
+    cost = {name: Cost(name).mean(wait, jobs.run, jobs.procs, jobs.user) for name in measures}
     return Figures(cost, float(wait.max()), makespan)
 
 
@@ -81,7 +83,7 @@ def make_window(trace: Trace, num_procs: int) -> Window:
     for name in OPPONENTS:
         start = np.empty(trace.num_jobs)
         run_queue(jobs, num_procs, lookup("strategy", name, STRATEGIES).code, True, False, start)
-        classics[name] = figures(jobs, start)
+        classics[name] = figures(jobs, start, MEASURES)
     kinds = kinds_of(jobs._replace(estimate=np.maximum(1.0, jobs.estimate)))
     return Window(jobs, kinds, num_procs, classics)
 

@@ -19,6 +19,7 @@ from stretto.kernels.mars_policy import fill_scores, join, new_seen
 from stretto.kernels.mars_run import look
 from stretto.kernels.queue_forecast import new_past, remember
 from stretto.learned.mars.cost import USUAL, Cost
+from stretto.learned.mars.ensemble import shipped_ensemble
 from stretto.learned.mars.evidence import means_of
 from stretto.learned.mars.forecaster import shipped
 from stretto.learned.mars.network import MarsNet
@@ -100,7 +101,10 @@ class MarsOrder:
         cost = costs @ weights / weights.sum()
         self._selector.since = 0
         epochs = means_of(costs, rules.epoch_jobs)
-        self.last_choice = self._selector.choose(cost, epochs, played, view.num_jobs, view.now_s)
+        waits = shadows.waits(0, played, reached)
+        names = self._selector.names
+        allowed = shipped_ensemble().allowed(names, epochs, waits, shadows.jobs, played, view.num_procs)
+        self.last_choice = self._selector.choose(cost, epochs, played, view.num_jobs, view.now_s, allowed=allowed)
 
 
 def score_order(view: QueueView, net: MarsNet) -> tuple[int, ...]:

@@ -32,7 +32,7 @@ from stretto.learned.mars.network import (
     sister_nets,
     untrained_nets,
 )
-from stretto.learned.mars.selector import Choice, Family, Selection, Selector
+from stretto.learned.mars.selector import STRATEGIST, Choice, Family, Selection, Selector
 from stretto.learned.mars.strategist import Strategist
 from stretto.learned.mars.strategist import shipped as shipped_strategist
 from stretto.policies.queueing.portfolio import Selector as PortfolioSelector
@@ -168,7 +168,7 @@ def mars_replay(
     kin = Family(sisters, exact=NARROW, calm=OPEN) if names[0] == STEADY else Family()
     rules = selection or Selection()
     counsel = None
-    if rules.by == "strategist":
+    if rules.by == STRATEGIST:
         counsel = Counsel(strategist or shipped_strategist(), names, doubted, kin.sisters)
     aides = Aides(
         forecaster=forecaster or shipped(),

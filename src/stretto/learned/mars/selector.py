@@ -35,7 +35,7 @@ from stretto.errors import InvalidInput, UnknownName
 from stretto.learned.mars.evidence import MOST, surely_cheaper
 
 #: Who may decide.
-DECIDERS = ("evidence", "strategist")
+EVIDENCE, STRATEGIST = DECIDERS = ("evidence", "strategist")
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Selection:
         a crowded month is no other workload, and what is chosen after it from little is mostly chosen badly.
     """
 
-    by: str = "evidence"
+    by: str = EVIDENCE
     epoch_jobs: int = 250
     lag_jobs: int = 100
     memory_jobs: int = 200_000

@@ -12,6 +12,7 @@ from stretto.learned.mars.cost import USUAL, Cost
 from stretto.learned.mars.follower import LEARNED
 from stretto.learned.mars.network import MarsNet, load_nets
 from stretto.learned.mars.replay import candidates_of
+from stretto.learned.mars.selector import EVIDENCE, Selection
 
 
 @dataclass(frozen=True)
@@ -26,12 +27,18 @@ class MarsSettings:
         The order or network that is followed unless another one is surely better.
     learns
         Whether lessons are taken while the queue is played.
+    by
+        Who decides whom to follow, as in ``Selection``.
     """
 
     nets: str | None = None
     default: str | None = None
     cost: Cost = USUAL
     learns: bool = False
+    by: str = EVIDENCE
+
+    def __post_init__(self) -> None:
+        Selection(by=self.by)
 
     def candidates(self, *, starts_jobs: bool = True) -> list[MarsNet]:
         """Return what is chosen from, the default first.
@@ -50,8 +57,8 @@ class MarsSettings:
 
     def spec(self) -> dict[str, Any]:
         """Return what is not as usual, flat and by name."""
-        told = {"nets": self.nets, "default": self.default, **asdict(self.cost), "learns": self.learns}
-        usual = {"nets": None, "default": None, **asdict(USUAL), "learns": False}
+        told = {"nets": self.nets, "default": self.default, **asdict(self.cost), "learns": self.learns, "by": self.by}
+        usual = {"nets": None, "default": None, **asdict(USUAL), "learns": False, "by": EVIDENCE}
         return {name: value for name, value in told.items() if value != usual[name]}
 
 

@@ -131,7 +131,7 @@ def critic_inputs(rows: Floats) -> Floats:
 def prior() -> Strategist:
     """Return a strategist that has learned nothing: it goes by shadows and the look-ahead, and likes to stay."""
     linear = np.zeros(sight.NUM_INPUTS)
-    linear[[sight.ALL, sight.LATELY, sight.SURE, sight.AHEAD]] = -1.0, -0.5, 3.0, -0.2
+    linear[[sight.ALL, sight.LATELY, sight.SURE, sight.AHEAD]] = -2.0, -1.0, 5.0, -0.2
     linear[[sight.IS_FOLLOWED, sight.IS_DEFAULT, sight.IS_DOUBTED]] = 2.0, 2.0, -0.5
     rng = np.random.default_rng(0)
     hidden = rng.normal(size=(sight.NUM_INPUTS, NUM_HIDDEN)) * 0.3
