@@ -87,28 +87,6 @@ def test_a_sister_who_has_been_bad_lately_is_left_although_she_leads() -> None:
     assert epochs[1].mean() < 0.5 * epochs[0].mean()
 
 
-def test_where_estimates_are_exact_another_sister_is_at_home() -> None:
-    rules = Selection(early_gain=0.0, sister_gain=0.1, sister_certainty=0.0)
-    selector = Selector(["default", "narrow"], [], rules, Family(["narrow"], exact="narrow"))
-    even = np.array([10.0, 10.0])
-    heard = [
-        selector.choose(cost, one(cost), num, num, 0.0, is_exact=is_exact).chosen
-        for num, cost, is_exact in (
-            (250, even, True),  # at once, before anything has been compared
-            (1000, even, True),
-            (1250, np.array([8.0, 10.0]), True),  # likely dearer
-            (1500, np.array([9.0, 8.9]), True),  # the other is no longer better than the one at home
-            (1750, even, False),
-        )
-    ]
-    assert heard == ["narrow", "narrow", "default", "narrow", "default"]
-    restored = Selector(["default", "narrow"], [], rules, Family(["narrow"], exact="narrow"))
-    selector.choose(even, one(even), 2000, 2000, 0.0, is_exact=True)
-    restored.restore(selector.state())
-    assert restored.state() == selector.state()
-    assert restored.chosen == 1
-
-
 def test_while_hardly_anybody_waits_nobody_is_held_back() -> None:
     selector = Selector(["default", "open", "other"], [], Selection(early_gain=0.0), Family(calm="open"))
     cost = np.array([1.2, 1.0, 0.4])
@@ -123,14 +101,15 @@ def test_while_hardly_anybody_waits_nobody_is_held_back() -> None:
     assert at(1500, 1.2) != ("open", True), "and who is open is no candidate then"
 
 
-def test_shadows_say_whether_estimates_have_been_exact() -> None:
+def test_shadows_say_how_exact_estimates_have_been() -> None:
     trace = crowded(600)
-    for estimate, is_exact in ((trace.run_s, True), (trace.estimate_s, False)):
+    share = float(np.mean(trace.estimate_s <= 1.05 * trace.run_s))
+    for estimate, exactness in ((trace.run_s, 1.0), (trace.estimate_s, share)):
         jobs = Trace.of(trace.submit_s, trace.run_s, trace.num_procs, estimate, user=trace.user).arrays()
         shadows = Shadows(jobs, kinds_of(jobs), PROCS, [classic_net("saf")], shipped())
-        assert not shadows.is_exact, "nothing has ended yet"
+        assert shadows.exactness == 0.0, "nothing has ended yet"
         shadows.learn(jobs.submit, 600, float(jobs.submit[-1] + jobs.run.max()))
-        assert shadows.is_exact == is_exact
+        assert shadows.exactness == pytest.approx(exactness, abs=0.01)
 
 
 def test_nothing_is_chosen_from_little_and_less_counts_for_less() -> None:

@@ -155,7 +155,6 @@ class Follower:
             real_latest=float(really[-rules.epoch_jobs :].mean()),
             least=float(shadows.least_costs(first, played, reached) @ weights),
             is_new=is_new,
-            is_exact=shadows.is_exact,
             allowed=self._aides.ensemble.allowed(selector.names, epochs, waits, shadows.jobs, played, self._num_procs),
             likely=None if counsel is None else counsel.advise(self._sight(cost, epochs, done, played, now)),
             threshold=1.0 if counsel is None else counsel.threshold,

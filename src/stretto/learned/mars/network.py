@@ -71,7 +71,7 @@ _STEADY_PASSES_S = 12 * 3600.0
 #: What is spared in a steady order without a forecaster, which does not know long jobs as well.
 _PLAIN_SPARE = 0.02
 #: Its sister lets only short ones pass and spares more, as some bold orders do.
-NARROW = "steady-1h"
+_NARROW = "steady-1h"
 #: The same that holds nobody back, for machines that are nearly empty.
 OPEN = "steady-open"
 #: The same by means of like jobs and not by a forecaster, which needs more ageing.
@@ -234,7 +234,7 @@ def sister_nets() -> list[MarsNet]:
     """Return the steady order that lets short jobs alone pass, for which more of the machine is spared."""
     narrow = steady_net().net._replace(spare=np.array([_NARROW_SPARE]))
     _let_pass(narrow, _PASSES_S["-1h"])
-    return [MarsNet(NARROW, narrow)]
+    return [MarsNet(_NARROW, narrow)]
 
 
 def open_net() -> MarsNet:

@@ -21,7 +21,6 @@ from stretto.learned.mars.forecaster import shipped
 from stretto.learned.mars.journal import Journal
 from stretto.learned.mars.network import (
     CLASSICS,
-    NARROW,
     OPEN,
     STEADY,
     MarsNet,
@@ -165,7 +164,7 @@ def mars_replay(
     names = [net.name for net in nets]
     doubted = doubted_of(names)
     sisters = [net.name for net in sister_nets()]
-    kin = Family(sisters, exact=NARROW, calm=OPEN) if names[0] == STEADY else Family()
+    kin = Family(sisters, calm=OPEN) if names[0] == STEADY else Family()
     rules = selection or Selection()
     counsel = None
     if rules.by == STRATEGIST:

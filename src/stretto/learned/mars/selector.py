@@ -12,8 +12,7 @@ cost more in the real queue than in its shadow, while it was followed, is added 
 
 The default may have sisters, which differ from it in little (``Family``). To change between them costs next to nothing,
 so that a small gain that is likely is enough: the one that is then followed stands for the default in all of the above.
-One of them may be at home where estimates are exact, and stands for the default there from the beginning. And while
-hardly anybody has had to wait, there is nothing to choose: an order that holds nobody back decides.
+While hardly anybody has had to wait, there is nothing to choose: an order that holds nobody back decides.
 
 When the followed candidate becomes much more costly than its own past lets expect (Page-Hinkley on the logarithm), the
 workload is taken to have changed and what was seen before no longer counts. So it is where the jobs themselves say that
@@ -134,14 +133,11 @@ class Family:
     ----------
     sisters
         Followed in its place for a small gain that is likely.
-    exact
-        The sister that stands for it where run times are known from the beginning.
     calm
         Who is followed while hardly anybody has had to wait.
     """
 
     sisters: Sequence[str] = ()
-    exact: str | None = None
     calm: str | None = None
 
 
@@ -188,8 +184,8 @@ class Selector:
             raise InvalidInput("a selector needs candidates", field="names")
         self._burden = np.array([1.0 + self.rules.network_gain * (name in self.doubted) for name in self.names])
         self._family = [0, *(k for k, name in enumerate(self.names) if name in self.family.sisters)]
-        self._exact, self._calm = (self._place_of(name) for name in (self.family.exact, self.family.calm))
-        self._home = 0  # the one of the family that is followed where nothing speaks for another
+        calm = [k for k, name in enumerate(self.names) if name == self.family.calm]
+        self._calm = calm[0] if calm else None
         self._default = 0  # the one of the family that stands for the default
         self.chosen = 0
         self.since = 0  # the first job that counts
@@ -198,9 +194,6 @@ class Selector:
         self._blame = np.zeros(len(self.names))  # sum of the logarithms of real over shadow, while followed
         self._num_followed = np.zeros(len(self.names))
         self._tenure = 0  # epochs since the last change
-
-    def _place_of(self, name: str | None) -> int | None:
-        return self.names.index(name) if name is not None and name in self.names else None
 
     def weights(self, num_played: int) -> Floats:
         """Return what the jobs from ``since`` to the last one played count."""
@@ -220,7 +213,6 @@ class Selector:
         real_latest: float | None = None,
         least: float = 1.0,
         is_new: bool = False,
-        is_exact: bool = False,
         allowed: NDArray[np.bool_] | None = None,
         likely: Floats | None = None,
         threshold: float = 0.5,
@@ -237,8 +229,6 @@ class Selector:
             What the jobs of ``cost`` cost if nobody waits.
         is_new
             Whether the jobs are of another workload than before.
-        is_exact
-            Whether estimates have been the run times lately.
         allowed
             Who may be followed, if he is not of the default's family; by default all. Whoever is followed and may be no
             longer is left.
@@ -247,7 +237,6 @@ class Selector:
             is followed in place of whoever is surely cheaper; [K].
         """
         latest = epochs[:, -1]
-        self._move_home(is_exact)
         self._learn(latest, real_latest)
         drifted = self._notice(float(latest[self.chosen])) or is_new
         if drifted:
@@ -255,11 +244,11 @@ class Selector:
         num_seen = num_played - self.since
         before = self.chosen
         if drifted:
-            self.chosen = self._default = self._home
+            self.chosen = self._default = 0
         elif self._calm is not None and num_seen >= self.rules.least_jobs and _is_calm(real, least):
             self.chosen = self._calm
         elif self.chosen == self._calm:
-            self.chosen = self._default = self._home
+            self.chosen = self._default = 0
         elif num_seen >= self.rules.least_jobs:
             self._default = self._best_sister(cost, epochs, num_seen)
             is_spoilt = real is not None and real > (1.0 + self.rules.guard) * cost[self._default]
@@ -286,17 +275,6 @@ class Selector:
         if self.chosen == self._default:
             return "the default, for nothing else saved enough"
         return "the strategist's favourite, and likely enough" if has_strategist else "the least cost, by enough"
-
-    def _move_home(self, is_exact: bool) -> None:
-        """Let another one stand for the default where estimates have become exact, or no longer are."""
-        home = self._exact if is_exact and self._exact is not None else 0
-        if home == self._home:
-            return
-        if self._default == self._home:
-            if self.chosen == self._home:
-                self.chosen = home
-            self._default = home
-        self._home = home
 
     def hopeless(self, cost: Floats, num_played: int) -> list[int]:
         """Return who is so far behind that his shadow tells nothing new; long queues are slow to play."""
@@ -325,22 +303,23 @@ class Selector:
 
     def _favourite(self, likely: Floats, threshold: float, is_open: NDArray[np.bool_]) -> int:
         """Return the likeliest of those that may be followed, or the default where none is likely enough."""
-        best = int(np.argmax(np.where(is_open, likely, -1.0)))
+        is_calm = np.arange(len(likely)) == self._calm  # it has a time of its own
+        best = int(np.argmax(np.where(is_open & ~is_calm, likely, -1.0)))
         return best if likely[best] >= threshold else self._default
 
     def _best_sister(self, cost: Floats, epochs: Floats, num_seen: int) -> int:
         """Return who stands for the default: the cheapest of its family where that is likely, until it is dearer."""
-        rules, now, home = self.rules, self._default, self._home
+        rules, now = self.rules, self._default
         is_likely = surely_cheaper(epochs, now, rules.sister_certainty)
         needed = min(rules.sister_gain + rules.early_gain * rules.least_jobs / num_seen, _MOST_GAIN)
         lately = epochs[:, -_LATELY:].mean(axis=1)
-        family = [k for k in self._family if lately[k] <= _SOUR * lately[home]]
+        family = [k for k in self._family if lately[k] <= _SOUR * lately[0]]
         best = min(family, key=lambda k: float(cost[k]))
         if now not in family:
-            return home
+            return 0
         if is_likely[best] and cost[best] < (1.0 - needed) * cost[now]:
             return best
-        return now if cost[now] <= cost[home] else home
+        return now if cost[now] <= cost[0] else 0
 
     def _learn(self, latest: Floats, real_latest: float | None) -> None:
         """Note by how much the real queue was dearer than the shadow of what was followed."""
@@ -375,7 +354,6 @@ class Selector:
         return {
             "chosen": self.chosen,
             "default": self._default,
-            "home": self._home,
             "since": self.since,
             "mean": mean,
             "surprise": self._surprise,
@@ -389,7 +367,7 @@ class Selector:
         self.chosen, self.since = int(state["chosen"]), int(state["since"])
         self._mean = math.nan if state["mean"] is None else float(state["mean"])
         self._surprise = float(state["surprise"])
-        self._default, self._home = int(state.get("default", 0)), int(state.get("home", 0))
+        self._default = int(state.get("default", 0))
         if "blame" in state:  # states from before there was any blame nobody
             self._blame, self._num_followed = np.array(state["blame"]), np.array(state["num_followed"])
             self._tenure = int(state["tenure"])

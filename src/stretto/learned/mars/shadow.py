@@ -33,8 +33,8 @@ _FIRST_SHARE = 0.5
 _MOST_DRAWN, _MOST_OF_USER = 2000, 16
 #: Tries to draw a run time that a running job has not outlived.
 _TRIES = 4
-#: An estimate is exact if it is off by no more than this part; estimates are, if so many of the latest have been.
-_OFF, _MOSTLY = 0.05, 0.9
+#: An estimate is exact if it is off by no more than this part.
+_OFF = 0.05
 #: Shadows play as far as this part of the jobs has ended, of so many.
 _KNOWN, _STRETCH = 0.75, 200
 
@@ -104,11 +104,6 @@ class Shadows:
     def exactness(self) -> float:
         """Return the share of jobs that have ended lately which ran as long as was estimated."""
         return float(np.mean(np.abs(np.array(self._of_all) - 1.0) <= _OFF))
-
-    @property
-    def is_exact(self) -> bool:
-        """Return whether estimates can be taken for run times."""
-        return self.exactness >= _MOSTLY
 
     def _remember(self, job: int) -> None:
         ratio = float(self._real.run[job] / max(self._real.estimate[job], 1.0))
