@@ -72,6 +72,7 @@ def test_a_sister_is_followed_for_less_and_stands_for_the_default() -> None:
     selector.restore(selector.state() | {"default": 1, "chosen": 1})
     spoilt = selector.choose(np.array([10.0, 5.0, 1.0]), one([10, 5, 1]), 9000, 9000, 0.0, real=11.0)
     assert (spoilt.chosen, spoilt.is_fallback) == ("sister", True)
+    assert spoilt.reason.startswith("a sister of the default")
 
 
 def test_a_sister_who_has_been_bad_lately_is_left_although_she_leads() -> None:
@@ -97,6 +98,7 @@ def test_while_hardly_anybody_waits_nobody_is_held_back() -> None:
 
     assert at(250, 1.0) == ("default", True), "nothing is known yet"
     assert at(1000, 1.005) == ("open", True)
+    assert "nobody is held back" in selector.choose(cost, one(cost), 1000, 1000, 0.0, real=1.0).reason
     assert at(1250, 1.2) == ("default", True), "somebody had to wait"
     assert at(1500, 1.2) != ("open", True), "and who is open is no candidate then"
 

@@ -273,7 +273,8 @@ class Selector:
         if self.chosen == self._calm:
             return "hardly anybody has to wait, so nobody is held back"
         if self.chosen == self._default:
-            return "the default, for nothing else saved enough"
+            sister = "a sister of the default, who has likely been cheaper"
+            return sister if self._default else "the default, for nothing else saved enough"
         return "the strategist's favourite, and likely enough" if has_strategist else "the least cost, by enough"
 
     def hopeless(self, cost: Floats, num_played: int) -> list[int]:
