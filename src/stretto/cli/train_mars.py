@@ -66,7 +66,7 @@ def _train(
     trace: Trace, num_procs: int, request: TrainRequest, state: TrainState, record: Run | None
 ) -> tuple[LogTraining, list[dict[str, Any]], bool]:
     """Train until the time is up, with news for the terminal and the log."""
-    from stretto.learned.mars.network import bold_nets
+    from stretto.learned.mars.network import untrained_nets
     from stretto.training.mars_log import train_on_log
 
     seconds = request.seconds
@@ -91,7 +91,7 @@ def _train(
             num_procs,
             seed=request.seed,
             time_limit_s=seconds,
-            starts=bold_nets(),
+            starts=untrained_nets(),
             path=state.path,
             resume=state.is_going_on,
             on_row=on_row,
