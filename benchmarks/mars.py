@@ -35,7 +35,7 @@ from mars_parts import parts
 from mars_portfolio import portfolio
 from measure import print_table
 from peer_venv import HERE
-from queue_logs import commit, find_logs, fixed_starts, judge, read_log
+from queue_logs import UNSEEN, commit, find_logs, fixed_starts, judge, read_log
 
 from stretto.domain.csr import Floats
 from stretto.domain.trace import Trace
@@ -59,8 +59,6 @@ SEQUENCES = {
     "SDSC-SP2": ("SDSC-SP2-1998-4.2-cln", "wfp3", 397.8),
     "HPC2N": ("HPC2N-2002-2.2-cln", "f2", 49.9),
 }
-#: Logs that the shipped networks were not trained on.
-HELD_OUT = ("CTC-SP2", "OSC-Clust", "SDSC-BLUE", "Theta")
 #: Jobs after a change that are not judged.
 SETTLE_JOBS = 1000
 
@@ -189,7 +187,7 @@ def logs(options: argparse.Namespace) -> Lines:
 
 def unseen(options: argparse.Namespace) -> Lines:
     """Replay the logs that were held out, with the shipped networks only."""
-    yield from _logs(options, find_logs(options.data, ",".join(HELD_OUT)), 0.0)
+    yield from _logs(options, find_logs(options.data, ",".join(UNSEEN)), 0.0)
 
 
 def _logs(options: argparse.Namespace, paths: Sequence[Path], budget_s: float) -> Lines:

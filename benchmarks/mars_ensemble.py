@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from measure import print_table
 from peer_venv import HERE
-from queue_logs import commit, find_logs, read_log
+from queue_logs import HELD_OUT, commit, find_logs, read_log
 
 from stretto.domain.trace import Trace
 from stretto.learned.mars.confidence import INPUTS, Confidence
@@ -37,8 +37,6 @@ from stretto.training.mars_pretrain import PREFIX, Taught, by_teacher, is_busy, 
 from stretto.training.mars_windows import Window, draw_windows
 from stretto.workloads.lublin import lublin
 
-#: Logs that the ensemble does not see, as in ``mars_forecaster.py``.
-HELD_OUT = ("CTC-SP2", "OSC-Clust", "SDSC-BLUE", "Theta", "lublin")
 #: Logs on which the confidence is calibrated and its threshold is chosen; it is fitted on the others.
 CALIBRATION = ("HPC2N", "LPC", "NASA", "SDSC-SP2", "generated 0.75", "generated 0.95", "generated 1.05")
 #: Of a log, what windows for training are drawn from; those for validation come from there to ``SHARE``.

@@ -21,7 +21,7 @@ import numpy as np
 from mars_portfolio import NUM_PROCS, shaken
 from measure import print_table
 from peer_venv import HERE
-from queue_logs import commit, find_logs, judge, read_log
+from queue_logs import HELD_OUT, commit, find_logs, judge, read_log
 
 from stretto.domain.csr import Floats
 from stretto.domain.trace import QueueArrays
@@ -36,8 +36,6 @@ from stretto.training.mars_forecast import Examples, fit, gather, join
 from stretto.training.mars_log import SHARE
 from stretto.workloads.lublin import lublin
 
-#: Logs that the shipped forecaster does not see, as in ``mars.py``.
-HELD_OUT = ("CTC-SP2", "OSC-Clust", "SDSC-BLUE", "Theta", "lublin")
 #: Logs on machines that are so empty, or with estimates so exact, that a few examples are enough.
 EASY = ("LCG", "NASA", "OSC", "SDSC-Par")
 #: Examples of a log, of an easy one, and of a generated one.

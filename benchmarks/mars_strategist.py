@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 from measure import print_table
 from peer_venv import HERE
-from queue_logs import commit, find_logs, judge, read_log
+from queue_logs import HELD_OUT, commit, find_logs, judge, read_log
 
 from stretto.domain.trace import Trace
 from stretto.learned.mars.network import sister_nets
@@ -34,8 +34,7 @@ from stretto.training.mars_log import SHARE
 from stretto.training.mars_strategist import THRESHOLDS, Epochs, StrategistRules, follow, train
 from stretto.workloads.lublin import lublin
 
-#: Logs that it does not see, as in ``mars_ensemble.py``; and those that say little and take long.
-HELD_OUT = ("CTC-SP2", "OSC-Clust", "SDSC-BLUE", "Theta", "lublin")
+#: Logs that say little and take long.
 LEFT_OUT = ("CERIT", "LCG", "NASA", "RICC")
 #: Generated logs: load, seed, processors.
 GENERATED = tuple((0.65 + 0.05 * k, 3000 + k, (64, 128, 256)[k % 3]) for k in range(10))

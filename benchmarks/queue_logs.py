@@ -19,6 +19,10 @@ from stretto.policies.queueing.members import CLASSICS
 from stretto.registry import lookup
 from stretto.training.mars_windows import figures
 
+#: Logs that nothing shipped with MARS has been trained on: those that stand for unseen queues, and the generated ones.
+UNSEEN = ("CTC-SP2", "OSC-Clust", "SDSC-BLUE", "Theta")
+HELD_OUT = (*UNSEEN, "lublin")
+
 
 def find_logs(data: Path, beginnings: str = "") -> list[Path]:
     """Return the logs under ``data/swf`` whose names begin so (comma-separated; empty = all)."""

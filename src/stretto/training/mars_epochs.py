@@ -10,14 +10,27 @@ import numpy as np
 from stretto.domain.csr import Floats
 from stretto.domain.trace import QueueArrays, Trace
 from stretto.kernels.mars_run import run_mars
-from stretto.learned.mars.evidence import means_of
+from stretto.learned.mars.evidence import MOST, means_of
 from stretto.learned.mars.forecaster import shipped
 from stretto.learned.mars.network import MarsNet
 from stretto.learned.mars.selector import Selection, Selector
 from stretto.learned.mars.shadow import Shadows
 from stretto.learned.mars.sight import Sight, look_ahead
 from stretto.policies.queueing.portfolio import kinds_of
-from stretto.training.mars_strategist import Epochs
+
+
+class Epochs(NamedTuple):
+    """The recorded epochs of one queue: E epochs, K candidates, the first of which is the default."""
+
+    name: str
+    rows: Floats  # [E, K, NUM_INPUTS]; NaN for one that is not watched
+    cost: Floats  # [E, K] in the jobs that followed; infinite for one that is not watched
+
+    def rewards(self) -> Floats:
+        """Return what each candidate saved against the default, crowded epochs counting more; [E, K]."""
+        saved = np.clip(np.log(self.cost[:, :1]) - np.log(self.cost), -MOST, MOST)
+        weight = np.sqrt(self.cost[:, :1])
+        return np.asarray(saved * weight / weight.mean())
 
 
 class Glimpse(NamedTuple):

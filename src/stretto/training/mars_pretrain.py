@@ -30,8 +30,7 @@ PREFIX = "net-"
 _CLEARLY = 0.02
 #: On windows where the best order has less slowdown there is nothing to learn.
 _BUSY = 1.3
-#: Credit for what follows a decision fades: over a whole window it would be noise.
-_RULES = Reinforcement(windows_per_update=8, most_decisions=1024, steps=4, discount=0.99)
+_RULES = Reinforcement(windows_per_update=8, steps=4)
 
 
 @dataclass(frozen=True)

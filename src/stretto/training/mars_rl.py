@@ -25,6 +25,7 @@ import numpy as np
 import optax
 
 from stretto.domain.csr import Floats
+from stretto.domain.queue_metrics import bounded
 from stretto.errors import InvalidInput, UnknownName
 from stretto.kernels import mars_policy as features
 from stretto.kernels.mars_sample import WIDTH, Record, new_record, sample_mars
@@ -224,8 +225,7 @@ class MarsLearner:
             state = seeded(self._seed, 1_000_003 * self.num_updates + place)
             sample_mars(window.jobs, window.kinds, window.num_procs, net, shipped(), state, start, record)
             best = min(figures.slowdown for figures in window.classics.values())
-            flow = start - window.jobs.submit + window.jobs.run
-            slowdown = float(np.maximum(1.0, flow / np.maximum(window.jobs.run, 10.0)).mean())
+            slowdown = float(bounded(start - window.jobs.submit, window.jobs.run).mean())
             return record, best * len(start), slowdown / best
 
         with ThreadPoolExecutor(self._threads) as executor:

@@ -28,26 +28,13 @@ from stretto.errors import InvalidInput
 from stretto.learned.mars import sight
 from stretto.learned.mars.evidence import MOST
 from stretto.learned.mars.strategist import LEAK, Strategist, prior, strategist_of
+from stretto.training.mars_epochs import Epochs
 
 #: Thresholds that are tried on validation.
 THRESHOLDS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 _OUT = -1e9
 #: Epochs of an episode: long queues are cut, so that none has to wait for the longest.
 _STRETCH = 64
-
-
-class Epochs(NamedTuple):
-    """The recorded epochs of one queue: E epochs, K candidates, the first of which is the default."""
-
-    name: str
-    rows: Floats  # [E, K, NUM_INPUTS]; NaN for one that is not watched
-    cost: Floats  # [E, K] in the jobs that followed; infinite for one that is not watched
-
-    def rewards(self) -> Floats:
-        """Return what each candidate saved against the default, crowded epochs counting more; [E, K]."""
-        saved = np.clip(np.log(self.cost[:, :1]) - np.log(self.cost), -MOST, MOST)
-        weight = np.sqrt(self.cost[:, :1])
-        return np.asarray(saved * weight / weight.mean())
 
 
 @dataclass(frozen=True)
