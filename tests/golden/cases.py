@@ -79,7 +79,7 @@ def plans() -> Iterator[Case]:
 
 def schedules() -> Iterator[Case]:
     """HEFT's plans under every discipline and contention, the last instances with noise."""
-    for number, (graph, cluster) in enumerate(INSTANCES):
+    for number, (graph, _) in enumerate(INSTANCES):
         for discipline, contention in itertools.product(("sequence", "work-conserving"), ("none", "fifo", "fair")):
             words = ("--discipline", discipline, "--contention", contention)
             words += ("--noise", "0.2", "--seed", "1") if number >= 10 else ()
