@@ -69,3 +69,19 @@ def format_bytes(value: float) -> str:
         if abs(value) >= factor:
             return f"{value / factor:.4g} {unit}"
     return f"{value:.4g} B"
+
+
+#: A makespan above its lower bound by no more than this share is at it: sums of times round by less.
+OPTIMAL_GAP = 1e-9
+
+
+def is_proven_optimal(gap: float) -> bool:
+    """Say whether a makespan is at its lower bound, as far as rounding lets one tell."""
+    return gap <= OPTIMAL_GAP
+
+
+def format_gap(gap: float) -> str:
+    """Write how far a makespan is above its lower bound; every gap that is printed is written here."""
+    if is_proven_optimal(gap):
+        return "proven optimal"
+    return f"{gap:.1%}" if gap >= 0.0005 else "<0.1%"

@@ -69,6 +69,7 @@ class Report:
     def _add(self, view: dict[str, Any], planned: tuple[Problem, Schedule] | None) -> None:
         if planned is not None:
             view["why"] = explanations(*planned)
+            view["can_explain"] = view["why"] is not None
             self._planned[len(self.views)] = planned
         self.views.append(view)
 

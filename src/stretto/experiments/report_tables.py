@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from stretto.domain.units import format_gap
 from stretto.errors import InvalidInput
 from stretto.experiments.gantt_chart import time_unit
 from stretto.experiments.queue_compare import Range
@@ -25,6 +27,10 @@ def _percent(value: float) -> str:
     return f"{100 * value:.1f} %"
 
 
+def _gap(value: float) -> str:
+    return format_gap(value).replace("%", " %")
+
+
 def _number(value: float) -> str:
     return f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
 
@@ -36,7 +42,7 @@ def _usd(value: float) -> str:
 #: Figure, name, how it is shown, and whether less of it is better.
 _FIGURES: tuple[tuple[str, str, Show, bool], ...] = (
     ("makespan_s", "makespan", _time, True),
-    ("gap", "gap", _percent, True),
+    ("gap", "gap", _gap, True),
     ("mean_bounded_slowdown", "mean bounded slowdown", _number, True),
     ("p99_bounded_slowdown", "its p99", _number, True),
     ("mean_flow_s", "mean flow time", _time, True),
@@ -139,9 +145,7 @@ def _figures(title: str, note: str, what: str, groups: Mapping[str, Sequence[Jso
     present = [
         figure
         for figure in _FIGURES
-        if any(
-            isinstance(row.get(figure[0]), (int, float)) and row[figure[0]] for rows in groups.values() for row in rows
-        )
+        if any(_is_told(row.get(figure[0]), figure[0]) for rows in groups.values() for row in rows)
     ]
     ranges = {label: {name: _range(rows, name) for name, *_ in present} for label, rows in groups.items()}
     best = set()
@@ -153,21 +157,25 @@ def _figures(title: str, note: str, what: str, groups: Mapping[str, Sequence[Jso
     return Table(title, note, (what, *(name for _, name, _, _ in present)), rows, frozenset(best))
 
 
+def _is_told(value: Any, name: str) -> bool:
+    """Say whether a figure is worth a column: a gap of nothing is the best news, a cost of nothing is none."""
+    return isinstance(value, (int, float)) and (value != 0 or name == "gap")
+
+
 def _range(rows: Sequence[Json], name: str) -> Range | None:
     values = [float(row[name]) for row in rows if isinstance(row.get(name), (int, float))]
     return Range.of(values) if values else None
 
 
 def _is(found: Range | None, goal: float) -> bool:
-    return found is not None and found.median == goal
+    return found is not None and math.isclose(found.median, goal, rel_tol=1e-9, abs_tol=1e-12)
 
 
 def _cell(found: Range | None, show: Show) -> str:
     if found is None:
         return "-"
-    if found.low == found.high:
-        return show(found.median)
-    return f"{show(found.median)}\n{show(found.low)} to {show(found.high)}"
+    middle, low, high = show(found.median), show(found.low), show(found.high)
+    return middle if low == high else f"{middle}\n{low} to {high}"
 
 
 def comparison_tables(document: Json, name: str) -> list[Table]:

@@ -41,18 +41,23 @@ Stretto.sections = function (root, options) {
         : view.status === "running"
           ? "Executed so far"
           : "Executed schedule";
-    const count = view.gantt.task.length,
+    // A task that failed is tried again: each attempt is a bar of its own.
+    const bars = view.gantt.task.length,
+      count = view.gantt.num_tasks || new Set(view.gantt.task).size,
       rows = view.gantt.rows.length;
-    const label = `Gantt chart: ${count} tasks in ${rows} rows, ${Stretto.seconds(view.gantt.makespan)} long`;
+    const counted =
+      `${count.toLocaleString("en")} task${count === 1 ? "" : "s"}` +
+      (view.gantt.num_tasks && bars > count ? `, ${bars.toLocaleString("en")} attempts` : "");
+    const label = `Gantt chart: ${counted} in ${rows} rows, ${Stretto.seconds(view.gantt.makespan)} long`;
     const part = chart(
       "gantt",
       title,
-      `${count.toLocaleString("en")} tasks`,
+      counted,
       (body, data) => {
         const panel = node("div", { "aria-live": "polite" });
         const made = Stretto.gantt(body, data, {
           label,
-          onPick: options.explain && view.is_planned ? task => explain(panel, task) : null,
+          onPick: options.explain && view.can_explain ? task => explain(panel, task) : null,
         });
         body.append(panel);
         return made;
@@ -303,7 +308,7 @@ Stretto.sections = function (root, options) {
   function cost(view) {
     if (!view.cost || !view.cost.length) return;
     const total = view.cost.reduce((sum, line) => sum + line.usd, 0),
-      most = Math.max(1e-300, ...view.cost.map(line => (total > 0 ? line.usd : line.held_s)));
+      most = Math.max(1e-300, ...view.cost.map(line => line.usd));
     const part = section(
       "cost",
       total > 0 ? "Cost breakdown" : "Time held and used",
@@ -315,19 +320,21 @@ Stretto.sections = function (root, options) {
       .filter(line => line.held_s || line.usd)
       .map(line => {
         const meter = node("span", { class: "meter" }, node("i", {}));
-        meter.firstChild.style.width = (100 * (total > 0 ? line.usd : line.held_s)) / most + "%";
+        // The bar shows the number that stands before it: the cost, or else the share that was used.
+        const share = total > 0 ? line.usd / most : line.busy_s / Math.max(1e-300, line.held_s);
+        meter.firstChild.style.width = 100 * Math.min(1, share) + "%";
         return [
           line.name + (line.count > 1 ? " × " + line.count : ""),
           Stretto.seconds(line.held_s),
           Stretto.seconds(line.busy_s),
           line.held_s > 0 ? Stretto.percent(line.busy_s / line.held_s) : "–",
-          total > 0 ? Stretto.usd(line.usd) : "",
+          ...(total > 0 ? [Stretto.usd(line.usd)] : []),
           meter,
         ];
       });
     part.body.replaceChildren(
       Stretto.table(
-        ["", ["held", "number"], ["busy", "number"], ["used", "number"], [total > 0 ? "cost" : "", "number"], ""],
+        ["", ["held", "number"], ["busy", "number"], ["used", "number"], ...(total > 0 ? [["cost", "number"]] : []), ""],
         rows,
       ),
     );
