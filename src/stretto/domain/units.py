@@ -63,6 +63,15 @@ def format_seconds(value: float) -> str:
     return f"{value:.4g} s" if size < 1e4 else f"{value:,.0f} s"
 
 
+def format_wait(seconds: float) -> str:
+    """Write a wait so that minutes, hours and days are told apart at a glance."""
+    for unit, unit_s in (("d", 86400.0), ("h", 3600.0), ("min", 60.0)):
+        if seconds >= unit_s:
+            value = seconds / unit_s
+            return f"{value:.1f} {unit}" if value < 100 else f"{value:,.0f} {unit}"
+    return f"{seconds:.3g} s"
+
+
 def format_bytes(value: float) -> str:
     """Write a size with a decimal unit."""
     for unit, factor in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):

@@ -6,7 +6,7 @@ import html
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from stretto.domain.units import format_gap
 from stretto.errors import InvalidInput
@@ -124,7 +124,7 @@ def runs_tables(headers: Sequence[Json]) -> list[Table]:
         groups: dict[str, list[Json]] = {}
         for header in headers:
             if header["kind"] == kind and header["summary"]:
-                groups.setdefault(_label(header), []).append(header["summary"])
+                groups.setdefault(_label(header), []).append(_outcome(header))
         if sum(map(len, groups.values())) > 1:
             counted = {
                 f"{label} ({len(rows)} runs)" if len(rows) > 1 else label: rows for label, rows in groups.items()
@@ -132,6 +132,13 @@ def runs_tables(headers: Sequence[Json]) -> list[Table]:
             note = _INTERVALS if any(len(rows) > 1 for rows in groups.values()) else "the best of each column in bold"
             tables.append(_figures(f"{_TITLES.get(kind, kind)} side by side", note, "run", counted))
     return tables
+
+
+def _outcome(header: Json) -> Json:
+    """Return the figures of a run; one that was cut short has no makespan to set beside others."""
+    summary: Json = header["summary"]
+    is_cut = header["kind"] == "run" and header.get("status") in ("failed", "interrupted")
+    return {key: value for key, value in summary.items() if key != "makespan_s"} if is_cut else summary
 
 
 def _label(header: Json) -> str:
@@ -178,8 +185,22 @@ def _cell(found: Range | None, show: Show) -> str:
     return middle if low == high else f"{middle}\n{low} to {high}"
 
 
+class Compared(NamedTuple):
+    """What was compared on one graph or trace: a title, a note, what the rows are, and their results by name."""
+
+    title: str
+    note: str
+    what: str
+    groups: Mapping[str, Sequence[Json]]
+
+
 def comparison_tables(document: Json, name: str) -> list[Table]:
     """Return the tables of what ``stretto compare --output json`` wrote."""
+    return [_figures(*one) for one in comparisons(document, name)]
+
+
+def comparisons(document: Json, name: str) -> list[Compared]:
+    """Return what ``stretto compare --output json`` wrote, graph by graph, the best first."""
     rows = document.get("rows")
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise InvalidInput("is neither a plan nor a comparison", source=name)
@@ -192,15 +213,15 @@ def comparison_tables(document: Json, name: str) -> list[Table]:
     return [_policies(graph, by_policy) for graph, by_policy in graphs.items()]
 
 
-def _policies(graph: str, by_policy: dict[str, list[Json]]) -> Table:
+def _policies(graph: str, by_policy: dict[str, list[Json]]) -> Compared:
     ordered = dict(sorted(by_policy.items(), key=lambda item: Range.of([row["makespan_s"] for row in item[1]]).median))
     first = next(iter(ordered.values()))[0]
     size = f"{first.get('num_tasks', '?'):,} tasks on {first.get('num_devices', '?'):,} devices"
     seeds = max(len(rows) for rows in ordered.values())
-    return _figures(graph, f"{size}; medians over {seeds} seeds" if seeds > 1 else size, "policy", ordered)
+    return Compared(graph, f"{size}; medians over {seeds} seeds" if seeds > 1 else size, "policy", ordered)
 
 
-def _strategies(document: Json, rows: Sequence[Json]) -> Table:
+def _strategies(document: Json, rows: Sequence[Json]) -> Compared:
     has_fills = len({row.get("backfill") for row in rows}) > 1
     groups: dict[str, list[Json]] = {}
     for row in rows:
@@ -212,4 +233,4 @@ def _strategies(document: Json, rows: Sequence[Json]) -> Table:
     windows = max(len(group) for group in groups.values())
     what = f"{document.get('window_jobs', 0):,} jobs on {document.get('num_procs', 0):,} processors"
     note = f"{windows} windows of {what}; medians with 95 % intervals" if windows > 1 else what
-    return _figures(f"{document.get('trace', 'trace')}: strategies", note, "strategy", ordered)
+    return Compared(f"{document.get('trace', 'trace')}: strategies", note, "strategy", ordered)
