@@ -212,3 +212,18 @@ def test_what_is_believed_holds_until_the_next_reading(server: Any, page: Any) -
     chart = page.locator("#belief canvas")
     assert chart.evaluate(PASSES, [0.5, 0.2])
     assert not chart.evaluate(PASSES, [0.5, 0.5])
+
+
+def test_a_choice_shows_the_followed_candidate_and_what_a_cheaper_one_missed(
+    server: Any, page: Any, ids: dict[str, str]
+) -> None:
+    ready(page, f"{server.url}/runs/{ids['queue']}")
+    rows = [row.inner_text().split("\t") for row in page.query_selector_all("#choices tbody tr")]
+    assert rows
+    for _, followed, reason, candidates in rows:
+        costs = {entry.split()[0]: float(entry.split()[1].replace(",", "")) for entry in candidates.split(", ")}
+        assert f"{followed} " in candidates
+        assert candidates.count("(followed)") == 1
+        cheapest = min(costs, key=lambda name: costs[name])
+        if costs[cheapest] < costs[followed] and reason.startswith(("the default", "a variant", "it saves")):
+            assert cheapest in reason

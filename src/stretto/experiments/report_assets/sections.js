@@ -169,29 +169,33 @@ Stretto.sections = function (root, options) {
   }
   function choices(view) {
     if (!view.choices || !view.choices.length || (view.choices.length === 1 && !view.choices[0].cost)) return;
-    const changes = view.choices.filter(
-      (choice, k, all) => !k || choice.chosen !== all[k - 1].chosen || choice.reason !== all[k - 1].reason,
-    );
+    const isChange = (choice, k, all) => !k || choice.chosen !== all[k - 1].chosen,
+      count = view.choices.filter(isChange).length - 1,
+      total = view.choices.length;
     const note =
-      view.choices.length.toLocaleString("en") +
-      " in all" +
-      (changes.length < view.choices.length
-        ? ", " + changes.length.toLocaleString("en") + " that changed something"
-        : "");
-    const part = section("choices", "Decisions and their reasons", note + "; the latest first");
-    const rows = changes
+      `${total.toLocaleString("en")} in all, ` +
+      (count ? `${count.toLocaleString("en")} change${count === 1 ? "" : "s"} of strategy` : "no change of strategy") +
+      "; the latest first";
+    const part = section("choices", "Decisions and their reasons", note);
+    // The latest is of interest whether or not it changed anything.
+    const rows = view.choices
+      .filter((choice, k, all) => isChange(choice, k, all) || k === total - 1)
       .slice(-20)
       .reverse()
       .map(choice => {
-        const costs = Object.entries(choice.cost || {})
-          .filter(([, cost]) => cost !== null)
-          .sort((a, b) => a[1] - b[1])
-          .slice(0, 4);
+        const sorted = Object.entries(choice.cost || {})
+            .filter(([, cost]) => cost !== null)
+            .sort((a, b) => a[1] - b[1]),
+          costs = sorted.filter(([name], k) => k < 4 || name === choice.chosen);
         return [
           Stretto.seconds(choice.at_s),
           choice.chosen,
           choice.reason || "",
-          costs.map(([name, cost]) => name + " " + Stretto.number(cost, 3)).join(", "),
+          costs
+            .map(
+              ([name, cost]) => name + " " + Stretto.number(cost, 3) + (name === choice.chosen ? " (followed)" : ""),
+            )
+            .join(", "),
         ];
       });
     part.body.replaceChildren(Stretto.table([["at", "number"], "followed", "because", "cheapest candidates"], rows));
