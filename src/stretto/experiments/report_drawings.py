@@ -70,8 +70,8 @@ def placement(view: View) -> Any:
         size = area if isinstance(area, float) else area[mine]
         colour = PALETTE[place % len(PALETTE)]
         mark = _MARKS[place // len(PALETTE) % len(_MARKS)]
-        style = {"s": size, "color": colour, "marker": mark, "zorder": 2, "linewidth": 0}
-        axes.scatter(x[mine], y[mine], label=shortened(name, 12), **style)
+        dots = {"s": size, "color": colour, "marker": mark, "zorder": 2, "linewidth": 0}
+        axes.scatter(x[mine], y[mine], label=shortened(name, 12), **dots)
     axes.set_yticks([])
     axes.locator_params(axis="x", integer=True)
     axes.invert_yaxis()
