@@ -319,11 +319,11 @@ def test_the_legend_of_a_placement_leaves_the_title_alone(num_devices: int) -> N
 def test_a_run_that_failed_has_no_makespan_to_be_the_best() -> None:
     rows = [("done", 4.0), ("failed", 1.0)]
     headers = [
-        {"kind": "run", "name": status, "status": status, "settings": {}, "summary": {"makespan_s": value}}
+        {"kind": "run", "name": "flow", "status": status, "settings": {}, "summary": {"makespan_s": value}}
         for status, value in rows
     ]
     (table,) = runs_tables(headers)
-    assert table.rows == (("done", "4 s"), ("failed", "-"))
+    assert table.rows == (("flow", "4 s"), ("flow (failed)", "-"))
     assert table.best == {(0, 1)}
 
 
@@ -333,5 +333,7 @@ def test_gaps_within_rounding_are_proven_optimal_in_tables() -> None:
     rows.append({"graph": "g", "policy": "near", "makespan_s": 3.4, "gap": 1e-5})
     sized = [row | {"num_tasks": 3, "num_devices": 1} for row in rows]
     (table,) = comparison_tables({"rows": sized}, "c.json")
+    used = [row | {"utilisation": 0.9 if row["policy"] == "near" else 0.5} for row in sized]
+    assert all(column < 3 for _, column in comparison_tables({"rows": used}, "c.json")[0].best)  # busy is not best
     assert [row[2] for row in table.rows] == ["proven optimal", "proven optimal", "10.0 %", "<0.1 %"]
     assert {(0, 2), (1, 2)} <= table.best

@@ -93,4 +93,4 @@ def format_gap(gap: float) -> str:
     """Write how far a makespan is above its lower bound; every gap that is printed is written here."""
     if is_proven_optimal(gap):
         return "proven optimal"
-    return f"{gap:.1%}" if gap >= 0.0005 else "<0.1%"
+    return f"{gap:,.1%}" if gap >= 0.0005 else "<0.1%"

@@ -24,7 +24,7 @@ def _time(value: float) -> str:
 
 
 def _percent(value: float) -> str:
-    return f"{100 * value:.1f} %"
+    return f"{100 * value:,.1f} %"
 
 
 def _gap(value: float) -> str:
@@ -39,7 +39,8 @@ def _usd(value: float) -> str:
     return f"${value:,.4g}" if value < 100 else f"${value:,.2f}"
 
 
-#: Figure, name, how it is shown, and whether less of it is better.
+#: Figure, name, how it is shown, and whether it has a best, which then is the least: a plan that keeps slow devices
+#: busy for longer uses more of them, which is no merit.
 _FIGURES: tuple[tuple[str, str, Show, bool], ...] = (
     ("makespan_s", "makespan", _time, True),
     ("gap", "gap", _gap, True),
@@ -137,15 +138,19 @@ def runs_tables(headers: Sequence[Json]) -> list[Table]:
 def _outcome(header: Json) -> Json:
     """Return the figures of a run; one that was cut short has no makespan to set beside others."""
     summary: Json = header["summary"]
-    is_cut = header["kind"] == "run" and header.get("status") in ("failed", "interrupted")
-    return {key: value for key, value in summary.items() if key != "makespan_s"} if is_cut else summary
+    return {key: value for key, value in summary.items() if key != "makespan_s"} if _is_cut(header) else summary
+
+
+def _is_cut(header: Json) -> bool:
+    return header["kind"] == "run" and header.get("status") in ("failed", "interrupted")
 
 
 def _label(header: Json) -> str:
     settings = header["settings"]
     by = settings.get("policy") or settings.get("strategy") or settings.get("algorithm") or ""
     on = settings.get("cluster") or (f"{settings['procs']} processors" if settings.get("procs") else "")
-    return " · ".join(dict.fromkeys(str(part) for part in (header["name"], by, on) if part))
+    label = " · ".join(dict.fromkeys(str(part) for part in (header["name"], by, on) if part))
+    return f"{label} ({header['status']})" if _is_cut(header) else label
 
 
 def _figures(title: str, note: str, what: str, groups: Mapping[str, Sequence[Json]]) -> Table:
@@ -156,10 +161,10 @@ def _figures(title: str, note: str, what: str, groups: Mapping[str, Sequence[Jso
     ]
     ranges = {label: {name: _range(rows, name) for name, *_ in present} for label, rows in groups.items()}
     best = set()
-    for column, (name, _, _, is_less) in enumerate(present, start=1):
-        values = [found.median for label in groups if (found := ranges[label][name]) is not None]
-        goal = min(values) if is_less else max(values)
-        best |= {(r, column) for r, label in enumerate(groups) if _is(ranges[label][name], goal)}
+    for column, (name, _, _, has_best) in enumerate(present, start=1):
+        if has_best:
+            goal = min(found.median for label in groups if (found := ranges[label][name]) is not None)
+            best |= {(r, column) for r, label in enumerate(groups) if _is(ranges[label][name], goal)}
     rows = tuple((label, *(_cell(ranges[label][name], show) for name, _, show, _ in present)) for label in groups)
     return Table(title, note, (what, *(name for _, name, _, _ in present)), rows, frozenset(best))
 
