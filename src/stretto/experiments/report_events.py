@@ -102,6 +102,8 @@ def _choice(event: Event, at_s: float) -> dict[str, Any]:
     cost = fields.get("cost", fields.get("costs"))
     if isinstance(cost, Mapping) and cost:
         choice["cost"] = {str(name): value for name, value in cost.items() if _isnumber_or(value)}
+    if isinstance(fields.get("rival"), Mapping):
+        choice["rival"] = dict(fields["rival"])
     if "job" in fields:
         choice["job"] = fields["job"]
     reason = fields.get("reason") or fields.get("fallback") or _least(chosen, choice.get("cost"))
