@@ -42,6 +42,20 @@ def test_a_network_from_a_file_is_a_candidate(run: Run, nets: Path) -> None:
     assert told["measure"] == "bounded-slowdown"
 
 
+def test_an_explanation_agrees_with_the_table_below_it(run: Run) -> None:
+    told = run("explain", QUEUE, "--window", "0:800", "--output", "json").json
+    costs, rival, reason = (told["choice"][name] for name in ("cost", "rival", "reason"))
+    cheaper = [name for name, cost in costs.items() if cost < costs[told["followed"]]]
+    if rival is None:
+        assert not cheaper
+    else:
+        assert rival["name"] == min(cheaper, key=lambda name: costs[name])
+        assert rival["name"] in reason
+    said = " ".join(run("explain", QUEUE, "--window", "0:800").out.split())
+    assert f"mars followed {told['followed']}" in said
+    assert f"Why {told['followed']}: {reason}." in said
+
+
 def test_the_default_and_the_measure_are_those_that_were_asked_for(run: Run, nets: Path) -> None:
     words = ("--nets", nets, "--default", "specialist", "--measure", "flow", "--money", "0.5")
     told = run("explain", QUEUE, "--job", "0", *words, "--output", "json").json

@@ -241,3 +241,24 @@ def test_engines_are_listed_with_reasons(capsys: pytest.CaptureFixture[str]) -> 
     code, table, _ = run(capsys, "engines")
     assert code == 0
     assert "local" in table
+
+
+def test_a_failed_run_has_no_makespan_and_its_summary_says_what_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("STRETTO_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    good, bad = '[[task]]\nname = "good"\nrun = "true"\n', '[[task]]\nname = "bad"\nrun = "echo no >&2; exit 4"\n'
+    Path("flow.toml").write_text(good + bad)
+    assert main(["run", "flow.toml", "-c", "cpu:1", "--attempts", "2", "--keep-going"]) == 3
+    told = capsys.readouterr().out
+    assert "1 of 2" in told
+    assert "makespan" not in told
+    with RunLog.open() as log:
+        summary = log.run("latest").summary
+    assert summary["failed"] == [{"task": "bad", "reason": "exit code 4: no"}]
+    Path("flow.toml").write_text(good)
+    assert main(["run", "flow.toml", "-c", "cpu:1"]) == 0
+    assert "makespan" in capsys.readouterr().out
+    with RunLog.open() as log:
+        assert "failed" not in log.run("latest").summary

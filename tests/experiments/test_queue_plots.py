@@ -54,6 +54,21 @@ def test_the_distribution_marks_its_percentiles() -> None:
     assert [text.split()[0] for text in texts] == ["p50", "p95", "p99"]
 
 
+def test_waits_are_marked_in_the_units_of_the_terminal() -> None:
+    # Three of five jobs need not wait, one waits an hour and a half, and one three days.
+    spans = [(0.0, 1.0), (10.0, 5410.0), (10.0, 253_800.0), (300_000.0, 1.0), (300_010.0, 1.0)]
+    result = replay(Trace.of([one[0] for one in spans], [one[1] for one in spans], [1] * 5), 1, backfill="none")
+    assert sorted(result.wait_s.tolist())[:3] == [0.0, 0.0, 0.0]
+    figure = slowdown_curve(result)
+    _, right = figure.axes
+    marks = [text.get_text() for text in right.texts]
+    assert marks[0] == "p50  0 s"
+    ticks = [label.get_text() for label in right.get_xticklabels()]
+    assert ticks[:3] == ["0 s", "1 s", "10 s"]
+    assert right.get_xlabel() == "wait"
+    assert right.lines[0].get_xdata()[0] == 0.0
+
+
 def test_strategies_stand_in_the_order_of_the_summary() -> None:
     found = compare_strategies(lublin(300, seed=2, num_procs=16, load=1.2), 16, ["laf", "fcfs", "saf"])
     left = strategies_figure(found).axes[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +21,8 @@ from stretto.learned.mars.shadow import Shadows
 from stretto.policies.queueing.portfolio import kinds_of
 
 PROCS = 16
+#: Jobs played and arrived, and the time, where much has been seen.
+BIG = (20_000, 20_000, 0.0)
 
 
 def crowded(n: int, seed: int = 0, load: float = 1.1) -> Trace:
@@ -72,7 +75,45 @@ def test_a_sister_is_followed_for_less_and_stands_for_the_default() -> None:
     selector.restore(selector.state() | {"default": 1, "chosen": 1})
     spoilt = selector.choose(np.array([10.0, 5.0, 1.0]), one([10, 5, 1]), 9000, 9000, 0.0, real=11.0)
     assert (spoilt.chosen, spoilt.is_fallback) == ("sister", True)
-    assert spoilt.reason.startswith("a sister of the default")
+    assert spoilt.reason == (
+        "the queue really costs 11, more than 2 times what sister alone would (5); "
+        "other would save 80% of what sister costs (40% is asked); too few epochs have been seen to be sure of that"
+    )
+
+
+def test_the_reason_says_what_the_cheapest_other_misses() -> None:
+    rules = Selection(least_gain=0.3, early_gain=0.0, certainty=3.0, sister_gain=0.05, sister_certainty=1.5)
+    selector = Selector(["default", "sister", "other", "calm"], [], rules, Family(["sister"], "calm"))
+    rng = np.random.default_rng(0)
+    noise = np.exp(rng.normal(0.0, 0.05, (4, 60)))
+
+    def choice(*levels: float) -> Any:
+        epochs = np.array(levels)[:, None] * noise
+        return selector.choose(np.array(levels), epochs, *BIG)
+
+    little = choice(10.0, 10.1, 8.0, 11.0)
+    assert (little.chosen, little.rival.name, little.rival.against) == ("default", "other", "default")
+    assert little.rival.saves == pytest.approx(0.2)
+    assert little.rival.gain == pytest.approx(0.2, abs=0.03)
+    assert 0 < little.rival.error < 0.05
+    assert (little.rival.saves_enough, little.rival.is_sure) == (False, True)
+    assert "other would save 20% of what default costs, less than the 30% asked" in little.reason
+    assert "standard errors are asked" in little.reason
+    seldom = selector.choose(
+        np.array([10.0, 10.1, 5.0, 11.0]), np.array([[10.0] * 60, [10.1] * 60, [99.0, 1.0] * 30, [11.0] * 60]), *BIG
+    )
+    assert (seldom.chosen, seldom.rival.saves_enough, seldom.rival.is_sure) == ("default", True, False)
+    assert re.search(r"cheaper, less than the \d\.\d standard errors asked$", seldom.reason)
+    alone = choice(10.0, 10.1, 12.0, 11.0)
+    assert (alone.chosen, alone.rival, alone.reason) == ("default", None, "the default")
+    open_one = choice(10.0, 10.1, 12.0, 4.0)
+    assert open_one.reason == (
+        "the default; calm has cost less, but it is followed only while hardly anybody has to wait"
+    )
+    better = choice(10.0, 9.0, 12.0, 11.0)
+    assert (better.chosen, better.reason) == ("sister", "a variant of the default that has likely been cheaper")
+    followed = choice(10.0, 9.0, 4.0, 11.0)
+    assert (followed.chosen, followed.reason) == ("other", "it saves 56% of what sister costs")
 
 
 def test_a_sister_who_has_been_bad_lately_is_left_although_she_leads() -> None:

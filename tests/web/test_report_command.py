@@ -96,10 +96,31 @@ def test_comparisons_are_kept_and_reported(home: Path) -> None:
     assert (
         main(["compare", "workload:fft", "-c", CLUSTER, "--policies", "heft,random", "--log", "--output", "quiet"]) == 0
     )
-    assert main(["report", "latest", "-o", "r.html"]) == 0
+    assert main(["report", "latest", "-o", "r.html", "--figures", "pictures"]) == 0
+    assert (home / "pictures" / "fft-32-makespan.png").stat().st_size > 1000
     (view,) = data_of(home / "r.html")
     assert view["summary"]["best"] == "heft"
     assert view["tables"][0]["rows"][0][0] == "heft"
+
+
+def test_figures_of_comparisons_are_written_and_none_at_all_is_an_error(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = {"graph": "g", "seed": 0, "lower_bound_s": 2.0, "gap": 0.5, "num_tasks": 4, "num_devices": 2}
+    rows = [row | {"policy": name, "makespan_s": value} for name, value in (("heft", 3.0), ("random", 90.0))]
+    (home / "c.json").write_text(json.dumps({"rows": rows}))
+    assert main(["report", "c.json", "-o", "r.html", "--figures", "pictures"]) == 0
+    assert {path.name for path in (home / "pictures").iterdir()} == {f"g-makespan.{x}" for x in ("png", "svg", "pdf")}
+    assert "wrote pictures/g-makespan.png" in capsys.readouterr().out
+    jobs = "trace:lublin?num_jobs=80&num_procs=16"
+    assert main(["compare", jobs, "--strategies", "fcfs,saf", "--output", "json"]) == 0
+    (home / "q.json").write_text(capsys.readouterr().out)
+    assert main(["report", "q.json", "-o", "r.html", "--figures", "queue"]) == 0
+    assert "lublin-80-0-strategies-longest-wait.svg" in {path.name for path in (home / "queue").iterdir()}
+    with RunLog.open() as log:
+        log.start("steer", "idle", {}).finish("done", {})
+    assert main(["report", "latest", "-o", "r.html", "--figures", "none"]) == 2
+    assert "nothing here has figures: plans, comparisons, and runs that" in capsys.readouterr().err
 
 
 def test_names_cannot_break_out_of_the_page(home: Path) -> None:

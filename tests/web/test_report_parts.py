@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from stretto import workloads
 from stretto.api import plan
 from stretto.domain.cluster import Cluster
+from stretto.domain.graph import TaskGraph
 from stretto.domain.problem import Problem
 from stretto.domain.workload import Job, Workload
 from stretto.errors import InvalidInput
@@ -20,6 +22,7 @@ from stretto.experiments.evaluate import evaluate
 from stretto.experiments.queue_evaluate import evaluate_replay
 from stretto.experiments.report_cost import device_costs
 from stretto.experiments.report_curves import device_use
+from stretto.experiments.report_drawings import placement
 from stretto.experiments.report_events import bars_chart, read_events
 from stretto.experiments.report_explain import Timetable, explain_task
 from stretto.experiments.report_json import drawn, packed, plain, unpacked
@@ -297,3 +300,40 @@ def test_runs_of_a_kind_stand_side_by_side() -> None:
     assert [table.title for table in tables] == ["Plans side by side"]
     assert tables[0].best == {(1, 1)}
     assert "g&lt;b&gt;" in tables[0].to_html()
+
+
+@pytest.mark.parametrize("num_devices", [3, 12])
+def test_the_legend_of_a_placement_leaves_the_title_alone(num_devices: int) -> None:
+    graph = TaskGraph.from_edges([1.0] * 24, [], [], [], name="a-graph-with-a-name-of-some-length-" * 2)
+    problem = Problem.of(graph, Cluster.parse(f"cpu:{num_devices}"))
+    drawing = placement_drawing(problem, np.arange(24, dtype=np.int32) % num_devices)
+    figure = placement({"graph": drawing, "name": graph.name, "settings": {"policy": "heft"}})
+    FigureCanvasAgg(figure).draw()
+    (axes,) = figure.axes
+    assert len(axes.get_legend().get_texts()) == num_devices
+    title, legend = figure.texts[0].get_window_extent(), axes.get_legend().get_window_extent()
+    assert not title.overlaps(legend)
+    assert legend.y0 >= axes.get_window_extent().y1 - 1
+
+
+def test_a_run_that_failed_has_no_makespan_to_be_the_best() -> None:
+    rows = [("done", 4.0), ("failed", 1.0)]
+    headers = [
+        {"kind": "run", "name": "flow", "status": status, "settings": {}, "summary": {"makespan_s": value}}
+        for status, value in rows
+    ]
+    (table,) = runs_tables(headers)
+    assert table.rows == (("flow", "4 s"), ("flow (failed)", "-"))
+    assert table.best == {(0, 1)}
+
+
+def test_gaps_within_rounding_are_proven_optimal_in_tables() -> None:
+    rows = [{"graph": "g", "policy": f"p{k}", "makespan_s": 3.0, "gap": gap} for k, gap in enumerate((7.11e-15, 0.0))]
+    rows.append({"graph": "g", "policy": "other", "makespan_s": 3.3, "gap": 0.1})
+    rows.append({"graph": "g", "policy": "near", "makespan_s": 3.4, "gap": 1e-5})
+    sized = [row | {"num_tasks": 3, "num_devices": 1} for row in rows]
+    (table,) = comparison_tables({"rows": sized}, "c.json")
+    used = [row | {"utilisation": 0.9 if row["policy"] == "near" else 0.5} for row in sized]
+    assert all(column < 3 for _, column in comparison_tables({"rows": used}, "c.json")[0].best)  # busy is not best
+    assert [row[2] for row in table.rows] == ["proven optimal", "proven optimal", "10.0 %", "<0.1 %"]
+    assert {(0, 2), (1, 2)} <= table.best

@@ -262,7 +262,9 @@ def _graph_table(comparison: Comparison, graph: str) -> Table:
 
 
 def _gap(makespan_s: float, bound_s: float) -> str:
-    return f"{makespan_s / bound_s - 1:.1%}" if bound_s > 0 else "-"
+    from stretto.domain.units import format_gap
+
+    return format_gap(makespan_s / bound_s - 1) if bound_s > 0 else "-"
 
 
 def _skipped(rows: Sequence[Row]) -> list[str]:
@@ -277,7 +279,7 @@ def _skipped(rows: Sequence[Row]) -> list[str]:
 
 def summary_table(comparison: Comparison) -> Table:
     """Return the ranking over all graphs."""
-    from stretto.domain.units import format_seconds
+    from stretto.domain.units import format_gap, format_seconds
 
     table = new_table("All graphs")
     table.add_column("policy", overflow="fold")
@@ -292,7 +294,7 @@ def summary_table(comparison: Comparison) -> Table:
             str(line.num_best),
             f"{line.mean_ratio:.3f}",
             f"{line.worst_ratio:.3f}",
-            f"{line.mean_gap:.1%}",
+            format_gap(line.mean_gap),
             format_seconds(line.plan_seconds),
         )
     return table

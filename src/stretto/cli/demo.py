@@ -137,8 +137,10 @@ def _table(comparison: Comparison) -> Table:
 def _gap(result: PlanResult | None, bound_s: float, best_s: float) -> str:
     if result is None:
         return "-"
+    from stretto.domain.units import format_gap
+
     star = "*" if result.makespan_s <= best_s * (1 + 1e-9) else " "
-    return f"{result.makespan_s / bound_s - 1:.1%}{star}"
+    return f"{format_gap(result.makespan_s / bound_s - 1)}{star}"
 
 
 def _best(comparison: Comparison, graph: str) -> PlanResult | None:

@@ -104,7 +104,7 @@ def _train(problem: Problem, seconds: float, seed: int, patience: Patience) -> A
 
 def lesson_table(lesson: Lesson) -> Table:
     """Return the lesson for people."""
-    from stretto.domain.units import format_seconds
+    from stretto.domain.units import format_gap, format_seconds
 
     table = new_table(f"Learned just now: {lesson.graph} ({lesson.num_tasks} tasks) on {lesson.cluster}")
     table.add_column("policy", no_wrap=True)
@@ -114,7 +114,7 @@ def lesson_table(lesson: Lesson) -> Table:
         table.add_row(
             policy,
             format_seconds(makespan_s),
-            f"{gap:.1%}",
+            format_gap(gap),
             format_seconds(seconds),
             style="bold" if place == 0 else None,
         )

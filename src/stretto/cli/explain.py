@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -64,7 +65,9 @@ def explain(
     choice = next((one for one in reversed(found.choices) if one.job <= at), None)
     followed = found.candidates[int(found.chosen[at])]
     if output is Output.JSON:
-        told = None if choice is None else vars(choice)
+        from stretto.learned.mars.journal import rival_fields
+
+        told = None if choice is None else {**vars(choice), "rival": rival_fields(choice)}
         print_json({"job": at, "followed": followed, "measure": found.cost.measure, "choice": told})
     elif output is Output.QUIET:
         print(followed)
@@ -78,7 +81,7 @@ def _print(found: MarsReplay, job: int, followed: str, choice: Choice | None) ->
         return
     from stretto.learned.mars.journal import reason_of
 
-    table = new_table(f"When job {job:,} arrived, mars followed {followed}: {reason_of(choice)}")
+    table = new_table(f"When job {job:,} arrived, mars followed {followed}")
     table.add_column("candidate")
     table.add_column(f"{found.cost.summary} in its shadow", justify="right")
     table.add_column("to the default", justify="right")
@@ -87,4 +90,5 @@ def _print(found: MarsReplay, job: int, followed: str, choice: Choice | None) ->
         mark = " <" if name == followed else ""
         table.add_row(name + mark, f"{cost:,.2f}", f"{cost / default - 1:+.1%}")
     print_tables(table)
+    print(textwrap.fill(f"Why {followed}: {reason_of(choice)}.", 79, break_on_hyphens=False))
     print(f"compared after {choice.job:,} arrivals; {len(found.choices):,} comparisons in all")

@@ -152,7 +152,11 @@ def _report(result: PlanResult, document: dict[str, object], output: Output, wri
 
 
 def _gap_text(gap: float) -> str:
-    return "0%, proven optimal" if gap <= 1e-9 else f"{gap:.1%}, so at most this far above the optimum"
+    from stretto.domain.units import format_gap, is_proven_optimal
+
+    if is_proven_optimal(gap):
+        return f"0%, {format_gap(gap)}"
+    return f"{format_gap(gap)}, so at most this far above the optimum"
 
 
 def _table(result: PlanResult) -> RenderableType:

@@ -72,7 +72,7 @@ def _row(one: Trial, machines: tuple[Pool, ...]) -> dict[str, Any]:
 
 
 def _print(name: str, found: list[Trial], machines: tuple[Pool, ...], aim: Aim, keeps: bool) -> None:
-    from stretto.cli.queue_sources import format_wait
+    from stretto.domain.units import format_wait
 
     table = new_table(f"{name}: ways to run it, best first ({len(found):,} tried)")
     for title in ("order", "pool rule", "pools", "grouping"):

@@ -120,7 +120,7 @@ def _best(lines: list[QueueSummary]) -> dict[str, float]:
 def _cells(line: QueueSummary, best: dict[str, float], windows: int, priced: bool) -> list[Text]:
     from rich.text import Text
 
-    from stretto.cli.queue_sources import format_wait
+    from stretto.domain.units import format_wait
 
     def cell(figure: str, text: str) -> Text:
         return Text(text, style="bold" if line.ranges[figure].median == best[figure] else "")

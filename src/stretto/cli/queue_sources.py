@@ -220,12 +220,3 @@ def check_folder(path: str | None) -> None:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise InvalidInput(f"cannot make this directory: {reason}", source=path) from None
-
-
-def format_wait(seconds: float) -> str:
-    """Write a wait so that minutes, hours and days are told apart at a glance."""
-    for unit, unit_s in (("d", 86400.0), ("h", 3600.0), ("min", 60.0)):
-        if seconds >= unit_s:
-            value = seconds / unit_s
-            return f"{value:.1f} {unit}" if value < 100 else f"{value:,.0f} {unit}"
-    return f"{seconds:.3g} s"

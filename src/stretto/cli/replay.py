@@ -142,7 +142,8 @@ def _document(found: Evaluation, whole: Trace) -> dict[str, Any]:
 
 
 def _print(found: Evaluation, whole: Trace, written: list[str]) -> None:
-    from stretto.cli.queue_sources import format_wait, machine_name
+    from stretto.cli.queue_sources import machine_name
+    from stretto.domain.units import format_wait
 
     result, metrics, spec = found.result, found.metrics, found.result.spec
     plain = len(result.pools) == 1 and result.pools[0].name == "machine"

@@ -86,10 +86,13 @@ def _rows(session: Session, problem: Problem) -> dict[str, str]:
         "status": result.status,
         "tasks": f"{now:,} of {problem.num_tasks:,}{before}",
     }
-    if now:
-        busy_s = float(np.nansum(result.end_s - result.start_s))
+    is_whole = bool(now) and result.status == "done"  # a run that was cut short has no makespan
+    if is_whole:
         rows["makespan"] = format_seconds(result.makespan_s)
+    if now:
         rows["predicted"] = f"{format_seconds(session.predicted_s)} for the whole, by the simulator"
+    if is_whole:
+        busy_s = float(np.nansum(result.end_s - result.start_s))
         rows["utilisation"] = f"{busy_s / max(result.makespan_s * problem.num_devices, 1e-12):.1%}"
     for failure in result.failures[:5]:
         name = problem.graph.task_name(failure.task)

@@ -127,7 +127,7 @@ def _report(
 def _table(
     outcome: PlanResult, result: TrainingResult, opponents: dict[str, float], record: Run | None
 ) -> RenderableType:
-    from stretto.domain.units import format_seconds
+    from stretto.domain.units import format_gap, format_seconds
 
     problem = outcome.problem
     name, value = min(opponents.items(), key=_value)
@@ -142,7 +142,7 @@ def _table(
         "makespan": format_seconds(outcome.makespan_s),
         f"best of {len(opponents)} heuristics": f"{format_seconds(value)} ({name}), so this is {better}",
         "lower bound": f"{format_seconds(outcome.lower_bound_s)} ({outcome.bound.method})",
-        "gap": f"{outcome.gap:.1%}",
+        "gap": format_gap(outcome.gap),
     }
     if record is not None:
         rows["run"] = record.id

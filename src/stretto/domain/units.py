@@ -63,9 +63,34 @@ def format_seconds(value: float) -> str:
     return f"{value:.4g} s" if size < 1e4 else f"{value:,.0f} s"
 
 
+def format_wait(seconds: float) -> str:
+    """Write a wait so that minutes, hours and days are told apart at a glance."""
+    for unit, unit_s in (("d", 86400.0), ("h", 3600.0), ("min", 60.0)):
+        if seconds >= unit_s:
+            value = seconds / unit_s
+            return f"{value:.1f} {unit}" if value < 100 else f"{value:,.0f} {unit}"
+    return f"{seconds:.3g} s"
+
+
 def format_bytes(value: float) -> str:
     """Write a size with a decimal unit."""
     for unit, factor in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if abs(value) >= factor:
             return f"{value / factor:.4g} {unit}"
     return f"{value:.4g} B"
+
+
+#: A makespan above its lower bound by no more than this share is at it: sums of times round by less.
+OPTIMAL_GAP = 1e-9
+
+
+def is_proven_optimal(gap: float) -> bool:
+    """Say whether a makespan is at its lower bound, as far as rounding lets one tell."""
+    return gap <= OPTIMAL_GAP
+
+
+def format_gap(gap: float) -> str:
+    """Write how far a makespan is above its lower bound; every gap that is printed is written here."""
+    if is_proven_optimal(gap):
+        return "proven optimal"
+    return f"{gap:,.1%}" if gap >= 0.0005 else "<0.1%"

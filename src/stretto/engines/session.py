@@ -26,6 +26,8 @@ from stretto.runlog import Run, RunLog
 from stretto.sim.device import simulate
 
 PLAN = "plan.json"
+#: Failed tasks that the summary of a run names; all attempts are in its events.
+_MAX_TOLD = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +106,7 @@ def run_recorded(
             run.finish("failed", {"status": "failed", "reason": f"{type(error).__name__}: {error}"})
         raise
     session = Session(run.id, result, len(done), _predicted_s(problem, plan, work, options))
-    _finish(run, session)
+    _finish(run, session, work)
     return session
 
 
@@ -127,5 +129,14 @@ def _predicted_s(problem: Problem, plan: Plan, work: Work, options: RunOptions) 
     return simulate(problem, plan, discipline=options.discipline, memory_limits=False).makespan_s * work.time_scale
 
 
-def _finish(run: Run, session: Session) -> None:
-    run.finish(session.result.status, session.summary())
+def _finish(run: Run, session: Session, work: Work) -> None:
+    failed = _failed_tasks(session.result, work)
+    run.finish(session.result.status, session.summary() | ({"failed": failed} if failed else {}))
+
+
+def _failed_tasks(result: RunResult, work: Work) -> list[dict[str, Any]]:
+    """Return the first tasks that a failed run gave up, with what their last attempts died of."""
+    if result.status != "failed":
+        return []
+    last = {failure.task: failure.reason for failure in result.failures if not result.is_finished[failure.task]}
+    return [{"task": work.graph.task_name(task), "reason": last[task]} for task in sorted(last)[:_MAX_TOLD]]

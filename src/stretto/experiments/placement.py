@@ -17,7 +17,7 @@ from stretto.domain.plan import Plan
 from stretto.domain.planner import Budget
 from stretto.domain.problem import Problem
 from stretto.domain.schedule import Schedule
-from stretto.domain.units import format_seconds
+from stretto.domain.units import format_gap, format_seconds, is_proven_optimal
 from stretto.errors import Infeasible, InvalidInput, StrettoError
 from stretto.experiments.evaluate import PlanResult, Setting, evaluate, planner_named
 from stretto.formats.jax_graph import from_jax
@@ -114,11 +114,12 @@ class Placement:
     def __repr__(self) -> str:
         cluster = self.result.problem.cluster
         used = len(np.unique(self.plan.assignment))
+        gap = format_gap(self.result.gap)
         head = [
             f"{self.graph.name}: {self.graph.num_tasks:,} operations on {used} of {cluster.num_devices} devices "
             f"({cluster.name}), by {self.result.policy}",
             f"{format_seconds(self.makespan_s)}, {self.speedup_over_single:.2f} times as fast as one device, "
-            + ("proven optimal" if self.result.gap <= 1e-9 else f"at most {self.result.gap:.1%} above the optimum"),
+            + (gap if is_proven_optimal(self.result.gap) else f"at most {gap} above the optimum"),
         ]
         rows = self.operations[:_NUM_SHOWN]
         cells = [("operation", "device", "start", "end")]

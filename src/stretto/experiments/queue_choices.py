@@ -27,10 +27,17 @@ def choices_of(found: Any, strategy: str) -> list[dict[str, Any]]:
 
 def _told(choices: Any) -> list[dict[str, Any]]:
     """Return choices that come with the estimates behind them."""
-    from stretto.learned.mars.journal import reason_of
+    from stretto.learned.mars.journal import reason_of, rival_fields
 
     return [
-        {"at_s": one.time_s, "job": one.job, "chosen": one.chosen, "reason": reason_of(one), "cost": dict(one.cost)}
+        {
+            "at_s": one.time_s,
+            "job": one.job,
+            "chosen": one.chosen,
+            "reason": reason_of(one),
+            "cost": dict(one.cost),
+            "rival": rival_fields(one),
+        }
         for one in choices
     ]
 

@@ -13,6 +13,7 @@ import numpy as np
 from stretto.domain.csr import Floats
 from stretto.domain.queue_metrics import bounded_slowdown
 from stretto.domain.queue_result import QueueResult
+from stretto.domain.units import format_wait
 from stretto.errors import UnknownName
 from stretto.experiments.colours import PALETTE
 from stretto.experiments.gantt_chart import time_unit
@@ -28,6 +29,10 @@ _INK, _FAINT, _GRID = "#202124", "#5f6368", "#e3e5e8"
 _NUM_BINS = 900
 #: Of lines whose colours are used up.
 _STYLES = ("-", (0, (4, 1.5)), (0, (1.2, 1.2)))
+
+
+#: Places on an axis of waits.
+_WAITS_S = (1.0, 10.0, 60.0, 600.0, 3600.0, 6 * 3600.0, 86400.0, 10 * 86400.0, 100 * 86400.0)
 
 
 def draw_replay(result: QueueResult, folder: str | Path, kinds: Sequence[str] = KINDS) -> list[Path]:
@@ -89,28 +94,41 @@ def slowdown_curve(result: QueueResult) -> Any:
     figure = _figure(11.0, 4.6)
     left, right = figure.subplots(1, 2, gridspec_kw={"wspace": 0.16})
     _survival(left, np.sort(bounded_slowdown(result)), PALETTE[0], None)
-    _survival(right, np.sort(np.maximum(result.wait_s, 1.0)), PALETTE[3], None)
+    _survival(right, np.sort(result.wait_s), PALETTE[3], None, is_wait=True)
+    _wait_axis(right, float(result.wait_s.max()))
     left.set_xlabel("bounded slowdown", fontsize=9, color=_FAINT)
-    right.set_xlabel("wait (s; a second at least)", fontsize=9, color=_FAINT)
+    right.set_xlabel("wait", fontsize=9, color=_FAINT)
     left.set_ylabel("share of jobs with more", fontsize=9, color=_INK)
-    for axes, values in ((left, bounded_slowdown(result)), (right, np.maximum(result.wait_s, 1.0))):
+    for axes, values, show in ((left, bounded_slowdown(result), _figures), (right, result.wait_s, format_wait)):
         for share in (50, 95, 99):
-            _mark(axes, float(np.percentile(values, share)), 1 - share / 100, f"p{share}")
+            value = float(np.percentile(values, share))
+            _mark(axes, value, 1 - share / 100, f"p{share}  {show(value)}")
     _heading(figure, _title(result), f"{result.trace.num_jobs:,} jobs")
     return figure
 
 
-def _mark(axes: Any, value: float, share: float, name: str) -> None:
+def _wait_axis(axes: Any, longest_s: float) -> None:
+    """Count waits in seconds, minutes, hours and days; no wait at all stands at the left, before the logarithms."""
+    from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
+
+    axes.set_xscale("symlog", linthresh=1.0, linscale=0.6)
+    places = [one for one in _WAITS_S if one <= longest_s] or [1.0]
+    axes.xaxis.set_major_locator(FixedLocator([0.0, *places]))
+    axes.xaxis.set_major_formatter(FixedFormatter(["0 s", *(format_wait(one).replace(".0", "") for one in places)]))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlim(-0.15, max(longest_s, 1.0) * 1.6)
+
+
+def _mark(axes: Any, value: float, share: float, text: str) -> None:
     """Name a point of a falling curve: in the empty corner below it, or above it where that is the edge."""
     axes.plot([value], [share], marker="o", markersize=4, color=_INK, linewidth=0)
-    text = f"{name}  {_figures(value)}"
-    above = share >= 0.5
+    above, is_right = share >= 0.5, share >= 0.5 or value == 0.0  # left of no wait is the edge
     axes.annotate(
         text,
         (value, share),
-        xytext=(6, 4) if above else (-7, -3),
+        xytext=(6 if is_right else -7, 4 if above else -3),
         textcoords="offset points",
-        ha="left" if above else "right",
+        ha="left" if is_right else "right",
         va="bottom" if above else "top",
         fontsize=8,
         color=_INK,
@@ -139,15 +157,21 @@ def slowdown_curves(comparison: QueueComparison) -> Any:
     return figure
 
 
-def _survival(axes: Any, values: Floats, colour: str, label: str | None, style: Any = "-") -> None:
-    """Draw the share of values above each value, both axes logarithmic: the tail is what matters."""
+def _survival(
+    axes: Any, values: Floats, colour: str, label: str | None, style: Any = "-", *, is_wait: bool = False
+) -> None:
+    """Draw the share of values above each value, both axes logarithmic: the tail is what matters.
+
+    Waits have an axis of their own (``_wait_axis``): they may be nothing, which has no logarithm.
+    """
     share = 1.0 - np.arange(len(values)) / len(values)
     below = np.concatenate([values[:1], values[:-1]])  # all have at least the first, none has more than the last
     axes.step(below, share, where="post", color=colour, linewidth=1.4, label=label, linestyle=style)
-    axes.set_xscale("log")
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter(_percent())
-    axes.xaxis.set_major_formatter(_plain())
+    if not is_wait:
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(_plain())
     _look(axes)
 
 

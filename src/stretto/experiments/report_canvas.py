@@ -17,6 +17,8 @@ WIDTH_IN, HEIGHT_IN = 9.0, 3.4
 #: Room for names of devices and parts, as a share of the width.
 NAMES = 0.16
 View = Mapping[str, Any]
+#: Names in a row of a legend, and the height of such a row.
+_NAMES_PER_ROW, _ROW_IN = 6, 0.19
 
 
 def axes_of(view: View, what: str, *, height_in: float = HEIGHT_IN, left: float = 0.08) -> tuple[Any, Any]:
@@ -46,8 +48,17 @@ def finished(figure: Any, axes: Any, x_label: str, *, has_legend: bool = True) -
     axes.margins(x=0)
     axes.set_xlabel(x_label, fontsize=9, color=FAINT)
     if has_legend and len(axes.get_legend_handles_labels()[0]) > 1:
-        axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=6, fontsize=8, frameon=False)
+        _legend(figure, axes)
     return figure
+
+
+def _legend(figure: Any, axes: Any) -> None:
+    """Put the names above the axes and below the title; the axes make room for rows beyond the first."""
+    num_rows = -(-len(axes.get_legend_handles_labels()[0]) // _NAMES_PER_ROW)
+    box = axes.get_position()
+    room = (num_rows - 1) * _ROW_IN / figure.get_size_inches()[1]
+    axes.set_position((box.x0, box.y0, box.width, box.height - room))
+    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=_NAMES_PER_ROW, fontsize=8, frameon=False)
 
 
 def middles(end_s: float, count: int) -> tuple[Any, str]:

@@ -13,6 +13,10 @@ from stretto.experiments.report_canvas import FAINT, HEIGHT_IN, NAMES, View, axe
 
 #: Of so many bars, edges would hide the bars.
 _MANY = 2000
+#: Devices that a legend has room for.
+_MAX_NAMED = 12
+#: Of devices whose colours are used up.
+_MARKS = ("o", "s", "^")
 _LINK, _INSIDE = PALETTE[3], "#9aa0a6"
 
 
@@ -61,13 +65,17 @@ def placement(view: View) -> Any:
     area = 14.0 if graph["kind"] == "tasks" else 12.0 + 160.0 * count / count.max()
     for place, name in enumerate(graph["rows"]):
         mine = row == place
+        if not mine.any():  # a name without a dot would only take the room of others
+            continue
         size = area if isinstance(area, float) else area[mine]
         colour = PALETTE[place % len(PALETTE)]
-        axes.scatter(x[mine], y[mine], s=size, color=colour, label=shortened(name, 12), zorder=2, linewidth=0)
+        mark = _MARKS[place // len(PALETTE) % len(_MARKS)]
+        dots = {"s": size, "color": colour, "marker": mark, "zorder": 2, "linewidth": 0}
+        axes.scatter(x[mine], y[mine], label=shortened(name, 12), **dots)
     axes.set_yticks([])
     axes.locator_params(axis="x", integer=True)
     axes.invert_yaxis()
-    whole = finished(figure, axes, "depth", has_legend=len(graph["rows"]) <= 12)
+    whole = finished(figure, axes, "depth", has_legend=len(np.unique(row)) <= _MAX_NAMED)
     axes.margins(x=0.03)
     axes.grid(False)
     return whole

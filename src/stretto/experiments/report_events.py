@@ -42,6 +42,12 @@ class Story:
     beliefs: list[Mapping[str, Any]] = field(default_factory=list)
     failures: list[dict[str, Any]] = field(default_factory=list)
 
+    def failed_tasks(self) -> list[dict[str, Any]]:
+        """Return the tasks whose last attempt failed, with the reason of that attempt."""
+        last = {bar.task: bar.state for bar in self.bars}
+        reasons = {one["task"]: one["reason"] for one in self.failures}
+        return [{"task": task, "reason": why} for task, why in reasons.items() if last[task] == _FAILED]
+
 
 def read_events(events: Iterable[Event], started_s: float) -> Story:
     """Sort events by what they say; kinds that are not known here are left to the list of events."""
@@ -96,6 +102,8 @@ def _choice(event: Event, at_s: float) -> dict[str, Any]:
     cost = fields.get("cost", fields.get("costs"))
     if isinstance(cost, Mapping) and cost:
         choice["cost"] = {str(name): value for name, value in cost.items() if _isnumber_or(value)}
+    if isinstance(fields.get("rival"), Mapping):
+        choice["rival"] = dict(fields["rival"])
     if "job" in fields:
         choice["job"] = fields["job"]
     reason = fields.get("reason") or fields.get("fallback") or _least(chosen, choice.get("cost"))
@@ -153,6 +161,7 @@ def bars_chart(bars: Sequence[Bar], devices: Sequence[str], now_s: float) -> dic
         "makespan": makespan,
         "bound": None,
         "task": order,
+        "num_tasks": len({bar.task for bar in bars}),
         "row": [place[bars[i].device] for i in order],
         "start": drawn([bars[i].start_s for i in order]),
         "length": drawn([max(0.0, ends[i] - bars[i].start_s) for i in order]),

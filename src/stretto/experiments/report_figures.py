@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,17 +41,27 @@ def draw_figures(
     planned
         Problem and schedule, for the Gantt chart.
     """
-    _make(folder)
-    begin = re.sub(r"[^A-Za-z0-9_.-]+", "-", stem).strip("-.") or "run"
-    found: list[Path] = []
-    for name, figure in _figures(view).items():
-        for kind in kinds:
-            found.append(_write(folder / f"{begin}-{name}.{kind}", saved(figure, kind)))
+    found = save_figures(_figures(view), folder, stem=stem, kinds=kinds)
+    begin = _begin(stem)
     if planned is not None:
         chart = make_chart(*planned, title=view["name"], lower_bound_s=view["summary"].get("lower_bound_s"))
         for kind in kinds:
             found.append(_write(folder / f"{begin}-gantt.{kind}", render_gantt(chart, kind)))
     return found
+
+
+def save_figures(figures: Mapping[str, Any], folder: Path, *, stem: str, kinds: Sequence[str] = KINDS) -> list[Path]:
+    """Write figures by their names, and return their files."""
+    _make(folder)
+    return [
+        _write(folder / f"{_begin(stem)}-{name}.{kind}", saved(figure, kind))
+        for name, figure in figures.items()
+        for kind in kinds
+    ]
+
+
+def _begin(stem: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", stem).strip("-.") or "run"
 
 
 def _make(folder: Path) -> None:

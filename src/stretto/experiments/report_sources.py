@@ -10,11 +10,14 @@ from typing import Any
 from stretto.domain.plan import Plan
 from stretto.domain.problem import Problem
 from stretto.domain.schedule import Schedule
-from stretto.experiments.report_figures import draw_figures
+from stretto.errors import InvalidInput
+from stretto.experiments.report_compared import compared_figures
+from stretto.experiments.report_figures import draw_figures, save_figures
+from stretto.experiments.report_json import unpacked
 from stretto.experiments.report_page import render
 from stretto.experiments.report_problem import has_problem, plan_of, problem_of
-from stretto.experiments.report_record import plan_summary
-from stretto.experiments.report_tables import Table, comparison_tables, runs_tables
+from stretto.experiments.report_record import COMPARISON, plan_summary
+from stretto.experiments.report_tables import Compared, Table, comparison_tables, comparisons, runs_tables
 from stretto.experiments.report_view import empty_view, plan_view, run_view
 from stretto.experiments.report_why import explanations
 from stretto.runlog import RunLog
@@ -27,6 +30,7 @@ class Report:
     views: list[dict[str, Any]] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     commands: list[str] = field(default_factory=list)
+    _compared: list[Compared] = field(default_factory=list)
     _planned: dict[int, tuple[Problem, Schedule]] = field(default_factory=dict)
 
     def add_run(self, log: RunLog, run_id: str) -> None:
@@ -40,6 +44,9 @@ class Report:
             found = plan_of(log, info.id, problem)
             planned = (problem, found[1]) if found is not None else None
         self._add(view, planned)
+        compared = log.artifact(info.id, COMPARISON)
+        if compared is not None:
+            self._compared += comparisons(unpacked(compared, COMPARISON), COMPARISON)
 
     def add_plan(
         self, name: str, problem: Problem, plan: Plan, schedule: Schedule, document: Mapping[str, Any], command: str
@@ -65,10 +72,12 @@ class Report:
     def add_comparison(self, document: Mapping[str, Any], name: str) -> None:
         """Add what ``stretto compare --output json`` wrote."""
         self.tables += comparison_tables(document, name)
+        self._compared += comparisons(document, name)
 
     def _add(self, view: dict[str, Any], planned: tuple[Problem, Schedule] | None) -> None:
         if planned is not None:
             view["why"] = explanations(*planned)
+            view["can_explain"] = view["why"] is not None
             self._planned[len(self.views)] = planned
         self.views.append(view)
 
@@ -83,9 +92,24 @@ class Report:
         return render(chosen, self.views, [*runs_tables(self.views), *self.tables], self.commands)
 
     def draw(self, folder: Path) -> list[Path]:
-        """Write the figures of all runs."""
+        """Write the figures of all runs and comparisons; a source without any is no error as long as another has some.
+
+        Raises
+        ------
+        InvalidInput
+            Nothing here has figures.
+        """
         found: list[Path] = []
         for number, view in enumerate(self.views):
             stem = view["name"] if len(self.views) == 1 else f"{number + 1}-{view['name']}"
             found += draw_figures(view, folder, stem=stem, planned=self._planned.get(number))
+        for number, compared in enumerate(self._compared):
+            stem = compared.title if len(self._compared) == 1 else f"{number + 1}-{compared.title}"
+            found += save_figures(compared_figures(compared), folder, stem=stem)
+        if not found:
+            raise InvalidInput(
+                "nothing here has figures: plans, comparisons, and runs that have planned, executed, replayed or "
+                "learned something do",
+                field="--figures",
+            )
         return found

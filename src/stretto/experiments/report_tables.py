@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
+from stretto.domain.units import format_gap
 from stretto.errors import InvalidInput
 from stretto.experiments.gantt_chart import time_unit
 from stretto.experiments.queue_compare import Range
@@ -22,7 +24,11 @@ def _time(value: float) -> str:
 
 
 def _percent(value: float) -> str:
-    return f"{100 * value:.1f} %"
+    return f"{100 * value:,.1f} %"
+
+
+def _gap(value: float) -> str:
+    return format_gap(value).replace("%", " %")
 
 
 def _number(value: float) -> str:
@@ -33,10 +39,11 @@ def _usd(value: float) -> str:
     return f"${value:,.4g}" if value < 100 else f"${value:,.2f}"
 
 
-#: Figure, name, how it is shown, and whether less of it is better.
+#: Figure, name, how it is shown, and whether it has a best, which then is the least: a plan that keeps slow devices
+#: busy for longer uses more of them, which is no merit.
 _FIGURES: tuple[tuple[str, str, Show, bool], ...] = (
     ("makespan_s", "makespan", _time, True),
-    ("gap", "gap", _percent, True),
+    ("gap", "gap", _gap, True),
     ("mean_bounded_slowdown", "mean bounded slowdown", _number, True),
     ("p99_bounded_slowdown", "its p99", _number, True),
     ("mean_flow_s", "mean flow time", _time, True),
@@ -118,7 +125,7 @@ def runs_tables(headers: Sequence[Json]) -> list[Table]:
         groups: dict[str, list[Json]] = {}
         for header in headers:
             if header["kind"] == kind and header["summary"]:
-                groups.setdefault(_label(header), []).append(header["summary"])
+                groups.setdefault(_label(header), []).append(_outcome(header))
         if sum(map(len, groups.values())) > 1:
             counted = {
                 f"{label} ({len(rows)} runs)" if len(rows) > 1 else label: rows for label, rows in groups.items()
@@ -128,29 +135,43 @@ def runs_tables(headers: Sequence[Json]) -> list[Table]:
     return tables
 
 
+def _outcome(header: Json) -> Json:
+    """Return the figures of a run; one that was cut short has no makespan to set beside others."""
+    summary: Json = header["summary"]
+    return {key: value for key, value in summary.items() if key != "makespan_s"} if _is_cut(header) else summary
+
+
+def _is_cut(header: Json) -> bool:
+    return header["kind"] == "run" and header.get("status") in ("failed", "interrupted")
+
+
 def _label(header: Json) -> str:
     settings = header["settings"]
     by = settings.get("policy") or settings.get("strategy") or settings.get("algorithm") or ""
     on = settings.get("cluster") or (f"{settings['procs']} processors" if settings.get("procs") else "")
-    return " · ".join(dict.fromkeys(str(part) for part in (header["name"], by, on) if part))
+    label = " · ".join(dict.fromkeys(str(part) for part in (header["name"], by, on) if part))
+    return f"{label} ({header['status']})" if _is_cut(header) else label
 
 
 def _figures(title: str, note: str, what: str, groups: Mapping[str, Sequence[Json]]) -> Table:
     present = [
         figure
         for figure in _FIGURES
-        if any(
-            isinstance(row.get(figure[0]), (int, float)) and row[figure[0]] for rows in groups.values() for row in rows
-        )
+        if any(_is_told(row.get(figure[0]), figure[0]) for rows in groups.values() for row in rows)
     ]
     ranges = {label: {name: _range(rows, name) for name, *_ in present} for label, rows in groups.items()}
     best = set()
-    for column, (name, _, _, is_less) in enumerate(present, start=1):
-        values = [found.median for label in groups if (found := ranges[label][name]) is not None]
-        goal = min(values) if is_less else max(values)
-        best |= {(r, column) for r, label in enumerate(groups) if _is(ranges[label][name], goal)}
+    for column, (name, _, _, has_best) in enumerate(present, start=1):
+        if has_best:
+            goal = min(found.median for label in groups if (found := ranges[label][name]) is not None)
+            best |= {(r, column) for r, label in enumerate(groups) if _is(ranges[label][name], goal)}
     rows = tuple((label, *(_cell(ranges[label][name], show) for name, _, show, _ in present)) for label in groups)
     return Table(title, note, (what, *(name for _, name, _, _ in present)), rows, frozenset(best))
+
+
+def _is_told(value: Any, name: str) -> bool:
+    """Say whether a figure is worth a column: a gap of nothing is the best news, a cost of nothing is none."""
+    return isinstance(value, (int, float)) and (value != 0 or name == "gap")
 
 
 def _range(rows: Sequence[Json], name: str) -> Range | None:
@@ -159,19 +180,32 @@ def _range(rows: Sequence[Json], name: str) -> Range | None:
 
 
 def _is(found: Range | None, goal: float) -> bool:
-    return found is not None and found.median == goal
+    return found is not None and math.isclose(found.median, goal, rel_tol=1e-9, abs_tol=1e-12)
 
 
 def _cell(found: Range | None, show: Show) -> str:
     if found is None:
         return "-"
-    if found.low == found.high:
-        return show(found.median)
-    return f"{show(found.median)}\n{show(found.low)} to {show(found.high)}"
+    middle, low, high = show(found.median), show(found.low), show(found.high)
+    return middle if low == high else f"{middle}\n{low} to {high}"
+
+
+class Compared(NamedTuple):
+    """What was compared on one graph or trace: a title, a note, what the rows are, and their results by name."""
+
+    title: str
+    note: str
+    what: str
+    groups: Mapping[str, Sequence[Json]]
 
 
 def comparison_tables(document: Json, name: str) -> list[Table]:
     """Return the tables of what ``stretto compare --output json`` wrote."""
+    return [_figures(*one) for one in comparisons(document, name)]
+
+
+def comparisons(document: Json, name: str) -> list[Compared]:
+    """Return what ``stretto compare --output json`` wrote, graph by graph, the best first."""
     rows = document.get("rows")
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise InvalidInput("is neither a plan nor a comparison", source=name)
@@ -184,15 +218,15 @@ def comparison_tables(document: Json, name: str) -> list[Table]:
     return [_policies(graph, by_policy) for graph, by_policy in graphs.items()]
 
 
-def _policies(graph: str, by_policy: dict[str, list[Json]]) -> Table:
+def _policies(graph: str, by_policy: dict[str, list[Json]]) -> Compared:
     ordered = dict(sorted(by_policy.items(), key=lambda item: Range.of([row["makespan_s"] for row in item[1]]).median))
     first = next(iter(ordered.values()))[0]
     size = f"{first.get('num_tasks', '?'):,} tasks on {first.get('num_devices', '?'):,} devices"
     seeds = max(len(rows) for rows in ordered.values())
-    return _figures(graph, f"{size}; medians over {seeds} seeds" if seeds > 1 else size, "policy", ordered)
+    return Compared(graph, f"{size}; medians over {seeds} seeds" if seeds > 1 else size, "policy", ordered)
 
 
-def _strategies(document: Json, rows: Sequence[Json]) -> Table:
+def _strategies(document: Json, rows: Sequence[Json]) -> Compared:
     has_fills = len({row.get("backfill") for row in rows}) > 1
     groups: dict[str, list[Json]] = {}
     for row in rows:
@@ -204,4 +238,4 @@ def _strategies(document: Json, rows: Sequence[Json]) -> Table:
     windows = max(len(group) for group in groups.values())
     what = f"{document.get('window_jobs', 0):,} jobs on {document.get('num_procs', 0):,} processors"
     note = f"{windows} windows of {what}; medians with 95 % intervals" if windows > 1 else what
-    return _figures(f"{document.get('trace', 'trace')}: strategies", note, "strategy", ordered)
+    return Compared(f"{document.get('trace', 'trace')}: strategies", note, "strategy", ordered)

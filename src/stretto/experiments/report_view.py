@@ -76,6 +76,7 @@ def run_view(log: RunLog, run_id: str) -> dict[str, Any]:
         if planned is not None:
             view |= plan_view(problem, planned[1], _number(info.summary.get("lower_bound_s")))
         view["is_planned"] = planned is not None and not story.bars
+        view["can_explain"] = view["is_planned"] and problem.graph.resources is None
     view |= _executed(story, _devices(log, info.id, problem))
     believed = log.artifact(info.id, TOPOLOGY) if story.beliefs else None
     if believed is not None:
@@ -120,9 +121,11 @@ def empty_view() -> dict[str, Any]:
         "choices": [],
         "failures": [],
         "num_failures": 0,
+        "failed": [],
         "tables": [],
         "can_ask": False,
         "is_planned": False,
+        "can_explain": False,
     }
 
 
@@ -139,6 +142,7 @@ def _of_story(info: RunInfo, story: Story) -> dict[str, Any]:
         "choices": story.choices,
         "failures": story.failures[:_MAX_FAILURES],
         "num_failures": len(story.failures),
+        "failed": story.failed_tasks()[:_MAX_FAILURES],
         "samples": [list(sample) for sample in samples] or None,
     }
 

@@ -16,6 +16,7 @@ from stretto.experiments.report_json import dumps, plain
 from stretto.experiments.report_problem import has_problem, problem_of
 from stretto.experiments.report_record import Rows, record_plan, recording
 from stretto.experiments.report_replay import record_replay, replay_of, same_jobs
+from stretto.experiments.report_simulated import compared, contention_of
 from stretto.experiments.report_view import explained, run_view
 from stretto.runlog import RunInfo, RunLog
 from stretto.web import inputs
@@ -110,36 +111,30 @@ class Desk:
     def what_if(self, request: Request, tell: Tell) -> dict[str, Any]:
         """Decide the problem of a run otherwise, and set the two side by side."""
         info = self.log.run(request["run"])
-        if info.kind == "rack":
-            after = self._other_rack(info, request, tell)
-        elif has_problem(self.log, info.id):
-            after = self._other_plan(info.id, request, tell)
-        else:
-            after = self._other_replay(info.id, request, tell)
-        after_id = after["run_id"]
-        return {
-            "run_id": after_id,
-            "before": {"run_id": info.id, "settings": dict(info.settings), "summary": dict(info.summary)},
-            "after": {
-                "run_id": after_id,
-                "settings": dict(self.log.run(after_id).settings),
-                "summary": dict(self.log.run(after_id).summary),
-            },
-        }
+        is_plan = info.kind not in ("rack", "replay") and has_problem(self.log, info.id)
+        other = self._other_rack if info.kind == "rack" else self._other_plan if is_plan else self._other_replay
+        after = self.log.run(other(info, request, tell)["run_id"])
+        found: dict[str, Any] = {"run_id": after.id}
+        for name, one in (("before", info), ("after", after)):
+            found[name] = {"run_id": one.id, "settings": dict(one.settings), "summary": dict(one.summary)}
+        if is_plan:
+            both = compared(self.log, info, after, is_same_problem=request["cluster"] is None)
+            found = {**found, **both, **{name: {**found[name], **both[name]} for name in ("before", "after")}}
+        return found
 
-    def _other_plan(self, run_id: str, request: Request, tell: Tell) -> dict[str, Any]:
-        problem = problem_of(self.log, run_id)
-        settings = self.log.run(run_id).settings
+    def _other_plan(self, info: RunInfo, request: Request, tell: Tell) -> dict[str, Any]:
+        problem = problem_of(self.log, info.id)
+        settings = info.settings
         if request["cluster"] is not None:
             problem = Problem.of(problem.graph, inputs.cluster_of(request["cluster"]))
         policy = request["policy"] or settings.get("policy") or "heft"
         planner_named(policy, inputs.checked(request["policy_params"], "policy_params"))
-        asked = {**request, "policy": policy, "contention": settings.get("contention") or "none", "discipline": None}
+        asked = {**request, "policy": policy, "contention": contention_of(info), "discipline": None}
         source = settings.get("graph")
         sources = {
             "graph_source": source if isinstance(source, str) and ":" in source else None,
             "cluster_source": request["cluster"] or settings.get("cluster"),
-            "parent": run_id,
+            "parent": info.id,
         }
         return self._plan(problem, asked, sources, tell)
 
@@ -158,12 +153,12 @@ class Desk:
             run.finish("done", show.watched.summary())
         return {"run_id": run.id}
 
-    def _other_replay(self, run_id: str, request: Request, tell: Tell) -> dict[str, Any]:
-        result = replay_of(self.log, run_id)
+    def _other_replay(self, info: RunInfo, request: Request, tell: Tell) -> dict[str, Any]:
+        result = replay_of(self.log, info.id)
         if result is None:
-            raise InvalidInput("keeps neither a plan nor a replay that could be asked again", field=f"run {run_id}")
+            raise InvalidInput("keeps neither a plan nor a replay that could be asked again", field=f"run {info.id}")
         trace, machine = same_jobs(result)
-        spec, settings = result.spec, self.log.run(run_id).settings
+        spec, settings = result.spec, info.settings
         names = ("backfill", "estimates", "kill", "tie", "pool_rule", "wait_usd_per_hour")
         rules = {"backfill": "easy", "pool_rule": "cheapest", **{name: spec[name] for name in names if name in spec}}
         rules |= {name: request[name] for name in names if request.get(name) is not None}
@@ -174,7 +169,7 @@ class Desk:
         elif asked["procs"] is None:
             asked["pools"] = settings.get("pools")
         check_rules(asked["strategy"], **rules)
-        more = {"trace": settings.get("trace"), "parent": run_id}
+        more = {"trace": settings.get("trace"), "parent": info.id}
         return self._replay(trace, machine, asked, rules, more, tell)
 
 

@@ -30,6 +30,9 @@ Stretto.seconds = function (value, digits) {
   return Stretto.number(value / size, digits) + " " + name;
 };
 Stretto.percent = value => (value === null || value === undefined ? "–" : Stretto.number(100 * value, 3) + " %");
+// A share above the lower bound: within rounding of it, the plan is proven to be optimal.
+Stretto.isOptimal = gap => gap <= 1e-9;
+Stretto.gap = gap => (Stretto.isOptimal(gap) ? "proven optimal" : gap < 0.0005 ? "< 0.1 %" : Stretto.percent(gap));
 Stretto.usd = value =>
   "$" + (value >= 100 ? Stretto.number(Math.round(100 * value) / 100, 6) : Stretto.number(value, 3));
 Stretto.clock = seconds => new Date(seconds * 1000).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
@@ -39,6 +42,19 @@ Stretto.ago = function (seconds) {
   if (past < 3600) return Math.floor(past / 60) + " min ago";
   if (past < 86400) return Math.floor(past / 3600) + " h ago";
   return past < 30 * 86400 ? Math.floor(past / 86400) + " d ago" : Stretto.clock(seconds);
+};
+
+// What a run that did not come to its end died of, in a few words; "" where nobody wrote it down.
+Stretto.failure = function (run) {
+  const failed = run.failed && run.failed.length ? run.failed : run.summary.failed || [];
+  if (!failed.length) return run.summary.error || run.summary.reason || "";
+  const rest = failed.length > 1 ? ` (and ${failed.length - 1} more)` : "";
+  return failed[0].task + (failed[0].reason ? ", " + failed[0].reason : "") + rest;
+};
+Stretto.numDone = function (summary) {
+  if (typeof summary.num_done_now !== "number" || typeof summary.num_tasks !== "number") return "";
+  const done = summary.num_done_now + (summary.num_done_before || 0);
+  return `${done.toLocaleString("en")} of ${summary.num_tasks.toLocaleString("en")}`;
 };
 
 Stretto.css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();

@@ -29,9 +29,8 @@ Stretto.gantt = function (holder, first, options) {
     ...keys("+", "-"),
     " or wheel once focused (elsewhere with Ctrl) · Move: drag or arrow keys · Task: ",
     ...keys(",", "."),
-    " then ",
-    ...keys("Enter"),
-    " or click · All: ",
+    ...(options.onPick ? [" then ", ...keys("Enter"), " or click says why it is there"] : [" or hover"]),
+    " · All: ",
     ...keys("0"),
   );
   const height = () => Math.min(MAX_HIGH, TOP + 6 + numRows * Math.max(14, Math.min(30, 300 / numRows)));
@@ -299,9 +298,10 @@ Stretto.gantt = function (holder, first, options) {
     Stretto.tip(lines.filter(Boolean), clientX, clientY);
   }
   function pick(i) {
+    if (!options.onPick) return;
     picked = data.task[i];
     sheet.draw();
-    if (options.onPick) options.onPick(data.task[i], nameOf(i));
+    options.onPick(data.task[i], nameOf(i));
   }
   // The keyboard's way through the tasks: by time, over all rows.
   let order = null,

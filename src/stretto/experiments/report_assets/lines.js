@@ -134,8 +134,17 @@ Stretto.lines = function (holder, first) {
     const [a, b] = visible(),
       [low, high] = one.band;
     pen.beginPath();
-    for (let i = a; i <= b; i++) if (high[i] !== null) pen.lineTo(px(spec.x[i]), py(high[i]));
-    for (let i = b; i >= a; i--) if (low[i] !== null) pen.lineTo(px(spec.x[i]), py(low[i]));
+    // A step keeps its value until the next place.
+    for (let i = a; i <= b; i++)
+      if (high[i] !== null) {
+        pen.lineTo(px(spec.x[i]), py(high[i]));
+        if (one.step && i < b) pen.lineTo(px(spec.x[i + 1]), py(high[i]));
+      }
+    for (let i = b; i >= a; i--)
+      if (low[i] !== null) {
+        if (one.step && i < b) pen.lineTo(px(spec.x[i + 1]), py(low[i]));
+        pen.lineTo(px(spec.x[i]), py(low[i]));
+      }
     pen.globalAlpha = 0.2;
     pen.fillStyle = style;
     pen.fill();

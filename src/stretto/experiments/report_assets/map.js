@@ -165,16 +165,30 @@ Stretto.map = function (holder, first) {
   function draw() {
     const k = picked,
       series = [
-        { name: "believed mean", values: data.mean[k], band: [data.low[k], data.high[k]], bandName: "95 % interval" },
+        {
+          name: "believed mean",
+          values: data.mean[k],
+          band: [data.low[k], data.high[k]],
+          bandName: "95 % interval",
+          step: true, // what is believed holds until the next reading
+        },
       ];
     if (data.raw && data.raw[k].some(value => value !== null))
-      series.push({ name: "its counters", values: data.raw[k], colour: Stretto.series(1), thin: true, dash: [2, 3] });
+      series.push({
+        name: "its counters",
+        values: data.raw[k],
+        colour: Stretto.series(1),
+        thin: true,
+        dash: [2, 3],
+        step: true,
+      });
     if (data.truth)
       series.push({
         name: "truth, which only a simulation knows",
         values: data.truth[k],
         colour: Stretto.series(2),
         thin: true,
+        step: true,
       });
     const spec = {
       label: "Belief about " + data.resources[k],

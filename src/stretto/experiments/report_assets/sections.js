@@ -41,18 +41,23 @@ Stretto.sections = function (root, options) {
         : view.status === "running"
           ? "Executed so far"
           : "Executed schedule";
-    const count = view.gantt.task.length,
+    // A task that failed is tried again: each attempt is a bar of its own.
+    const bars = view.gantt.task.length,
+      count = view.gantt.num_tasks || new Set(view.gantt.task).size,
       rows = view.gantt.rows.length;
-    const label = `Gantt chart: ${count} tasks in ${rows} rows, ${Stretto.seconds(view.gantt.makespan)} long`;
+    const counted =
+      `${count.toLocaleString("en")} task${count === 1 ? "" : "s"}` +
+      (view.gantt.num_tasks && bars > count ? `, ${bars.toLocaleString("en")} attempts` : "");
+    const label = `Gantt chart: ${counted} in ${rows} rows, ${Stretto.seconds(view.gantt.makespan)} long`;
     const part = chart(
       "gantt",
       title,
-      `${count.toLocaleString("en")} tasks`,
+      counted,
       (body, data) => {
         const panel = node("div", { "aria-live": "polite" });
         const made = Stretto.gantt(body, data, {
           label,
-          onPick: options.explain && view.is_planned ? task => explain(panel, task) : null,
+          onPick: options.explain && view.can_explain ? task => explain(panel, task) : null,
         });
         body.append(panel);
         return made;
@@ -164,29 +169,33 @@ Stretto.sections = function (root, options) {
   }
   function choices(view) {
     if (!view.choices || !view.choices.length || (view.choices.length === 1 && !view.choices[0].cost)) return;
-    const changes = view.choices.filter(
-      (choice, k, all) => !k || choice.chosen !== all[k - 1].chosen || choice.reason !== all[k - 1].reason,
-    );
+    const isChange = (choice, k, all) => !k || choice.chosen !== all[k - 1].chosen,
+      count = view.choices.filter(isChange).length - 1,
+      total = view.choices.length;
     const note =
-      view.choices.length.toLocaleString("en") +
-      " in all" +
-      (changes.length < view.choices.length
-        ? ", " + changes.length.toLocaleString("en") + " that changed something"
-        : "");
-    const part = section("choices", "Decisions and their reasons", note + "; the latest first");
-    const rows = changes
+      `${total.toLocaleString("en")} in all, ` +
+      (count ? `${count.toLocaleString("en")} change${count === 1 ? "" : "s"} of strategy` : "no change of strategy") +
+      "; the latest first";
+    const part = section("choices", "Decisions and their reasons", note);
+    // The latest is of interest whether or not it changed anything.
+    const rows = view.choices
+      .filter((choice, k, all) => isChange(choice, k, all) || k === total - 1)
       .slice(-20)
       .reverse()
       .map(choice => {
-        const costs = Object.entries(choice.cost || {})
-          .filter(([, cost]) => cost !== null)
-          .sort((a, b) => a[1] - b[1])
-          .slice(0, 4);
+        const sorted = Object.entries(choice.cost || {})
+            .filter(([, cost]) => cost !== null)
+            .sort((a, b) => a[1] - b[1]),
+          costs = sorted.filter(([name], k) => k < 4 || name === choice.chosen);
         return [
           Stretto.seconds(choice.at_s),
           choice.chosen,
           choice.reason || "",
-          costs.map(([name, cost]) => name + " " + Stretto.number(cost, 3)).join(", "),
+          costs
+            .map(
+              ([name, cost]) => name + " " + Stretto.number(cost, 3) + (name === choice.chosen ? " (followed)" : ""),
+            )
+            .join(", "),
         ];
       });
     part.body.replaceChildren(Stretto.table([["at", "number"], "followed", "because", "cheapest candidates"], rows));
@@ -303,7 +312,7 @@ Stretto.sections = function (root, options) {
   function cost(view) {
     if (!view.cost || !view.cost.length) return;
     const total = view.cost.reduce((sum, line) => sum + line.usd, 0),
-      most = Math.max(1e-300, ...view.cost.map(line => (total > 0 ? line.usd : line.held_s)));
+      most = Math.max(1e-300, ...view.cost.map(line => line.usd));
     const part = section(
       "cost",
       total > 0 ? "Cost breakdown" : "Time held and used",
@@ -315,19 +324,21 @@ Stretto.sections = function (root, options) {
       .filter(line => line.held_s || line.usd)
       .map(line => {
         const meter = node("span", { class: "meter" }, node("i", {}));
-        meter.firstChild.style.width = (100 * (total > 0 ? line.usd : line.held_s)) / most + "%";
+        // The bar shows the number that stands before it: the cost, or else the share that was used.
+        const share = total > 0 ? line.usd / most : line.busy_s / Math.max(1e-300, line.held_s);
+        meter.firstChild.style.width = 100 * Math.min(1, share) + "%";
         return [
           line.name + (line.count > 1 ? " × " + line.count : ""),
           Stretto.seconds(line.held_s),
           Stretto.seconds(line.busy_s),
           line.held_s > 0 ? Stretto.percent(line.busy_s / line.held_s) : "–",
-          total > 0 ? Stretto.usd(line.usd) : "",
+          ...(total > 0 ? [Stretto.usd(line.usd)] : []),
           meter,
         ];
       });
     part.body.replaceChildren(
       Stretto.table(
-        ["", ["held", "number"], ["busy", "number"], ["used", "number"], [total > 0 ? "cost" : "", "number"], ""],
+        ["", ["held", "number"], ["busy", "number"], ["used", "number"], ...(total > 0 ? [["cost", "number"]] : []), ""],
         rows,
       ),
     );

@@ -74,13 +74,17 @@ Stretto.figures = function (view) {
     has = name => summary[name] !== undefined && summary[name] !== null;
   const add = (name, text, small) => found.push([name, text, small]);
   const isTimed = summary.is_timed || view.settings?.is_timed;
-  if (has("makespan_s"))
+  const isCut = view.kind === "run" && ["failed", "interrupted"].includes(view.status);
+  if (view.status === "failed") add("outcome", "failed", Stretto.failure(view));
+  else if (isCut) add("outcome", "interrupted");
+  if (has("makespan_s") && !isCut)
     add("makespan", Stretto.seconds(summary.makespan_s, 5), isTimed ? "timed: tasks only passed their time" : "");
   else if (isTimed) add("engine", "timed", "tasks only pass their time");
-  if (has("predicted_s")) add("predicted", Stretto.seconds(summary.predicted_s, 5), "by the simulator");
+  if (has("predicted_s"))
+    add("predicted", Stretto.seconds(summary.predicted_s, 5), isCut ? "for the whole, by the simulator" : "by the simulator");
   if (has("lower_bound_s")) add("lower bound", Stretto.seconds(summary.lower_bound_s, 5), summary.bound_method);
   if (has("gap"))
-    add("gap", summary.gap <= 1e-9 ? "optimal" : Stretto.percent(summary.gap), "above the optimum, at most");
+    add("gap", Stretto.gap(summary.gap), Stretto.isOptimal(summary.gap) ? "" : "at most this far above optimal");
   if (has("mean_bounded_slowdown"))
     add(
       "mean bounded slowdown",
@@ -97,9 +101,7 @@ Stretto.figures = function (view) {
   if (has("num_tasks"))
     add(
       "tasks",
-      (has("num_done_now") && view.status !== "done"
-        ? (summary.num_done_now + (summary.num_done_before || 0)).toLocaleString("en") + " of "
-        : "") + summary.num_tasks.toLocaleString("en"),
+      (view.status !== "done" && Stretto.numDone(summary)) || summary.num_tasks.toLocaleString("en"),
       summary.num_devices
         ? `on ${summary.num_devices.toLocaleString("en")} device${summary.num_devices > 1 ? "s" : ""}`
         : "",

@@ -37,7 +37,22 @@ def surely_cheaper(epochs: Floats, now: int, certainty: float) -> NDArray[np.boo
     mean, error, num_equal = _compared(epochs, now)
     if certainty == 0.0:
         return np.asarray(mean >= 0.0)
-    return np.asarray(mean > stdtrit(np.maximum(num_equal - 1.0, 1.0), ndtr(certainty)) * error)
+    return np.asarray(mean > _asked(num_equal, certainty) * error)
+
+
+def standing(epochs: Floats, now: int, who: int, certainty: float) -> tuple[float, float, float]:
+    """Return by what share one was cheaper than the present one, the error of that, and how many errors are asked.
+
+    Shares are of the present one's cost; the error is infinite where too few stretches have been seen.
+    """
+    mean, error, num_equal = _compared(epochs[[now, who]], 0)
+    share = float(np.exp(-mean[1]))
+    return 1.0 - share, share * float(error[1]), float(_asked(num_equal, certainty)[1])
+
+
+def _asked(num_equal: Floats, certainty: float) -> Floats:
+    """Return how many errors of few stretches are as sure as so many of many."""
+    return np.asarray(stdtrit(np.maximum(num_equal - 1.0, 1.0), ndtr(certainty)))
 
 
 def advantage(epochs: Floats, now: int) -> tuple[Floats, Floats]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,16 @@ _STATE, _NET, _COUNSEL = "mars-selector.json", "mars-learned.npz", "mars-counsel
 def reason_of(choice: Choice) -> str:
     """Say why a choice was made."""
     return f"{choice.reason}; the workload has changed" if choice.has_drifted else choice.reason
+
+
+def rival_fields(choice: Choice) -> dict[str, Any] | None:
+    """Return the rival of a choice as JSON values; what is not known is null."""
+    if choice.rival is None:
+        return None
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in vars(choice.rival).items()
+    }
 
 
 class Journal:
@@ -59,6 +70,7 @@ class Journal:
                 is_fallback=choice.is_fallback,
                 has_drifted=choice.has_drifted,
                 cost=dict(choice.cost),
+                rival=rival_fields(choice),
             )
             self._rewards(jobs, start, choice.job, now)
             self._run.attach(_STATE, json.dumps(selector.state()).encode())

@@ -31,7 +31,8 @@ from numpy.typing import NDArray
 
 from stretto.domain.csr import Floats
 from stretto.errors import InvalidInput, UnknownName
-from stretto.learned.mars.evidence import MOST, surely_cheaper
+from stretto.learned.mars.evidence import MOST, standing, surely_cheaper
+from stretto.learned.mars.reasons import Rival
 
 #: Who may decide.
 EVIDENCE, STRATEGIST = DECIDERS = ("evidence", "strategist")
@@ -151,6 +152,8 @@ class Choice:
         The number of jobs that had arrived, and when.
     cost
         Per candidate that is watched, what jobs cost in its shadow on the mean.
+    rival
+        The cheapest of those that are not followed, None where no other has cost less or nothing was compared.
     """
 
     job: int
@@ -160,6 +163,7 @@ class Choice:
     has_drifted: bool
     cost: dict[str, float]
     reason: str = ""
+    rival: Rival | None = None
 
 
 @dataclass(eq=False)
@@ -243,11 +247,16 @@ class Selector:
             self.since = max(self.since, num_played - self.rules.epoch_jobs)
         num_seen = num_played - self.since
         before = self.chosen
+        weighed: Floats | None = None
+        lead = f"{num_seen:,} jobs have been compared, and {self.rules.least_jobs:,} are asked"
         if drifted:
+            lead = "the default"
             self.chosen = self._default = 0
         elif self._calm is not None and num_seen >= self.rules.least_jobs and _is_calm(real, least):
             self.chosen = self._calm
+            lead = "hardly anybody has to wait, so nobody is held back"
         elif self.chosen == self._calm:
+            lead = "the default, since somebody has had to wait"
             self.chosen = self._default = 0
         elif num_seen >= self.rules.least_jobs:
             self._default = self._best_sister(cost, epochs, num_seen)
@@ -257,25 +266,62 @@ class Selector:
                 weighed = np.where(allowed | np.isin(np.arange(len(cost)), self._family), weighed, np.inf)
             if is_spoilt:
                 self.chosen = self._default
+                lead = self._spoilt(real, float(cost[self._default]))
             elif likely is not None:
                 self.chosen = self._favourite(likely, threshold, np.isfinite(weighed))
+                lead = self._favoured(likely, threshold)
             else:
                 self.chosen = self._best(weighed, epochs, num_seen)
+                lead = self._lead(weighed)
         self._tenure += 1
         if before != self.chosen:
             self._mean, self._surprise, self._tenure = math.nan, 0.0, 0
         named = {name: one for name, one in zip(self.names, cost.tolist(), strict=True) if math.isfinite(one)}
         is_fallback = self.chosen in (self._default, self._calm)
-        reason = self._reason(likely is not None)
-        return Choice(job, time_s, self.names[self.chosen], is_fallback, drifted, named, reason)
+        rival = None if weighed is None or likely is not None else self._rival(weighed, cost, epochs, num_seen)
+        reason = f"{lead}; {rival.words()}" if rival is not None else lead
+        return Choice(job, time_s, self.names[self.chosen], is_fallback, drifted, named, reason, rival)
 
-    def _reason(self, has_strategist: bool) -> str:
-        if self.chosen == self._calm:
-            return "hardly anybody has to wait, so nobody is held back"
+    def _lead(self, weighed: Floats) -> str:
+        """Say what the followed candidate is."""
         if self.chosen == self._default:
-            sister = "a sister of the default, who has likely been cheaper"
-            return sister if self._default else "the default, for nothing else saved enough"
-        return "the strategist's favourite, and likely enough" if has_strategist else "the least cost, by enough"
+            return "a variant of the default that has likely been cheaper" if self._default else "the default"
+        saved = 1.0 - float(weighed[self.chosen] / weighed[self._default])
+        return f"it saves {saved:.0%} of what {self.names[self._default]} costs"
+
+    def _favoured(self, likely: Floats, threshold: float) -> str:
+        """Say what a strategist made of it."""
+        if self.chosen == self._default:
+            return f"the strategist finds no other candidate {threshold:.0%} likely to be the best"
+        return (
+            f"the strategist finds it {float(likely[self.chosen]):.0%} likely to be the best ({threshold:.0%} is asked)"
+        )
+
+    def _spoilt(self, real: float | None, cost: float) -> str:
+        name, most = self.names[self._default], 1.0 + self.rules.guard
+        return f"the queue really costs {real:,.3g}, more than {most:g} times what {name} alone would ({cost:,.3g})"
+
+    def _rival(self, weighed: Floats, cost: Floats, epochs: Floats, num_seen: int) -> Rival | None:
+        """Return who has cost least of those that are not followed, where that is less than the followed one."""
+        others = [k for k in range(len(cost)) if k != self.chosen and cost[k] < cost[self.chosen]]
+        if not others:
+            return None
+        who = min(others, key=lambda k: float(cost[k]))
+        rules, is_sister = self.rules, who in self._family
+        now = self._default if is_sister else self.chosen
+        judged = cost if is_sister else weighed
+        least, certainty = (
+            (rules.sister_gain, rules.sister_certainty) if is_sister else (rules.least_gain, rules.certainty)
+        )
+        needed = min(least + rules.early_gain * rules.least_jobs / num_seen, _MOST_GAIN)
+        saves = 1.0 - float(judged[who] / judged[now])
+        obstacle = ""
+        if who == self._calm:
+            obstacle = "it is followed only while hardly anybody has to wait"
+        elif not math.isfinite(saves):
+            obstacle = "it is a trained network whose gain here is not sure enough"
+        gain, error, asked = standing(epochs, now, who, certainty)
+        return Rival(self.names[who], self.names[now], saves, needed, gain, error, asked, obstacle)
 
     def hopeless(self, cost: Floats, num_played: int) -> list[int]:
         """Return who is so far behind that his shadow tells nothing new; long queues are slow to play."""

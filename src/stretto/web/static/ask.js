@@ -34,12 +34,14 @@
     );
   }
 
+  // A share changes by points: a percentage of a percentage would be read as the share itself.
+  const SHARES = new Set([Stretto.percent, Stretto.gap]);
   const FIGURES = [
     ["makespan_s", "makespan", Stretto.seconds],
     ["mean_completion_s", "mean job completion", Stretto.seconds],
     ["p99_completion_s", "its p99", Stretto.seconds],
     ["belief_error", "belief off by", Stretto.percent],
-    ["gap", "gap", Stretto.percent],
+    ["gap", "gap", Stretto.gap],
     ["cost_usd", "cost", Stretto.usd],
     ["utilisation", "utilisation", Stretto.percent],
     ["mean_bounded_slowdown", "mean bounded slowdown", Stretto.number],
@@ -50,10 +52,14 @@
     ["utilization", "utilisation", Stretto.percent],
   ];
   function decider({ settings }) {
-    if (settings.policy || !settings.strategy) return settings.policy || "";
+    if (settings.policy || !settings.strategy) return settings.policy || settings.algorithm || "";
     return settings.strategy + (settings.procs ? "" : ", " + (settings.pool_rule || "cheapest"));
   }
-  function change(before, after) {
+  function change(before, after, show) {
+    if (SHARES.has(show)) {
+      const points = 100 * (after - before);
+      return Math.abs(points) < 0.005 ? "none" : (points > 0 ? "+" : "") + Stretto.number(points, 3) + " points";
+    }
     if (!before) return "–";
     const share = after / before - 1;
     return Math.abs(share) < 5e-5 ? "none" : (share > 0 ? "+" : "") + Stretto.percent(share);
@@ -62,25 +68,40 @@
     const a = found.before.summary,
       b = found.after.summary;
     const rows = FIGURES.filter(
-      ([name]) => typeof a[name] === "number" && typeof b[name] === "number" && (a[name] || b[name]),
+      ([name]) => typeof a[name] === "number" && typeof b[name] === "number" && (a[name] || b[name] || name === "gap"),
     ).map(([name, text, show]) => [
       text,
       show(a[name]),
       show(b[name]),
-      change(a[name], b[name]),
+      change(a[name], b[name], show),
     ]);
+    const how = found.is_simulated ? ", simulated" : "";
     const heads = [
       "",
-      ["this run, " + decider(found.before), "number"],
-      ["what if, " + decider(found.after), "number"],
+      ["this run, " + decider(found.before) + how, "number"],
+      ["what if, " + decider(found.after) + how, "number"],
       ["change", "number"],
     ];
-    return [Stretto.table(heads, rows), node("p", {}, node("a", { href: "/runs/" + found.run_id }, "Open the new run"))];
+    const link = node("p", {}, node("a", { href: "/runs/" + found.run_id }, "Open the new run"));
+    return [Stretto.table(heads, rows), ...basis(found), link];
+  }
+  // Which clock the two columns go by.
+  function basis(found) {
+    if (!found.is_simulated) return [];
+    const before = found.before;
+    let text = "Both plans are simulated, with the durations of the graph.";
+    if (before.summary.makespan_s === undefined) text = "The plan of this run cannot be simulated, so there is nothing to compare.";
+    if (typeof before.measured_s === "number") {
+      const scale = before.settings.scale;
+      text += ` The run itself was measured: ${Stretto.seconds(before.measured_s)}`;
+      text += scale && scale !== 1 ? `, at ${scale} real seconds for each second of the graph.` : ".";
+    }
+    return [node("p", { class: "faint small" }, text)];
   }
 
   Stretto.whatIf = function (form, place, view, path) {
     const button = node("button", { class: "primary", type: "submit" }, "Ask"),
-      fields = view.kind === "rack" ? rack : view.graph ? plan : replay;
+      fields = { rack, replay }[view.kind] || plan;
     form.append(...fields(view.settings), button);
     form.addEventListener("focusin", Stretto.offer, { once: true });
     form.addEventListener("submit", async event => {

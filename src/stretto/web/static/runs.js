@@ -3,7 +3,8 @@
 (function () {
   const node = Stretto.node,
     list = document.getElementById("list"),
-    filters = document.getElementById("filters");
+    filters = document.getElementById("filters"),
+    NUM_SHOWN = 80; // letters of an outcome; the title has all of a longer one
   let runs = null;
 
   function lasted(run) {
@@ -32,7 +33,9 @@
       )
     );
   }
+  const shortened = text => (text.length > NUM_SHOWN ? text.slice(0, NUM_SHOWN - 1) + "…" : text);
   function row(run) {
+    const outcome = Stretto.headline(run);
     return node(
       "tr",
       {},
@@ -40,7 +43,7 @@
       node("td", {}, node("a", { href: "/runs/" + encodeURIComponent(run.id), title: run.id }, run.name || run.id)),
       node("td", {}, run.kind),
       node("td", {}, Stretto.decider(run)),
-      node("td", { class: "number" }, Stretto.headline(run)),
+      node("td", { class: "number", title: outcome.length > NUM_SHOWN ? outcome : null }, shortened(outcome)),
       node("td", { class: "number" }, lasted(run)),
       node("td", { class: "number", title: Stretto.clock(run.started_s) }, Stretto.ago(run.started_s)),
     );

@@ -82,6 +82,11 @@ Stretto.field = function (label, name, value, attributes, choices) {
 
 Stretto.headline = function (run) {
   const summary = run.summary;
+  if (["failed", "interrupted"].includes(run.status) && (run.kind === "run" || run.status === "failed")) {
+    const what = Stretto.failure(run),
+      done = Stretto.numDone(summary);
+    return run.status + (what ? ": " + what : "") + (done ? "; " + done + " tasks done" : "");
+  }
   if (summary.error) return summary.error;
   if (summary.best) return "best: " + summary.best;
   if (summary.mean_bounded_slowdown !== undefined) return "slowdown " + Stretto.number(summary.mean_bounded_slowdown);
@@ -90,7 +95,7 @@ Stretto.headline = function (run) {
   if (summary.makespan_s !== undefined)
     return (
       Stretto.seconds(summary.makespan_s) +
-      (summary.gap !== undefined && summary.gap !== null ? ", gap " + Stretto.percent(summary.gap) : "") +
+      (typeof summary.gap === "number" ? (Stretto.isOptimal(summary.gap) ? ", " : ", gap ") + Stretto.gap(summary.gap) : "") +
       (summary.is_timed ? ", timed" : "")
     );
   return run.num_events ? run.num_events.toLocaleString("en") + " events" : "";
