@@ -31,13 +31,14 @@ def plan_pools(
     """Try ways of running a workflow in pools, and report the best."""
     from stretto.cli.progress import ProgressLine
     from stretto.cli.queue_sources import load_pools, load_queue
-    from stretto.domain.units import parse_seconds
+    from stretto.domain.units import parse_seconds, stating_unit
     from stretto.learned.mars.pool_search import choose_way
     from stretto.learned.mars.pools import Aim
 
+    limit = None if deadline is None else stating_unit(deadline, field="--deadline", units=("s", "min", "h"))
     aim = Aim(
         objective,
-        deadline_s=math.inf if deadline is None else parse_seconds(deadline),
+        deadline_s=math.inf if limit is None else parse_seconds(limit),
         budget_usd=math.inf if budget_usd is None else budget_usd,
     )
     machines = load_pools(pools)

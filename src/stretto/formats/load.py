@@ -9,6 +9,7 @@ from pathlib import Path
 
 from stretto.catalog import FORMATS
 from stretto.domain.cluster import Cluster
+from stretto.domain.cluster_shorthand import intended
 from stretto.domain.graph import TaskGraph
 from stretto.domain.workload import Workload
 from stretto.errors import InvalidInput
@@ -16,6 +17,7 @@ from stretto.formats import archive
 from stretto.formats.cluster_toml import read_cluster
 from stretto.formats.document import Document, read_document
 from stretto.formats.format import Format
+from stretto.formats.near_file import nearest_file
 from stretto.registry import known, lookup, resolve
 
 #: Larger files are refused: parsed JSON can take more than twenty times its text in memory.
@@ -185,6 +187,17 @@ def load_cluster(source: str | Path | Cluster) -> Cluster:
     if isinstance(source, Cluster):
         return source
     text = str(source)
-    if isinstance(source, Path) or _is_file(text) or text.lower().endswith((".toml", ".json")):
+    if _is_file(text):
+        return read_cluster(read_document(text))
+    if isinstance(source, Path) or text.lower().endswith((".toml", ".json")):
         return read_cluster(read_document(_locate(source)[0]))
-    return Cluster.parse(text)
+    try:
+        return Cluster.parse(text)
+    except InvalidInput as error:
+        near = nearest_file(text) if ":" not in text else None
+        if near is None:
+            raise
+        meant = " or ".join(offer for offer in (intended(text), near) if offer is not None)
+        raise InvalidInput(
+            f"{text!r} is neither a file nor KIND:COUNT; did you mean {meant}?", field="cluster"
+        ) from error
