@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from stretto.cli.applicable import refuse_with, refuse_without
 from stretto.cli.completion import graph_sources, policy_lists, strategy_lists
 from stretto.cli.configured import is_typed
 from stretto.cli.console import Output, new_table, print_json, print_tables, remark
@@ -40,6 +41,21 @@ if TYPE_CHECKING:
     from stretto.domain.graph import TaskGraph
     from stretto.domain.workload import Workload
     from stretto.experiments.compare import Comparison, Row
+
+
+_OF_GRAPHS = ("cluster", "policies", "seeds", "time_limit", "contention", "discipline")
+_OF_TRACES = (
+    "backfill",
+    "estimates",
+    "procs",
+    "pools",
+    "pool_rule",
+    "windows",
+    "window_size",
+    "kill",
+    "strict",
+    "plot",
+)
 
 
 def compare(
@@ -102,6 +118,11 @@ def compare(
     if strategies is not None or (not has_cluster and is_trace(graphs[0])):
         from stretto.cli.queue_compare import compare_queue
 
+        refuse_with(context, "a trace", _OF_GRAPHS, "it is about graphs")
+        if windows == 0:
+            refuse_without(context, "--windows", ("window_size",))
+        if pools is None:
+            refuse_without(context, "--pools", ("pool_rule",))
         compare_queue(
             _only_one(graphs),
             None if strategies in (None, "all") else _split(str(strategies), "--strategies"),
@@ -120,8 +141,8 @@ def compare(
             seed=seed,
         )
         return
-    options = {"--procs": procs, "--pools": pools, "--windows": windows or None, "--plot": plot}
-    _refuse([name for name, value in options.items() if value is not None])
+    refuse_with(context, "graphs", _OF_TRACES, "it is about traces")
+    refuse_with(context, "graphs", ("seed",), "name one or several with --seeds")
     _compare_graphs(graphs, cluster, policies, seeds, time_limit, contention, discipline, log, output)
 
 
@@ -178,13 +199,6 @@ def _backfills(text: str) -> list[str]:
     from stretto import catalog
 
     return list(catalog.BACKFILLS) if text == "all" else _split(text, "--backfill")
-
-
-def _refuse(options: list[str]) -> None:
-    from stretto.errors import InvalidInput
-
-    if options:
-        raise InvalidInput("is about traces, and this is a graph", field=options[0])
 
 
 def run_comparison(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from stretto.cli.applicable import refuse_with
 from stretto.cli.completion import policy_names
 from stretto.cli.console import Output, print_json
 from stretto.cli.files import check_picture
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 
 def gantt(
+    context: typer.Context,
     source: Annotated[
         str, typer.Argument(metavar="PLAN.json|GRAPH", help="A saved plan, or a graph to plan.", show_default=False)
     ],
@@ -40,6 +42,7 @@ def gantt(
 
     check_picture(target)
     if is_plan_file(source):
+        refuse_with(context, source, ("policy", "time_limit", "seed"), "it is a saved plan, and is drawn as it is")
         problem, schedule, by = _from_plan(Path(source), cluster)
     else:
         problem, schedule, by = _from_graph(source, cluster, policy, time_limit, seed)

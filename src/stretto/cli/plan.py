@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from stretto.cli.applicable import refuse_with, refuse_without
 from stretto.cli.completion import policy_names
 from stretto.cli.console import Output, facts, print_json, remark, stdout
 from stretto.cli.files import check_picture, check_target
@@ -34,7 +35,12 @@ if TYPE_CHECKING:
     from stretto.runlog import Run
 
 
+#: Options about one plan on a cluster.
+_NOT_WITH_POOLS = ("cluster", "policy", "time_limit", "contention", "discipline", "param", "save", "gantt", "log")
+
+
 def plan(
+    context: typer.Context,
     graph: GraphArgument,
     cluster: ClusterOption = None,
     policy: Annotated[
@@ -76,8 +82,11 @@ def plan(
     if pools is not None:
         from stretto.cli.plan_pools import plan_pools
 
+        refuse_with(context, "--pools", _NOT_WITH_POOLS, "it tries ways of running the jobs in a queue, on pools alone")
         plan_pools(graph, pools, objective=objective, deadline=deadline, budget_usd=spend, seed=seed, output=output)
         return
+    limits = ("objective", "deadline", "spend")
+    refuse_without(context, "--pools", limits, "on a --cluster, plans are made as short as possible")
     from stretto.cli.interrupt import Interrupt
     from stretto.cli.plan_file import describe, save_plan
     from stretto.cli.sources import load_problem, parse_params

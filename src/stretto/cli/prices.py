@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from stretto.cli.applicable import refuse_without
 from stretto.cli.console import Output, new_table, print_json, remark, stdout
 from stretto.cli.options import OutputOption
 
@@ -66,6 +67,7 @@ def list_offers(
 
 @prices.command("pool")
 def pool_offer(
+    context: typer.Context,
     catalogue: CatalogueArgument,
     nodes: Annotated[
         str, typer.Option("--nodes", metavar="[LEAST-]MOST", help="Nodes of the pool; with LEAST it is elastic.")
@@ -109,6 +111,8 @@ def pool_offer(
     from stretto.formats.pool_toml import write_pools
     from stretto.formats.prices.offer import pool_of
 
+    if spot_series is None:
+        refuse_without(context, "--spot-series", ("bid", "hazard", "checkpoint", "start"))
     least, most = _nodes(nodes)
     # On the spot market the series has the prices: the catalogue need not offer the machine that way.
     found = _find(catalogue, gpu, gpus, procs, memory, provider, region, max_price, spot=False)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from stretto.cli.applicable import refuse_with
 from stretto.cli.completion import policy_names
 from stretto.cli.console import Output, remark
 from stretto.cli.files import check_picture
@@ -27,7 +28,13 @@ if TYPE_CHECKING:
     from stretto.runlog import RunLog
 
 
+#: What a run that is resumed has on record.
+_ON_RECORD = ("workflow", "cluster", "engine", "policy", "scale", "attempts", "keep_going", "discipline")
+_ON_RECORD += ("time_limit", "seed", "param", "engine_param")
+
+
 def run(
+    context: typer.Context,
     workflow: Annotated[
         str | None,
         typer.Argument(
@@ -89,7 +96,7 @@ def run(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Run a workflow for real: plan it, run it on an engine, keep a record."""
-    from stretto.cli.run_request import RunRequest
+    from stretto.cli.run_request import RunRequest, is_timed
     from stretto.cli.sources import lasting, parse_params
     from stretto.errors import InvalidInput
     from stretto.runlog import RunLog
@@ -97,6 +104,7 @@ def run(
     check_picture(gantt)
     with RunLog.open() as log:
         if resume is not None:
+            refuse_with(context, "--resume", _ON_RECORD, "the run that is resumed has it on record")
             info = log.run(resume)
             if info.kind != "run":
                 raise InvalidInput(f"is a {info.kind!r}, not a run of a workflow", field=f"run {info.id}")
@@ -109,6 +117,8 @@ def run(
                 raise InvalidInput(f"{scale} must not be negative", field="--scale")
             if attempts < 1:
                 raise InvalidInput(f"{attempts} must be at least 1", field="--attempts")
+            if not is_timed(workflow):
+                refuse_with(context, workflow, ("scale",), "its tasks do real work, only those of a graph pass time")
             request = RunRequest(
                 workflow=lasting(workflow),
                 cluster=lasting(cluster),

@@ -76,6 +76,13 @@ class RunRequest:
             return planner.plan(problem, Budget(self.seed, self.time_limit_s, on_progress=line.update))
 
 
+def is_timed(workflow: str) -> bool:
+    """Say whether the tasks of a workflow only pass time: those of a graph do, commands and kernels do not."""
+    from stretto.engines.workflow_file import is_workflow
+
+    return not (is_workflow(workflow) or workflow.startswith(KERNELS_PREFIX))
+
+
 def _kernels(text: str) -> Work:
     """Make work with real kernels."""
     from stretto import catalog, registry

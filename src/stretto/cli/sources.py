@@ -45,6 +45,8 @@ def load_graph(source: str, *, format: str | None = None) -> TaskGraph | Workloa
 
     with ProgressLine(f"reading {source}"):
         if source.startswith(WORKLOAD_PREFIX):
+            if format is not None:
+                raise InvalidInput(f"cannot be combined with {source}: a built-in graph is not read", field="--from")
             return _generate(source.removeprefix(WORKLOAD_PREFIX))
         from stretto.formats.load import load
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from stretto.cli.applicable import refuse_with
 from stretto.cli.completion import graph_sources, trainer_names
 from stretto.cli.configured import is_typed
 from stretto.cli.console import Output, remark
@@ -119,7 +120,8 @@ def train(
         output=output,
     )
     if run_id is not None:
-        request = _earlier(request, run_id, given=[name for name in _ASKED if is_typed(context, name)])
+        refuse_with(context, "--continue", _ASKED, "the run that is continued has it on record")
+        request = _earlier(request, run_id)
     elif algorithm is None or source is None:
         raise InvalidInput("name an algorithm and what it learns on, or a run to --continue", field="train")
     else:
@@ -134,12 +136,10 @@ def train(
 _ASKED = ("algorithm", "source", "cluster", "seed", "checkpoint", "resume", "start", "engine")
 
 
-def _earlier(request: TrainRequest, run_id: str, *, given: list[str]) -> TrainRequest:
+def _earlier(request: TrainRequest, run_id: str) -> TrainRequest:
     """Return the request of a run of the log, with the budget of this one."""
     from stretto.runlog import RunLog
 
-    if given:
-        raise InvalidInput("is known from the run that is gone on with", field=given[0])
     with RunLog.open() as log:
         info = log.run(run_id)
     if info.kind != "train":
