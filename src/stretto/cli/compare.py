@@ -9,12 +9,13 @@ import typer
 from stretto.cli.applicable import refuse_with, refuse_without
 from stretto.cli.completion import graph_sources, policy_lists, strategy_lists
 from stretto.cli.configured import is_typed
-from stretto.cli.console import Output, new_table, print_json, print_tables, remark
+from stretto.cli.console import Output, new_table, print_json, print_notes, print_tables, remark
 from stretto.cli.logged import LogOption, kept
 from stretto.cli.options import (
     ClusterOption,
     ContentionChoice,
     ContentionOption,
+    DimOption,
     DisciplineChoice,
     DisciplineOption,
     OutputOption,
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from stretto.experiments.compare import Comparison, Row
 
 
-_OF_GRAPHS = ("cluster", "policies", "seeds", "time_limit", "contention", "discipline")
+_OF_GRAPHS = ("cluster", "policies", "seeds", "time_limit", "contention", "discipline", "dim")
 _OF_TRACES = (
     "backfill",
     "estimates",
@@ -107,12 +108,14 @@ def compare(
     kill: KillOption = False,
     strict: StrictOption = False,
     seed: SeedOption = 0,
+    dim: DimOption = None,
     plot: PlotOption = None,
     log: LogOption = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Rank policies on graphs, or strategies on a trace."""
     from stretto.cli.queue_sources import is_trace
+    from stretto.cli.sources import with_dims
 
     has_cluster = cluster is not None and is_typed(context, "cluster")
     if strategies is not None or (not has_cluster and is_trace(graphs[0])):
@@ -143,7 +146,8 @@ def compare(
         return
     refuse_with(context, "graphs", _OF_TRACES, "it is about traces")
     refuse_with(context, "graphs", ("seed",), "name one or several with --seeds")
-    _compare_graphs(graphs, cluster, policies, seeds, time_limit, contention, discipline, log, output)
+    sources = [with_dims(graph, dim) for graph in graphs]
+    _compare_graphs(sources, cluster, policies, seeds, time_limit, contention, discipline, log, output)
 
 
 def _compare_graphs(
@@ -243,6 +247,7 @@ def report(comparison: Comparison, output: Output) -> None:
     graphs = list(dict.fromkeys(row.graph for row in comparison.rows))
     tables = [_graph_table(comparison, graph) for graph in graphs]
     print_tables(*tables, *([summary_table(comparison)] if len(graphs) > 1 else []))
+    print_notes(comparison.notes)
 
 
 def _graph_table(comparison: Comparison, graph: str) -> Table:

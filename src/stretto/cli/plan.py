@@ -9,13 +9,14 @@ import typer
 
 from stretto.cli.applicable import refuse_with, refuse_without
 from stretto.cli.completion import policy_names
-from stretto.cli.console import Output, facts, print_json, remark, stdout
+from stretto.cli.console import Output, facts, print_json, print_notes, remark, stdout
 from stretto.cli.files import check_picture, check_target
 from stretto.cli.logged import LogOption, kept, news
 from stretto.cli.options import (
     ClusterOption,
     ContentionChoice,
     ContentionOption,
+    DimOption,
     DisciplineOption,
     GraphArgument,
     OutputOption,
@@ -24,6 +25,7 @@ from stretto.cli.options import (
     TimeLimitOption,
 )
 from stretto.cli.queue_sources import PoolsOption
+from stretto.cli.sources import with_dims
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -75,10 +77,12 @@ def plan(
     spend: Annotated[
         float | None, typer.Option("--spend", metavar="USD", help="With --pools: at most this.", show_default=False)
     ] = None,
+    dim: DimOption = None,
     log: LogOption = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Plan a graph with one policy, and judge the plan; with --pools, choose where to run it and at what cost."""
+    graph = with_dims(graph, dim)
     if pools is not None:
         from stretto.cli.plan_pools import plan_pools
 
@@ -156,12 +160,17 @@ def _report(result: PlanResult, document: dict[str, object], output: Output, wri
     else:
         console = stdout()
         console.print(_table(result))
+        print_notes(result.notes)
         for path in written:
             console.print(f"  wrote {path}", soft_wrap=True)
 
 
-def _gap_text(gap: float) -> str:
-    return "0%, proven optimal" if gap <= 1e-9 else f"{gap:.1%}, so at most this far above the optimum"
+def _gap_text(result: PlanResult) -> str:
+    from stretto.domain.notes import NO_GAP
+
+    if result.gap <= NO_GAP:
+        return f"0%, {result.verdict}"
+    return f"{result.gap:.1%}, so at most this far above the optimum"
 
 
 def _table(result: PlanResult) -> RenderableType:
@@ -175,7 +184,7 @@ def _table(result: PlanResult) -> RenderableType:
         "executed": setting,
         "makespan": format_seconds(result.makespan_s),
         "lower bound": f"{format_seconds(result.lower_bound_s)} ({result.bound.method})",
-        "gap": _gap_text(result.gap),
+        "gap": _gap_text(result),
         "utilisation": f"{result.metrics.utilisation:.1%}",
         "cost": f"${result.cost_usd:,.4g}",
         "planned in": format_seconds(result.plan_seconds),

@@ -14,6 +14,7 @@ from stretto.cli.console import Output, remark
 from stretto.cli.files import check_picture
 from stretto.cli.options import (
     ClusterOption,
+    DimOption,
     DisciplineOption,
     OutputOption,
     ParamOption,
@@ -29,8 +30,10 @@ if TYPE_CHECKING:
 
 
 #: What a run that is resumed has on record.
-_ON_RECORD = ("workflow", "cluster", "engine", "policy", "scale", "attempts", "keep_going", "discipline")
-_ON_RECORD += ("time_limit", "seed", "param", "engine_param")
+_ON_RECORD = (
+    *("workflow", "cluster", "engine", "policy", "scale", "attempts", "keep_going", "discipline"),
+    *("time_limit", "seed", "param", "engine_param", "dim"),
+)
 
 
 def run(
@@ -39,7 +42,7 @@ def run(
         str | None,
         typer.Argument(
             metavar="WORKFLOW",
-            help="A TOML file of commands, kernels:NAME?key=value, or a graph: its tasks then pass time only.",
+            help="A TOML file of commands, kernels:NAME?key=value, a graph (its tasks then pass time only), or a plan.",
             show_default=False,
         ),
     ] = None,
@@ -93,11 +96,14 @@ def run(
         bool,
         typer.Option("--telemetry", help="Keep what this host's counters say beside the run, for stretto serve."),
     ] = False,
+    dim: DimOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Run a workflow for real: plan it, run it on an engine, keep a record."""
+    from stretto.cli.configured import is_typed
+    from stretto.cli.plan_file import is_plan_file, recorded_sources
     from stretto.cli.run_request import RunRequest, is_timed
-    from stretto.cli.sources import lasting, parse_params
+    from stretto.cli.sources import lasting, parse_params, with_dims
     from stretto.errors import InvalidInput
     from stretto.runlog import RunLog
 
@@ -111,6 +117,13 @@ def run(
             request = RunRequest.from_settings(info.settings, info.id)
             session = _execute(log, request, info.id, output, gantt, telemetry)
         else:
+            plan_file, planner = None, policy
+            if workflow is not None and is_plan_file(workflow):
+                planned = ("policy", "param", "time_limit", "seed", "dim")
+                refuse_with(context, workflow, planned, "it is a saved plan, and is run as it is")
+                plan_file = lasting(workflow)
+                workflow, recorded, planner = recorded_sources(Path(workflow))
+                cluster = cluster if is_typed(context, "cluster") else recorded or cluster
             if workflow is None or cluster is None:
                 raise InvalidInput("name a workflow and the machines (--cluster), or a run to --resume")
             if not (scale >= 0 and scale < float("inf")):
@@ -120,10 +133,10 @@ def run(
             if not is_timed(workflow):
                 refuse_with(context, workflow, ("scale",), "its tasks do real work, only those of a graph pass time")
             request = RunRequest(
-                workflow=lasting(workflow),
+                workflow=lasting(with_dims(workflow, dim)),
                 cluster=lasting(cluster),
                 engine=engine,
-                policy=policy,
+                policy=planner,
                 scale=scale,
                 seed=seed,
                 time_limit_s=time_limit,
@@ -132,6 +145,7 @@ def run(
                 keep_going=keep_going,
                 params=parse_params(param or []),
                 engine_params=parse_params(engine_param or [], field="--engine-param"),
+                plan_file=plan_file,
             )
             session = _execute(log, request, None, output, gantt, telemetry)
     _exit(session)

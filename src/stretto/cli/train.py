@@ -12,7 +12,8 @@ from stretto.cli.completion import graph_sources, trainer_names
 from stretto.cli.configured import is_typed
 from stretto.cli.console import Output, remark
 from stretto.cli.logged import LogOption
-from stretto.cli.options import ClusterOption, OutputOption, SeedOption
+from stretto.cli.options import ClusterOption, DimOption, OutputOption, SeedOption
+from stretto.cli.sources import with_dims
 from stretto.cli.train_request import TrainRequest, check_algorithm, parse_budget
 from stretto.errors import InvalidInput
 
@@ -96,6 +97,7 @@ def train(
             show_default=False,
         ),
     ] = None,
+    dim: DimOption = None,
     log: LogOption = True,
     output: OutputOption = Output.TABLE,
 ) -> None:
@@ -105,7 +107,7 @@ def train(
     """
     request = TrainRequest(
         algorithm or "",
-        source or "",
+        with_dims(source or "", dim),
         cluster,
         time_limit_s=parse_budget(budget) if budget is not None else None,
         rounds=episodes,
@@ -133,7 +135,7 @@ def train(
 
 
 #: What a training that is gone on with has said already.
-_ASKED = ("algorithm", "source", "cluster", "seed", "checkpoint", "resume", "start", "engine")
+_ASKED = ("algorithm", "source", "cluster", "seed", "checkpoint", "resume", "start", "engine", "dim")
 
 
 def _earlier(request: TrainRequest, run_id: str) -> TrainRequest:

@@ -67,6 +67,11 @@ class Placement:
     def lower_bound_s(self) -> float:
         return self.result.lower_bound_s
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the placement takes for granted: assumed durations, memory that is not planned for."""
+        return self.result.notes
+
     @cached_property
     def operations(self) -> tuple[PlacedOperation, ...]:
         """All operations by start; equal starts by end, then as the function has them."""
@@ -118,7 +123,8 @@ class Placement:
             f"{self.graph.name}: {self.graph.num_tasks:,} operations on {used} of {cluster.num_devices} devices "
             f"({cluster.name}), by {self.result.policy}",
             f"{format_seconds(self.makespan_s)}, {self.speedup_over_single:.2f} times as fast as one device, "
-            + ("proven optimal" if self.result.gap <= 1e-9 else f"at most {self.result.gap:.1%} above the optimum"),
+            + self.result.verdict,
+            *(f"note: {note}" for note in self.result.notes),
         ]
         rows = self.operations[:_NUM_SHOWN]
         cells = [("operation", "device", "start", "end")]

@@ -58,6 +58,11 @@ from stretto.formats.sniff import graph_name
 #: Latency and bandwidth are full matrices; ten thousand devices already take 1.6 GB.
 MAX_DEVICES = 10_000
 _TOP = ("name", "network", "machine", "device", "matrix", "link", "routes", "kinds")
+#: Files that are easily taken for clusters, by the key that gives them away.
+_OTHERS = {
+    "task": "a workflow of commands, not a cluster: run it with  stretto run FILE --cluster CLUSTER",
+    "pool": "a file of pools, not a cluster: give it to --pools",
+}
 _DEVICE = ("kind", "count", "speed", "memory", "cores", "machine", "price_usd_per_hour", "name")
 _MACHINE = ("name", "count", "bandwidth", "latency", "device")
 _LINE = re.compile(r"\(at line (\d+), column \d+\)")
@@ -89,6 +94,9 @@ class _Reader:
     def __init__(self, document: Document) -> None:
         self.document = document
         self.root = _parse(document)
+        for key, what in _OTHERS.items():
+            if key in self.root:
+                raise InvalidInput(f"this is {what}", field=key)
         _known(self.root, _TOP, "")
         self.devices: list[Device] = []
         self.machines: dict[str, _Machine] = {}

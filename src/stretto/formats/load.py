@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import os
 import secrets
+from collections.abc import Mapping
+from dataclasses import is_dataclass, replace
 from pathlib import Path
 
 from stretto.catalog import FORMATS
@@ -25,21 +27,26 @@ MAX_GRAPH_BYTES = 512 * 2**20
 _COMMON_ENDINGS = ("json", "jsonl", "txt", "xml", "csv")
 
 
-def load(source: str | Path, *, format: str | None = None) -> TaskGraph | Workload:
+def load(
+    source: str | Path, *, format: str | None = None, dims: Mapping[str, int] | None = None
+) -> TaskGraph | Workload:
     """Read a graph, or a workload where the file or archive holds several.
 
     Parameters
     ----------
     source
         A path; ``path#name`` selects one graph of a workload, by name or by number. Gzip,
-        tar and zip are unpacked.
+        tar and zip are unpacked. ``path?batch=8&seq=128`` sets dimensions as ``dims`` does.
     format
         A name of the catalog; by default the content decides.
+    dims
+        Sizes of dimensions that a model (ONNX) leaves open, by name.
     """
-    path, member = _locate(source)
+    text, written = split_dims(str(source))
+    path, member = _locate(text)
     document = read_document(path, max_bytes=MAX_GRAPH_BYTES)
     try:
-        work = _read(document, member, format)
+        work = _read(document, member, format, {**written, **(dims or {})})
         if member is None or isinstance(work, TaskGraph):
             return work
         return work.select(member)
@@ -47,16 +54,41 @@ def load(source: str | Path, *, format: str | None = None) -> TaskGraph | Worklo
         raise error.at(document.name) from None
 
 
-def _read(document: Document, member: str | None, format: str | None) -> TaskGraph | Workload:
+def split_dims(source: str) -> tuple[str, dict[str, int]]:
+    """Split ``path?batch=8`` into the path and the dimensions; a file whose name really has a ``?`` wins."""
+    head, question, query = source.rpartition("?")
+    if not question or _is_file(source) or not _is_file(_locate(head)[0]):
+        return source, {}
+    dims = {}
+    for pair in query.split("&"):
+        name, equals, size = pair.partition("=")
+        if not (name and equals and size.isdecimal() and len(size) <= 10):
+            raise InvalidInput(f"{pair!r} is not NAME=SIZE, such as batch=8", source=head, field="dim")
+        dims[name] = int(size)
+    return head, dims
+
+
+def _with_dims(found: Format, dims: Mapping[str, int], document: Document) -> Format:
+    """Return the format with the sizes of open dimensions; formats whose graphs have none refuse them."""
+    if not dims:
+        return found
+    if not (is_dataclass(found) and hasattr(found, "dims")):
+        document.fail("only ONNX models have open dimensions", field=f"--dim {next(iter(dims))}")
+    given: Format = replace(found, dims=dict(dims))
+    return given
+
+
+def _read(document: Document, member: str | None, format: str | None, dims: Mapping[str, int]) -> TaskGraph | Workload:
     forced: Format | None = lookup("format", format, FORMATS) if format is not None else None
     if archive.is_archive(document):
 
         def find(inner: Document) -> Format | None:
-            return find_format(inner) if forced is None else (forced if forced.matches(inner) else None)
+            found = find_format(inner) if forced is None else (forced if forced.matches(inner) else None)
+            return found and _with_dims(found, dims, inner)
 
         chosen = member if member is not None and archive.has_member(document, member) else None
         return archive.open_archive(document, find, chosen)
-    work = (forced or detect(document)).read(document)
+    work = _with_dims(forced or detect(document), dims, document).read(document)
     if member is not None and isinstance(work, TaskGraph) and member not in (work.name, "0"):
         document.fail(f"the file holds one graph, {work.name!r}; there is no {member!r} in it", field="member")
     return work

@@ -80,7 +80,11 @@ Stretto.figures = function (view) {
   if (has("predicted_s")) add("predicted", Stretto.seconds(summary.predicted_s, 5), "by the simulator");
   if (has("lower_bound_s")) add("lower bound", Stretto.seconds(summary.lower_bound_s, 5), summary.bound_method);
   if (has("gap"))
-    add("gap", summary.gap <= 1e-9 ? "optimal" : Stretto.percent(summary.gap), "above the optimum, at most");
+    add(
+      "gap",
+      summary.gap <= 1e-9 ? "0 %" : Stretto.percent(summary.gap),
+      summary.verdict || (summary.gap <= 1e-9 ? "proven optimal" : "above optimal, at most"),
+    );
   if (has("mean_bounded_slowdown"))
     add(
       "mean bounded slowdown",
@@ -127,14 +131,19 @@ Stretto.figures = function (view) {
 };
 Stretto.factList = view =>
   Stretto.node(
-    "dl",
-    { class: "facts" },
-    ...Stretto.figures(view).map(([name, text, small]) =>
-      Stretto.node(
-        "div",
-        {},
-        Stretto.node("dt", {}, name),
-        Stretto.node("dd", {}, text, small ? Stretto.node("small", {}, " " + small) : null),
+    "div",
+    {},
+    Stretto.node(
+      "dl",
+      { class: "facts" },
+      ...Stretto.figures(view).map(([name, text, small]) =>
+        Stretto.node(
+          "div",
+          {},
+          Stretto.node("dt", {}, name),
+          Stretto.node("dd", {}, text, small ? Stretto.node("small", {}, " " + small) : null),
+        ),
       ),
     ),
+    ...(view.summary.notes || []).map(note => Stretto.node("p", { class: "faint small" }, note)), // what it assumes
   );
