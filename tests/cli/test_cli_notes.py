@@ -57,11 +57,15 @@ def test_a_memory_limit_that_was_not_checked_is_never_beside_a_bare_optimal(
     one.write_text(BIG)
     document = run("plan", diamond, "-c", one, "--output", "json").json
     assert document["verdict"] == "optimal when memory suffices (not checked)"
-    assert document["notes"] == ["Memory limits were not checked: the graph does not state what tasks need."]
-    flow = wfformat(tmp_path / "flow.json", memoryInBytes=1e9)
+    assert document["notes"] == ["Memory limits were not checked for tasks: the graph does not state their needs."]
+
+
+def test_a_memory_limit_that_the_simulator_keeps_is_no_condition(run: Run, tmp_path: Path) -> None:
+    flow, one = wfformat(tmp_path / "flow.json", memoryInBytes=1e9), tmp_path / "one.toml"
+    one.write_text(BIG)
     document = run("plan", flow, "-c", one, "--output", "json").json
-    assert document["verdict"] == "optimal when a device runs one task at a time and memory suffices (not checked)"
-    assert document["notes"][1] == "Memory limits were checked for each task alone, not for kept data."
+    assert document["verdict"] == "optimal when a device runs one task at a time"
+    assert document["notes"][1] == "Memory limits are kept in the simulation; policies do not plan for them."
 
 
 def test_show_says_where_durations_come_from(run: Run, diamond: Path, tmp_path: Path) -> None:
@@ -92,10 +96,11 @@ def test_a_workload_of_several_graphs_keeps_the_notes(tmp_path: Path) -> None:
     assert "assumed" in stretto.plan(work, "cpu:1").notes[0]
 
 
-def test_notes_fit_a_narrow_terminal(run_process: Run, tmp_path: Path) -> None:
+def test_notes_fit_a_narrow_terminal(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     flow, one = wfformat(tmp_path / "flow.json", coreCount=4, memoryInBytes=1e9), tmp_path / "one.toml"
     one.write_text(BIG)
-    lines = run_process("plan", flow, "-c", one).out.splitlines()
+    lines = run("plan", flow, "-c", one).out.splitlines()
     assert all(len(line) <= 80 for line in lines)
     assert f"  note: {PACKING}" in [line.rstrip() for line in lines]
 
@@ -150,7 +155,8 @@ def test_a_placed_function_says_what_it_takes_for_granted() -> None:
         "Memory is not planned for: arguments (524.3 kB) are taken to be everywhere.",
     )
     assert all(f"note: {note}" in repr(placed) for note in placed.notes)
-    limited = stretto.Cluster.uniform([stretto.Device("gpu0", "gpu", memory_bytes=1.0)])
+    limited = stretto.Cluster.uniform([stretto.Device("gpu0", "gpu", memory_bytes=1e9)])
     small = stretto.place(lambda x, w: x @ w, shape, shape, devices=limited, policy="heft")
     assert "proven optimal" not in repr(small)
     assert "optimal when memory suffices (not checked)" in repr(small)
+    assert "Memory limits were not checked for arguments (524.3 kB)." in small.notes

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import stretto
+from stretto import catalog
 
 from .conftest import Run
 
@@ -60,3 +61,19 @@ def test_kernels_on_gpus_that_are_not_there_are_called_emulated(run: Run) -> Non
     ran = run("run", source, "-c", "gpu:1", "--output", "json").json
     assert any("gpu emulated" in note and "CPU core" in note for note in ran["notes"])
     assert not any("emulated" in note for note in run("run", source, "-c", "cpu:1", "--output", "json").json["notes"])
+
+
+def test_a_plan_trained_on_measured_kernels_is_simulated_and_run(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(catalog.TRAINERS, "pretend", "training.pretend_trainer:PretendTrainer")
+    saved = tmp_path / "plan.json"
+    source = ("kernels:tiled-matmul?num_tiles=2&tile=8", "-c", "cpu:2", "--engine", "local")
+    trained = run("train", "pretend", *source, "--episodes", "4", "--save", saved, "--output", "json")
+    assert trained.code == 0, trained.err
+    assert trained.json["durations"] == "measured"
+    simulated = run("simulate", saved, "--output", "json")
+    assert simulated.json["makespan_s"] == pytest.approx(trained.json["makespan_s"], rel=1e-9)
+    ran = run("run", saved, "--output", "json")
+    assert (ran.code, ran.json["status"]) == (0, "done")
+    assert ran.json["planned_device"] == trained.json["assignment"]

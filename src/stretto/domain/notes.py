@@ -63,7 +63,7 @@ def verdict(problem: Problem, gap: float) -> str:
     if gap > NO_GAP:
         return f"at most {gap:.1%} above optimal"
     conditions = [_ONE_AT_A_TIME] if _states_needs(problem.graph) else []
-    if _has_memory_limit(problem):
+    if _unchecked(problem):
         conditions.append(_FITS)
     return f"optimal when {' and '.join(conditions)}" if conditions else "proven optimal"
 
@@ -77,17 +77,32 @@ def _has_memory_limit(problem: Problem) -> bool:
     return any(math.isfinite(device.memory_bytes) for device in problem.cluster.devices)
 
 
+def _unchecked(problem: Problem) -> list[str]:
+    """Return what the simulator leaves out when it keeps memory limits; it counts only what the graph states."""
+    graph = problem.graph
+    if not _has_memory_limit(problem) or graph.resources is not None:
+        return []
+    found = [f"arguments ({format_bytes(size)})" for size in [_argument_bytes(graph)] if size > 0]
+    if graph.transfer_unit == "seconds":
+        found.append("data, whose size the graph does not state")
+    if graph.memory_bytes is None and graph.resident_bytes is None and not found:
+        found.append("tasks: the graph does not state their needs")
+    return found
+
+
+def _argument_bytes(graph: TaskGraph) -> float:
+    found = graph.meta.get(ARGUMENT_BYTES, 0.0)
+    return float(found) if isinstance(found, (int, float)) else 0.0
+
+
 def _memory_note(problem: Problem) -> str:
     graph = problem.graph
+    unchecked = _unchecked(problem)
+    if unchecked:
+        return f"Memory limits were not checked for {' and '.join(unchecked)}."
+    if _has_memory_limit(problem):
+        return "Memory limits are kept in the simulation; policies do not plan for them."
     weights = float(graph.resident_bytes.sum()) if graph.resident_bytes is not None else 0.0
-    found = graph.meta.get(ARGUMENT_BYTES, 0.0)
-    arguments = float(found) if isinstance(found, (int, float)) else 0.0
-    held = [
-        f"{name} ({format_bytes(size)})" for name, size in (("weights", weights), ("arguments", arguments)) if size > 0
-    ]
-    there = f"Memory is not planned for: {' and '.join(held)} are taken to be everywhere."
-    if not _has_memory_limit(problem):
-        return there if held else ""
-    if graph.memory_bytes is not None:
-        return f"Memory limits were checked for each task alone, not for {' and '.join([*held, 'kept data'])}."
-    return "Memory limits were not checked: the graph does not state what tasks need." if not held else there
+    sizes = {"weights": weights, "arguments": _argument_bytes(graph)}
+    held = [f"{name} ({format_bytes(size)})" for name, size in sizes.items() if size > 0]
+    return f"Memory is not planned for: {' and '.join(held)} are taken to be everywhere." if held else ""
