@@ -75,6 +75,8 @@ def test_commands_about_saved_things(run: Run, diamond: Path, tmp_path: Path) ->
 def test_other_commands(run: Run, tmp_path: Path) -> None:
     run("replay", TRACE, "--pool-rule", "fastest").assert_refused("--pool-rule", "--pools")
     run("prices", "pool", tmp_path / "none.csv", "--bid", "3").assert_refused("--bid", "--spot-series")
+    run("prices", "list", tmp_path / "none.csv", "--gpus", "3").assert_refused("--gpus", "--gpu")
+    run("train", "mars", TRACE, "--dim", "batch=3").assert_refused("--dim", "mars")
     run("rack", "two-nics", "--weights", tmp_path / "w.npz").assert_refused("--weights", "--by srpt-belief")
     run("convert", "workload:fft", tmp_path / "o.json", "--from", "dot").assert_refused("--from", "workload:fft")
     run("run", "kernels:matmul", "-c", "cpu:1", "--scale", "2").assert_refused("--scale", "kernels:matmul")

@@ -38,7 +38,10 @@ if TYPE_CHECKING:
 
 
 #: Options about one plan on a cluster.
-_NOT_WITH_POOLS = ("cluster", "policy", "time_limit", "contention", "discipline", "param", "save", "gantt", "log")
+_NOT_WITH_POOLS = (
+    *("cluster", "policy", "time_limit", "contention", "discipline", "param"),
+    *("save", "gantt", "log", "dim"),
+)
 
 
 def plan(
@@ -82,7 +85,6 @@ def plan(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Plan a graph with one policy, and judge the plan; with --pools, choose where to run it and at what cost."""
-    graph = with_dims(graph, dim)
     if pools is not None:
         from stretto.cli.plan_pools import plan_pools
 
@@ -91,6 +93,7 @@ def plan(
         return
     limits = ("objective", "deadline", "spend")
     refuse_without(context, "--pools", limits, "on a --cluster, plans are made as short as possible")
+    graph = with_dims(graph, dim)
     from stretto.cli.interrupt import Interrupt
     from stretto.cli.plan_file import describe, save_plan
     from stretto.cli.sources import load_problem, parse_params

@@ -42,6 +42,7 @@ MaxPriceOption = Annotated[float, typer.Option("--max-price", metavar="USD", hel
 
 @prices.command("list")
 def list_offers(
+    context: typer.Context,
     catalogue: CatalogueArgument,
     gpu: GpuOption = None,
     gpus: GpusOption = 1.0,
@@ -55,6 +56,8 @@ def list_offers(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """List the offers that do, the cheapest first."""
+    if gpu is None:
+        refuse_without(context, "--gpu", ("gpus",))
     found = _find(catalogue, gpu, gpus, procs, memory, provider, region, max_price, spot)
     shown = found[:limit] if limit else found
     if output is Output.JSON:
@@ -111,6 +114,8 @@ def pool_offer(
     from stretto.formats.pool_toml import write_pools
     from stretto.formats.prices.offer import pool_of
 
+    if gpu is None:
+        refuse_without(context, "--gpu", ("gpus",))
     if spot_series is None:
         refuse_without(context, "--spot-series", ("bid", "hazard", "checkpoint", "start"))
     least, most = _nodes(nodes)

@@ -75,6 +75,7 @@ def _notes(session: Session) -> tuple[str, ...]:
 
 
 def _rows(session: Session, problem: Problem) -> dict[str, str]:
+    from stretto.domain.provenance import duration_basis
     from stretto.domain.units import format_seconds
 
     result = session.result
@@ -90,6 +91,8 @@ def _rows(session: Session, problem: Problem) -> dict[str, str]:
         busy_s = float(np.nansum(result.end_s - result.start_s))
         rows["makespan"] = format_seconds(result.makespan_s)
         rows["predicted"] = f"{format_seconds(session.predicted_s)} for the whole, by the simulator"
+        if duration_basis(problem.graph).startswith("assumed") and not result.is_timed:
+            rows["predicted"] += ", from assumed durations"
         rows["utilisation"] = f"{busy_s / max(result.makespan_s * problem.num_devices, 1e-12):.1%}"
     for failure in result.failures[:5]:
         name = problem.graph.task_name(failure.task)

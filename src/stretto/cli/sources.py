@@ -116,7 +116,9 @@ def with_dims(source: str, dims: Sequence[str] | None) -> str:
             raise InvalidInput(f"{pair!r} is not NAME=SIZE, such as batch=8", field="--dim")
     if not dims:
         return source
-    if source.startswith((WORKLOAD_PREFIX, KERNELS_PREFIX)):
+    from stretto.engines.workflow_file import is_workflow
+
+    if source.startswith((WORKLOAD_PREFIX, KERNELS_PREFIX)) or is_workflow(source):
         raise InvalidInput(f"has no effect on {source}: only ONNX models have open dimensions", field="--dim")
     return source + ("&" if split_path(source)[1].rpartition("?")[1] else "?") + "&".join(dims)
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from stretto.catalog import QUEUE_TRAINERS, RACK_TRAINERS
 from stretto.cli.applicable import refuse_with
 from stretto.cli.completion import graph_sources, trainer_names
 from stretto.cli.configured import is_typed
@@ -127,6 +128,8 @@ def train(
     elif algorithm is None or source is None:
         raise InvalidInput("name an algorithm and what it learns on, or a run to --continue", field="train")
     else:
+        if algorithm in QUEUE_TRAINERS | RACK_TRAINERS:
+            refuse_with(context, algorithm, ("dim",), "it does not learn on a graph")
         request = _lasting(request, has_cluster=is_typed(context, "cluster"))
     request.check_files()
     if _train(request):
@@ -155,7 +158,6 @@ def _lasting(request: TrainRequest, *, has_cluster: bool) -> TrainRequest:
     """Return a request that means the same in another directory; a configured cluster is for graphs only."""
     from dataclasses import replace
 
-    from stretto.catalog import QUEUE_TRAINERS, RACK_TRAINERS
     from stretto.cli.sources import lasting
 
     check_algorithm(request.algorithm)
@@ -166,7 +168,6 @@ def _lasting(request: TrainRequest, *, has_cluster: bool) -> TrainRequest:
 
 def _train(request: TrainRequest) -> bool:
     """Train where the algorithm learns; return whether the user stopped it."""
-    from stretto.catalog import QUEUE_TRAINERS, RACK_TRAINERS
 
     check_algorithm(request.algorithm)
     if request.algorithm in RACK_TRAINERS:
