@@ -53,6 +53,13 @@ def test_shorthand_without_its_colon_is_not_a_device(run: Run, diamond: Path, wo
         stretto.plan(str(diamond), word)
 
 
+def test_show_takes_such_words_for_clusters_as_well(run: Run, lab: Path) -> None:
+    run("show", "gpu4").assert_refused("did you mean gpu:4?")
+    run("show", "lab.tml").assert_refused("did you mean lab.toml?")
+    run("show", "flow4").assert_refused("No such file")
+    assert run("show", "cpu", "--output", "quiet").out == "1\n"
+
+
 def test_the_http_api_refuses_it_too_and_looks_at_no_files(lab: Path) -> None:
     from stretto.web.inputs import cluster_of
 

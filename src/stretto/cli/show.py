@@ -51,13 +51,16 @@ def show(
 
 def _is_cluster(source: str) -> bool:
     from stretto.cli.sources import KERNELS_PREFIX, WORKLOAD_PREFIX, split_path
+    from stretto.domain.cluster_shorthand import BARE_KINDS, intended
     from stretto.engines.workflow_file import is_workflow
 
     if source.startswith((WORKLOAD_PREFIX, KERNELS_PREFIX)) or is_workflow(source):
         return False
     if Path(split_path(source)[0]).exists() or "/" in source.partition("@")[0]:
         return source.endswith(".toml")
-    return source.endswith(".toml") or any(sign in source for sign in ":,@")
+    # A word such as gpu4 is no file, and means devices: the error about clusters says how to write them.
+    means_devices = (intended(source) or source).partition(":")[0] in BARE_KINDS
+    return means_devices or source.endswith(".toml") or any(sign in source for sign in ":,@")
 
 
 def _show_graph(graph: TaskGraph, output: Output) -> None:
