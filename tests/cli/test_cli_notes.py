@@ -68,6 +68,13 @@ def test_a_memory_limit_that_the_simulator_keeps_is_no_condition(run: Run, tmp_p
     assert document["notes"][1] == "Memory limits are kept in the simulation; policies do not plan for them."
 
 
+def test_links_that_nobody_builds_are_asked_about(run: Run, diamond: Path, tmp_path: Path) -> None:
+    lab = tmp_path / "lab.toml"
+    lab.write_text('[network]\nbandwidth = 16\n[[device]]\nkind = "cpu"\ncount = 2\n')
+    document = run("plan", diamond, "-c", lab, "--output", "json").json
+    assert document["notes"] == ["The fastest link carries 16 B/s: is a unit missing in the cluster?"]
+
+
 def test_show_says_where_durations_come_from(run: Run, diamond: Path, tmp_path: Path) -> None:
     shown = {
         diamond: "as given",

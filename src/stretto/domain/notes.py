@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from stretto.domain.graph import TaskGraph
 from stretto.domain.problem import Problem
 from stretto.domain.provenance import ARGUMENT_BYTES, GENERATED, duration_basis, open_dims
@@ -16,6 +18,8 @@ from stretto.domain.units import format_bytes
 #: A gap up to this is rounding.
 NO_GAP = 1e-9
 _MOST_DIMS = 6
+#: Bytes per second; less is more likely a forgotten unit than a link.
+_SLOWEST_LINK = 1e3
 _PACKING = "Packing is not modeled: a device runs one task at a time."
 _ONE_AT_A_TIME = "a device runs one task at a time"
 _FITS = "memory suffices (not checked)"
@@ -48,8 +52,8 @@ def problem_notes(problem: Problem) -> tuple[str, ...]:
     notes = list(graph_notes(graph))
     if _states_needs(graph):
         notes.append(_PACKING)
-    memory = _memory_note(problem)
-    return (*notes, memory) if memory else tuple(notes)
+    notes += [note for note in (_memory_note(problem), _link_note(problem)) if note]
+    return tuple(notes)
 
 
 def verdict(problem: Problem, gap: float) -> str:
@@ -88,6 +92,18 @@ def _unchecked(problem: Problem) -> list[str]:
     if graph.memory_bytes is None and graph.resident_bytes is None and not found:
         found.append("tasks: the graph does not state their needs")
     return found
+
+
+def _link_note(problem: Problem) -> str:
+    """Ask about links that nobody builds: a plain number in a cluster file is bytes per second."""
+    graph, m = problem.graph, problem.num_devices
+    if m == 1 or graph.transfer_unit != "bytes" or not np.any(graph.object_size):
+        return ""
+    beside_the_diagonal = problem.cluster.bandwidth.ravel()[1:].reshape(m - 1, m + 1)[:, :-1]  # a view: m may be large
+    fastest = float(beside_the_diagonal.max())
+    if fastest >= _SLOWEST_LINK:
+        return ""
+    return f"The fastest link carries {format_bytes(fastest)}/s: is a unit missing in the cluster?"
 
 
 def _argument_bytes(graph: TaskGraph) -> float:

@@ -124,13 +124,13 @@ class Placement:
             f"({cluster.name}), by {self.result.policy}",
             f"{format_seconds(self.makespan_s)}, {self.speedup_over_single:.2f} times as fast as one device, "
             + self.result.verdict,
-            *(f"note: {note}" for note in self.result.notes),
         ]
         rows = self.operations[:_NUM_SHOWN]
         cells = [("operation", "device", "start", "end")]
         cells += [(row.operation, row.device, format_seconds(row.start_s), format_seconds(row.end_s)) for row in rows]
         rest = len(self.operations) - len(rows)
-        return "\n".join([*head, *_columns(cells), *([f"... and {rest:,} more"] if rest else [])])
+        tail = [f"... and {rest:,} more"] * bool(rest) + [f"note: {note}" for note in self.notes]
+        return "\n".join([*head, *_columns(cells), *tail])
 
 
 def _columns(cells: Sequence[tuple[str, ...]]) -> list[str]:
