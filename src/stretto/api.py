@@ -24,6 +24,7 @@ from stretto.domain.trace import Trace
 from stretto.domain.workload import Workload
 from stretto.engines.engine import RunOptions, RunResult, make_engine
 from stretto.engines.work import Work
+from stretto.engines.workflow_file import is_workflow, load_workflow
 from stretto.errors import InvalidInput
 from stretto.experiments.compare import Comparison, Row
 from stretto.experiments.compare import compare as compare_policies
@@ -54,17 +55,27 @@ __all__ = [
 ]
 
 
-def load(source: str | Path, *, format: str | None = None) -> TaskGraph | Workload:
-    """Read a graph, or a workload of several, from a file of any known format."""
-    return load_file(source, format=format)
+def load(
+    source: str | Path, *, format: str | None = None, dims: Mapping[str, int] | None = None
+) -> TaskGraph | Workload:
+    """Read a graph, or a workload of several, from a file of any known format, or of a workflow of commands.
+
+    Parameters
+    ----------
+    dims
+        Sizes of dimensions that a model (ONNX) leaves open, such as ``{"batch": 8}``.
+    """
+    if format is None and is_workflow(str(source)):
+        return load_workflow(source).graph
+    return load_file(source, format=format, dims=dims)
 
 
-def problem(graph: GraphLike, cluster: ClusterLike | None = None) -> Problem:
+def problem(graph: GraphLike, cluster: ClusterLike | None = None, *, dims: Mapping[str, int] | None = None) -> Problem:
     """Compile a graph for a cluster; both may be given as files or, for clusters, in shorthand.
 
-    A project (RCPSP) brings its own resources and needs no cluster.
+    A project (RCPSP) brings its own resources and needs no cluster. ``dims`` are those of :func:`load`.
     """
-    work = graph if isinstance(graph, (TaskGraph, Workload)) else load(graph)
+    work = graph if isinstance(graph, (TaskGraph, Workload)) else load(graph, dims=dims)
     if cluster is None:
         cluster = "shop:1" if isinstance(work, TaskGraph) and work.resources is not None else "cpu:4"
     return Problem.of(work, cluster if isinstance(cluster, Cluster) else load_cluster(cluster))
@@ -82,8 +93,11 @@ def plan(
     params: Mapping[str, Any] | None = None,
     num_threads: int = 2,
     on_progress: Callable[[Progress], None] | None = None,
+    dims: Mapping[str, int] | None = None,
 ) -> PlanResult:
-    """Plan a graph on a cluster with one policy, and judge the plan.
+    """Plan a graph on a cluster with one policy, and judge the plan; ``dims`` are those of :func:`load`.
+
+    The result's ``notes`` say what the plan takes for granted.
 
     Examples
     --------
@@ -95,7 +109,7 @@ def plan(
     """
     budget = Budget(seed, time_limit_s, num_threads, on_progress)
     setting = Setting(discipline, contention)
-    return evaluate(problem(graph, cluster), policy, params=params, budget=budget, setting=setting)
+    return evaluate(problem(graph, cluster, dims=dims), policy, params=params, budget=budget, setting=setting)
 
 
 def place(

@@ -76,7 +76,7 @@ def test_grids_hold_releases_and_transfers_too() -> None:
         grid = find_grid(Problem.of(Workload.of([graph], arrivals_s=[arrival_s]), cluster))
         per_s[name] = grid.per_s if grid else None
     assert per_s == {"plain": 1.0, "late": 10.0, "slow": 100.0, "far": 1000.0}
-    alone = Problem.of(graph, Cluster.parse("cpu:1@7"))
+    alone = Problem.of(graph, Cluster.parse("cpu:1@7B/s"))
     assert find_grid(alone) == Ticks(1.0, True)
 
 
@@ -85,7 +85,7 @@ def test_times_that_are_too_many_or_too_long_have_no_grid(monkeypatch: pytest.Mo
     assert find_grid(free([2.0**40, 1.0])) is None
     assert find_grid(free([0.0])) == Ticks(1.0, True)
     graph = TaskGraph.from_edges([1.0] * 3, [0, 0], [1, 2], [3.0, 5.0])
-    problem = Problem.of(graph, Cluster.parse("cpu:2@1"))
+    problem = Problem.of(graph, Cluster.parse("cpu:2@1B/s"))
     monkeypatch.setattr("stretto.bounds.rounding._MAX_COSTS", 4)
     assert find_grid(problem) == Ticks(1.0, True)
     monkeypatch.setattr("stretto.bounds.rounding._MAX_COSTS", 3)

@@ -162,8 +162,8 @@ def test_devices_whose_links_differ_are_told_apart(monkeypatch: pytest.MonkeyPat
 
 def test_a_single_device_and_a_project_move_nothing() -> None:
     graph = TaskGraph.from_edges([4.0, 6.0], [0], [1], 3.0)
-    assert Relaxation.of(Problem.of(graph, Cluster.parse("cpu:1@1"))).forward.size.tolist() == [0.0]
-    assert Relaxation.of(Problem.of(graph, Cluster.parse("cpu:2@1"))).forward.size.tolist() == [3.0]
+    assert Relaxation.of(Problem.of(graph, Cluster.parse("cpu:1@1B/s"))).forward.size.tolist() == [0.0]
+    assert Relaxation.of(Problem.of(graph, Cluster.parse("cpu:2@1B/s"))).forward.size.tolist() == [3.0]
     project = project_of([4.0, 6.0], [[1], [1]], [1], [(0, 1)])
     assert project.forward.size.tolist() == [0.0]
     assert (project.count.tolist(), project.duration.tolist()) == ([1.0], [[4.0], [6.0]])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from .conftest import Run
@@ -24,7 +25,11 @@ def test_least_cost_rents_nothing_unless_a_deadline_asks_for_it(run: Run, diamon
 def test_a_limit_that_nothing_keeps_is_said(run: Run, diamond: Path) -> None:
     ran = run("plan", diamond, "--pools", POOLS, "--deadline", "1ms")
     assert ran.code == 0
-    assert "no way that was tried keeps the deadline" in ran.out
+    assert "no way that was tried keeps the limits" in ran.out
+    assert "late" not in ran.out.split()
+    assert re.search(r"^takes \S+ \S+; misses the 0\.001 s deadline by \S+ \S+$", ran.out, re.MULTILINE)
+    poor = run("plan", diamond, "--pools", "cloud:0-8@3600", "--spend", "0.5")
+    assert re.search(r"^costs \$\S+, \$\S+ more than --spend 0\.5$", poor.out, re.MULTILINE)
 
 
 def test_quiet_prints_the_cost(run: Run, diamond: Path) -> None:

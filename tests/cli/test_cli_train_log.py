@@ -63,8 +63,8 @@ def test_what_cannot_be_gone_on_with_is_refused(run: Run, diamond: Path, home: P
     assert run("plan", diamond, "-c", CLUSTER, "--log").code == 0
     run("train", "--continue", "latest").assert_refused("not a training")
     assert run("train", "pretend", diamond, "-c", CLUSTER, "--episodes", "4", "--output", "json").code == 0
-    run("train", "--continue", "latest", "--seed", "2").assert_refused("seed", "known from the run")
-    run("train", "mars", QUEUE, "--continue", "latest").assert_refused("algorithm")
+    run("train", "--continue", "latest", "--seed", "2").assert_refused("--seed", "--continue", "on record")
+    run("train", "mars", QUEUE, "--continue", "latest").assert_refused("ALGORITHM", "--continue")
     with opened(home) as log:
         bare = {"algorithm": "pretend", "graph": str(diamond), "seed": 0, "cluster_source": CLUSTER}
         log.start("train", "bare", bare).finish("done", {})

@@ -51,7 +51,7 @@ def test_traffic_equals_the_recorded_transfers() -> None:
     rng = np.random.default_rng(5)
     target = rng.integers(1, 40, 90)
     graph = TaskGraph.from_edges(np.ones(40), rng.integers(0, target), target, rng.integers(0, 4, 90))
-    problem = Problem.of(graph, Cluster.parse("cpu:4@1"))
+    problem = Problem.of(graph, Cluster.parse("cpu:4@1B/s"))
     plan = Plan(rng.integers(0, 4, 40).astype(np.int32), np.arange(40, dtype=np.int32))
     schedule = simulate(problem, plan, record_transfers=True)
     assert schedule.transfers is not None

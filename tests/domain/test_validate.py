@@ -73,7 +73,7 @@ def chain() -> tuple[Problem, Schedule]:
     build.edge(b, c, 0.0)
     late = GraphBuilder("late")
     late.task("d", 1.0, durations={"cpu": 1.0, "gpu": np.inf})
-    cluster = Cluster.parse("cpu:2,gpu:1@1")
+    cluster = Cluster.parse("cpu:2,gpu:1@1B/s")
     problem = Problem.of(Workload.of([build.graph(), late.graph()], arrivals_s=[0.0, 9.0]), cluster)
     plan = Plan(np.array([0, 1, 1, 0], dtype=np.int32), np.arange(4, dtype=np.int32), "work-conserving")
     schedule = simulate(problem, plan, contention="fifo", record_transfers=True)

@@ -124,7 +124,7 @@ def test_written_pools_read_back(written: list[Pool]) -> None:
         ("cloud:0-64x1.2$0.40", Pool("cloud", 64, min_nodes=0, speed=1.2, price_usd_per_hour=0.4)),
         ("cloud:0-64x1.2@0.40", Pool("cloud", 64, min_nodes=0, speed=1.2, price_usd_per_hour=0.4)),
         ("g:2*8g4~2min", Pool("g", 2, procs_per_node=8, gpus_per_node=4, provision_s=120.0)),
-        ("a-b.c:3-3*2x.5~1.5", Pool("a-b.c", 3, min_nodes=3, procs_per_node=2, speed=0.5, provision_s=1.5)),
+        ("a-b.c:3-3*2x.5~1.5s", Pool("a-b.c", 3, min_nodes=3, procs_per_node=2, speed=0.5, provision_s=1.5)),
     ],
 )
 def test_shorthand(text: str, pool: Pool) -> None:

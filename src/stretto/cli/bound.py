@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from stretto.cli.console import Output, facts, print_json, remark, stdout
-from stretto.cli.options import ClusterOption, GraphArgument, OutputOption, TimeLimitOption
+from stretto.cli.console import Output, facts, print_json, print_notes, remark, stdout
+from stretto.cli.options import ClusterOption, DimOption, GraphArgument, OutputOption, TimeLimitOption
 
 QUICK_METHODS = ("critical-path", "area", "combined")
 
@@ -17,19 +17,21 @@ def bound(
     cluster: ClusterOption = None,
     exact: Annotated[bool, typer.Option("--exact", help="Ask CP-SAT as well; slow, for small graphs.")] = False,
     time_limit: TimeLimitOption = None,
+    dim: DimOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Print what no schedule can beat: a lower bound."""
     from stretto.bounds.bound import bound as lower_bound
     from stretto.cli.background import in_background
     from stretto.cli.progress import ProgressLine
-    from stretto.cli.sources import load_problem
+    from stretto.cli.sources import load_problem, with_dims
+    from stretto.domain.notes import problem_notes
     from stretto.domain.units import format_seconds
     from stretto.errors import InvalidInput
 
     if time_limit is not None and not time_limit > 0:
         raise InvalidInput(f"{time_limit} must be positive", field="--time-limit")
-    problem = load_problem(graph, cluster)
+    problem = load_problem(with_dims(graph, dim), cluster)
     with ProgressLine(f"bounding {problem.num_tasks:,} tasks") as line:
         found = lower_bound(problem, methods=QUICK_METHODS, time_limit_s=time_limit)
         is_interrupted = False
@@ -52,12 +54,14 @@ def bound(
                 "lower_bound_s": found.value_s,
                 "method": found.method,
                 "parts": dict(found.parts),
+                "notes": list(problem_notes(problem)),
             }
         )
     else:
         rows = {f"{name}{' *' if name == found.method else ''}": format_seconds(v) for name, v in found.parts.items()}
         title = f"No schedule of {problem.graph.name} on {problem.cluster.name} is shorter than"
         stdout().print(facts(title, rows | {"lower bound": format_seconds(found.value_s)}))
+        print_notes(problem_notes(problem))
     if is_interrupted:
         remark("interrupted: these are the quick bounds, without the solver's")
         raise typer.Exit(130)

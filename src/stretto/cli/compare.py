@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from stretto.cli.applicable import refuse_with, refuse_without
 from stretto.cli.completion import graph_sources, policy_lists, strategy_lists
 from stretto.cli.configured import is_typed
-from stretto.cli.console import Output, new_table, print_json, print_tables, remark
+from stretto.cli.console import Output, new_table, print_json, print_notes, print_tables, remark
 from stretto.cli.logged import LogOption, kept
 from stretto.cli.options import (
     ClusterOption,
     ContentionChoice,
     ContentionOption,
+    DimOption,
     DisciplineChoice,
     DisciplineOption,
     OutputOption,
@@ -40,6 +42,21 @@ if TYPE_CHECKING:
     from stretto.domain.graph import TaskGraph
     from stretto.domain.workload import Workload
     from stretto.experiments.compare import Comparison, Row
+
+
+_OF_GRAPHS = ("cluster", "policies", "seeds", "time_limit", "contention", "discipline", "dim")
+_OF_TRACES = (
+    "backfill",
+    "estimates",
+    "procs",
+    "pools",
+    "pool_rule",
+    "windows",
+    "window_size",
+    "kill",
+    "strict",
+    "plot",
+)
 
 
 def compare(
@@ -91,17 +108,24 @@ def compare(
     kill: KillOption = False,
     strict: StrictOption = False,
     seed: SeedOption = 0,
+    dim: DimOption = None,
     plot: PlotOption = None,
     log: LogOption = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Rank policies on graphs, or strategies on a trace."""
     from stretto.cli.queue_sources import is_trace
+    from stretto.cli.sources import with_dims
 
     has_cluster = cluster is not None and is_typed(context, "cluster")
     if strategies is not None or (not has_cluster and is_trace(graphs[0])):
         from stretto.cli.queue_compare import compare_queue
 
+        refuse_with(context, "a trace", _OF_GRAPHS, "it is about graphs")
+        if windows == 0:
+            refuse_without(context, "--windows", ("window_size",))
+        if pools is None:
+            refuse_without(context, "--pools", ("pool_rule",))
         compare_queue(
             _only_one(graphs),
             None if strategies in (None, "all") else _split(str(strategies), "--strategies"),
@@ -120,9 +144,10 @@ def compare(
             seed=seed,
         )
         return
-    options = {"--procs": procs, "--pools": pools, "--windows": windows or None, "--plot": plot}
-    _refuse([name for name, value in options.items() if value is not None])
-    _compare_graphs(graphs, cluster, policies, seeds, time_limit, contention, discipline, log, output)
+    refuse_with(context, "graphs", _OF_TRACES, "it is about traces")
+    refuse_with(context, "graphs", ("seed",), "name one or several with --seeds")
+    sources = [with_dims(graph, dim) for graph in graphs]
+    _compare_graphs(sources, cluster, policies, seeds, time_limit, contention, discipline, log, output)
 
 
 def _compare_graphs(
@@ -180,13 +205,6 @@ def _backfills(text: str) -> list[str]:
     return list(catalog.BACKFILLS) if text == "all" else _split(text, "--backfill")
 
 
-def _refuse(options: list[str]) -> None:
-    from stretto.errors import InvalidInput
-
-    if options:
-        raise InvalidInput("is about traces, and this is a graph", field=options[0])
-
-
 def run_comparison(
     graphs: Sequence[TaskGraph | Workload],
     cluster: Cluster,
@@ -229,6 +247,7 @@ def report(comparison: Comparison, output: Output) -> None:
     graphs = list(dict.fromkeys(row.graph for row in comparison.rows))
     tables = [_graph_table(comparison, graph) for graph in graphs]
     print_tables(*tables, *([summary_table(comparison)] if len(graphs) > 1 else []))
+    print_notes(comparison.notes)
 
 
 def _graph_table(comparison: Comparison, graph: str) -> Table:

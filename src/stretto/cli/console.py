@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -88,6 +88,15 @@ def new_table(title: str | None = None) -> Table:
         header_style="bold",
         caption_justify="left",
     )
+
+
+def print_notes(notes: Iterable[str]) -> None:
+    """Print what a result takes for granted below it, one note after the other."""
+    from rich.padding import Padding
+
+    console = stdout()
+    for note in notes:
+        console.print(Padding(f"note: {note}", (0, 0, 0, 2), expand=False))
 
 
 def print_tables(*tables: RenderableType) -> None:

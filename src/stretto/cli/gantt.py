@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from stretto.cli.applicable import refuse_with
 from stretto.cli.completion import policy_names
 from stretto.cli.console import Output, print_json
 from stretto.cli.files import check_picture
-from stretto.cli.options import ClusterOption, OutputOption, SeedOption, TimeLimitOption
+from stretto.cli.options import ClusterOption, DimOption, OutputOption, SeedOption, TimeLimitOption
 
 if TYPE_CHECKING:
     from stretto.domain.problem import Problem
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 
 def gantt(
+    context: typer.Context,
     source: Annotated[
         str, typer.Argument(metavar="PLAN.json|GRAPH", help="A saved plan, or a graph to plan.", show_default=False)
     ],
@@ -31,18 +33,22 @@ def gantt(
     ] = "heft",
     time_limit: TimeLimitOption = None,
     seed: SeedOption = 0,
+    dim: DimOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Draw which device runs what and when."""
     from stretto.cli.plan_file import is_plan_file
     from stretto.cli.progress import ProgressLine
+    from stretto.cli.sources import with_dims
     from stretto.experiments.gantt import draw_gantt
 
     check_picture(target)
     if is_plan_file(source):
+        planning = ("policy", "time_limit", "seed", "dim")
+        refuse_with(context, source, planning, "it is a saved plan, and is drawn as it is")
         problem, schedule, by = _from_plan(Path(source), cluster)
     else:
-        problem, schedule, by = _from_graph(source, cluster, policy, time_limit, seed)
+        problem, schedule, by = _from_graph(with_dims(source, dim), cluster, policy, time_limit, seed)
     with ProgressLine(f"drawing {problem.num_tasks:,} tasks"):
         draw_gantt(problem, schedule, target, title=f"{problem.graph.name} by {by}")
     if output is Output.JSON:

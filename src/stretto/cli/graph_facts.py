@@ -10,6 +10,8 @@ import numpy as np
 
 from stretto.domain.cluster import DEFAULT_BANDWIDTH
 from stretto.domain.graph import TaskGraph
+from stretto.domain.notes import graph_notes
+from stretto.domain.provenance import duration_basis
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,10 @@ class GraphFacts:
         Work on the heaviest path, at speed 1 and with free transfers.
     data
         Bytes (or seconds) of all distinct objects that somebody reads.
+    durations
+        Where the durations come from: measured, recorded, estimated or assumed, and by what.
+    notes
+        What was assumed when the graph was read.
     ccr
         Communication over computation: mean transfer time of a read at ``bandwidth``, over the
         mean work of a task.
@@ -46,6 +52,8 @@ class GraphFacts:
     kinds: tuple[str, ...]
     categories: dict[str, int]
     resources: tuple[str, ...]
+    durations: str
+    notes: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
         """Return all fields."""
@@ -76,6 +84,8 @@ def graph_facts(graph: TaskGraph, *, bandwidth: float = DEFAULT_BANDWIDTH) -> Gr
         kinds=graph.kinds,
         categories=_categories(graph),
         resources=graph.resources.names if graph.resources is not None else (),
+        durations=duration_basis(graph),
+        notes=graph_notes(graph),
     )
 
 

@@ -36,6 +36,15 @@ GraphArgument = Annotated[
         autocompletion=graph_sources,
     ),
 ]
+DimOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--dim",
+        metavar="NAME=SIZE",
+        help="The size of a dimension that an ONNX model leaves open, such as batch=8; may be repeated.",
+        show_default=False,
+    ),
+]
 ClusterOption = Annotated[
     str | None,
     typer.Option(

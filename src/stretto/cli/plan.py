@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from stretto.cli.applicable import refuse_with, refuse_without
 from stretto.cli.completion import policy_names
-from stretto.cli.console import Output, facts, print_json, remark, stdout
+from stretto.cli.console import Output, facts, print_json, print_notes, remark, stdout
 from stretto.cli.files import check_picture, check_target
 from stretto.cli.logged import LogOption, kept, news
 from stretto.cli.options import (
     ClusterOption,
     ContentionChoice,
     ContentionOption,
+    DimOption,
     DisciplineOption,
     GraphArgument,
     OutputOption,
@@ -23,6 +25,7 @@ from stretto.cli.options import (
     TimeLimitOption,
 )
 from stretto.cli.queue_sources import PoolsOption
+from stretto.cli.sources import with_dims
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -34,7 +37,15 @@ if TYPE_CHECKING:
     from stretto.runlog import Run
 
 
+#: Options about one plan on a cluster.
+_NOT_WITH_POOLS = (
+    *("cluster", "policy", "time_limit", "contention", "discipline", "param"),
+    *("save", "gantt", "log", "dim"),
+)
+
+
 def plan(
+    context: typer.Context,
     graph: GraphArgument,
     cluster: ClusterOption = None,
     policy: Annotated[
@@ -69,6 +80,7 @@ def plan(
     spend: Annotated[
         float | None, typer.Option("--spend", metavar="USD", help="With --pools: at most this.", show_default=False)
     ] = None,
+    dim: DimOption = None,
     log: LogOption = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
@@ -76,8 +88,12 @@ def plan(
     if pools is not None:
         from stretto.cli.plan_pools import plan_pools
 
+        refuse_with(context, "--pools", _NOT_WITH_POOLS, "it tries ways of running the jobs in a queue, on pools alone")
         plan_pools(graph, pools, objective=objective, deadline=deadline, budget_usd=spend, seed=seed, output=output)
         return
+    limits = ("objective", "deadline", "spend")
+    refuse_without(context, "--pools", limits, "on a --cluster, plans are made as short as possible")
+    graph = with_dims(graph, dim)
     from stretto.cli.interrupt import Interrupt
     from stretto.cli.plan_file import describe, save_plan
     from stretto.cli.sources import load_problem, parse_params
@@ -147,16 +163,17 @@ def _report(result: PlanResult, document: dict[str, object], output: Output, wri
     else:
         console = stdout()
         console.print(_table(result))
+        print_notes(result.notes)
         for path in written:
             console.print(f"  wrote {path}", soft_wrap=True)
 
 
-def _gap_text(gap: float) -> str:
+def _gap_text(result: PlanResult) -> str:
     from stretto.domain.units import format_gap, is_proven_optimal
 
-    if is_proven_optimal(gap):
-        return f"0%, {format_gap(gap)}"
-    return f"{format_gap(gap)}, so at most this far above the optimum"
+    if is_proven_optimal(result.gap):
+        return f"0%, {result.verdict}"
+    return f"{format_gap(result.gap)}, so at most this far above the optimum"
 
 
 def _table(result: PlanResult) -> RenderableType:
@@ -170,7 +187,7 @@ def _table(result: PlanResult) -> RenderableType:
         "executed": setting,
         "makespan": format_seconds(result.makespan_s),
         "lower bound": f"{format_seconds(result.lower_bound_s)} ({result.bound.method})",
-        "gap": _gap_text(result.gap),
+        "gap": _gap_text(result),
         "utilisation": f"{result.metrics.utilisation:.1%}",
         "cost": f"${result.cost_usd:,.4g}",
         "planned in": format_seconds(result.plan_seconds),

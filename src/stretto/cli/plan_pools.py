@@ -31,13 +31,14 @@ def plan_pools(
     """Try ways of running a workflow in pools, and report the best."""
     from stretto.cli.progress import ProgressLine
     from stretto.cli.queue_sources import load_pools, load_queue
-    from stretto.domain.units import parse_seconds
+    from stretto.domain.units import parse_seconds, stating_unit
     from stretto.learned.mars.pool_search import choose_way
     from stretto.learned.mars.pools import Aim
 
+    limit = None if deadline is None else stating_unit(deadline, field="--deadline", units=("s", "min", "h"))
     aim = Aim(
         objective,
-        deadline_s=math.inf if deadline is None else parse_seconds(deadline),
+        deadline_s=math.inf if limit is None else parse_seconds(limit),
         budget_usd=math.inf if budget_usd is None else budget_usd,
     )
     machines = load_pools(pools)
@@ -85,11 +86,30 @@ def _print(name: str, found: list[Trial], machines: tuple[Pool, ...], aim: Aim, 
         rule += f", {way.stretch:.3g}x path" if way.stretch < math.inf else ""
         rule += f", idle {format_wait(way.idle_s)}" if way.idle_s < math.inf else ""
         used = ", ".join(machines[k].name for k in way.pools)
-        late = " late" if one.num_late else ""
-        table.add_row(
-            way.strategy, rule, used, way.grouping, f"${one.cost_usd:,.2f}", format_wait(one.makespan_s) + late
-        )
+        table.add_row(way.strategy, rule, used, way.grouping, f"${one.cost_usd:,.2f}", format_wait(one.makespan_s))
     print_tables(table)
     if not keeps:
-        limit = "the deadline" if found[0].num_late else "the budget"
-        print(f"no way that was tried keeps {limit}; this is the closest")
+        for line in _missed(found[0], aim):
+            print(line)
+
+
+def _missed(best: Trial, aim: Aim) -> list[str]:
+    """Say which limits the best way breaks, and by how much."""
+    from stretto.cli.queue_sources import format_wait
+
+    lines = ["no way that was tried keeps the limits; the first one is the closest:"]
+    if best.num_late and best.num_workflows == 1:
+        over = format_wait(best.makespan_s - aim.deadline_s)
+        limit = format_wait(aim.deadline_s)
+        taken = format_wait(best.makespan_s)
+        if best.makespan_s > aim.deadline_s:
+            lines.append(f"takes {taken}; misses the {limit} deadline by {over}")
+        else:  # a mean over draws of interruptions, of which some are late
+            lines.append(f"takes {taken} on average; misses the {limit} deadline in {best.num_late:.0%} of the draws")
+    elif best.num_late:
+        limit = format_wait(aim.deadline_s)
+        lines.append(f"{best.num_late:g} of {best.num_workflows:,} workflows miss the {limit} deadline")
+    if best.cost_usd > aim.budget_usd:
+        over_usd = best.cost_usd - aim.budget_usd
+        lines.append(f"costs ${best.cost_usd:,.2f}, ${over_usd:,.2f} more than --spend {aim.budget_usd:g}")
+    return lines

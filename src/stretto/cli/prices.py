@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from stretto.cli.applicable import refuse_without
 from stretto.cli.console import Output, new_table, print_json, remark, stdout
 from stretto.cli.options import OutputOption
 
@@ -41,6 +42,7 @@ MaxPriceOption = Annotated[float, typer.Option("--max-price", metavar="USD", hel
 
 @prices.command("list")
 def list_offers(
+    context: typer.Context,
     catalogue: CatalogueArgument,
     gpu: GpuOption = None,
     gpus: GpusOption = 1.0,
@@ -54,6 +56,8 @@ def list_offers(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """List the offers that do, the cheapest first."""
+    if gpu is None:
+        refuse_without(context, "--gpu", ("gpus",))
     found = _find(catalogue, gpu, gpus, procs, memory, provider, region, max_price, spot)
     shown = found[:limit] if limit else found
     if output is Output.JSON:
@@ -66,6 +70,7 @@ def list_offers(
 
 @prices.command("pool")
 def pool_offer(
+    context: typer.Context,
     catalogue: CatalogueArgument,
     nodes: Annotated[
         str, typer.Option("--nodes", metavar="[LEAST-]MOST", help="Nodes of the pool; with LEAST it is elastic.")
@@ -106,10 +111,13 @@ def pool_offer(
     """Print an offer as a pool file, for stretto replay --pools."""
     import sys
 
-    from stretto.domain.units import parse_seconds
     from stretto.formats.pool_toml import write_pools
     from stretto.formats.prices.offer import pool_of
 
+    if gpu is None:
+        refuse_without(context, "--gpu", ("gpus",))
+    if spot_series is None:
+        refuse_without(context, "--spot-series", ("bid", "hazard", "checkpoint", "start"))
     least, most = _nodes(nodes)
     # On the spot market the series has the prices: the catalogue need not offer the machine that way.
     found = _find(catalogue, gpu, gpus, procs, memory, provider, region, max_price, spot=False)
@@ -122,9 +130,9 @@ def pool_offer(
         name=name,
         min_nodes=least,
         speed=speed,
-        provision_s=parse_seconds(provision),
-        billing_s=parse_seconds(billing),
-        idle_shutdown_s=parse_seconds(idle_shutdown) if idle_shutdown is not None else float("inf"),
+        provision_s=_seconds(provision, "--provision"),
+        billing_s=_seconds(billing, "--billing"),
+        idle_shutdown_s=_seconds(idle_shutdown, "--idle-shutdown") if idle_shutdown is not None else float("inf"),
     )
     sys.stdout.write(write_pools([pool]).decode())
 
@@ -141,12 +149,12 @@ def _find(
     spot: bool,
 ) -> list[Offer]:
     from stretto.cli.progress import ProgressLine
-    from stretto.domain.units import parse_bytes
+    from stretto.domain.units import parse_bytes, stating_unit
     from stretto.errors import InvalidInput
     from stretto.formats.prices.catalogue import read_catalogue
     from stretto.formats.prices.offer import find_offers
 
-    least_bytes = parse_bytes(memory)
+    least_bytes = parse_bytes(stating_unit(memory, field="--memory", units=("GB", "GiB")))
     with ProgressLine(f"reading {catalogue}"):
         offers = read_catalogue(catalogue)
     found = find_offers(
@@ -163,6 +171,12 @@ def _find(
     if not found:
         raise InvalidInput("no offer has all that was asked for", source=catalogue)
     return found
+
+
+def _seconds(text: str, option: str) -> float:
+    from stretto.domain.units import parse_seconds, stating_unit
+
+    return parse_seconds(stating_unit(text, field=option, units=("s", "min", "h")))
 
 
 def _nodes(text: str) -> tuple[int | None, int]:
@@ -194,7 +208,6 @@ def _market(
     checkpoint: str | None,
     start: str | None,
 ) -> Spot:
-    from stretto.domain.units import parse_seconds
     from stretto.formats.prices.spot_series import spot_series
 
     where = region if region is not None and "*" not in region else offer.region
@@ -207,7 +220,7 @@ def _market(
         start=start,
         hazard_per_hour=hazard,
         bid_usd_per_hour=bid,
-        checkpoint_s=parse_seconds(checkpoint) if checkpoint is not None else float("inf"),
+        checkpoint_s=_seconds(checkpoint, "--checkpoint") if checkpoint is not None else float("inf"),
     )
 
 

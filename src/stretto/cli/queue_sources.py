@@ -185,11 +185,15 @@ def machine_of(trace: Trace, procs: int | None, pools: str | None) -> int | tupl
 def load_pools(source: str) -> tuple[Pool, ...]:
     """Read pools from a file or from shorthand."""
     from stretto.formats.document import read_document
+    from stretto.formats.near_file import file_hint
     from stretto.formats.pool_toml import parse_pools, read_pools
 
     if os.path.isfile(source) or source.lower().endswith((".toml", ".json")):
         return read_pools(read_document(source))
-    return parse_pools(source)
+    try:
+        return parse_pools(source)
+    except InvalidInput as error:
+        raise InvalidInput(error.message + ("" if ":" in source else file_hint(source)), field=error.field) from None
 
 
 def machine_name(machine: int | tuple[Pool, ...]) -> str:

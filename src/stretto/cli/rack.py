@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from stretto.cli.applicable import refuse_with
 from stretto.cli.completion import rack_cases, rack_deciders
 from stretto.cli.console import Output, facts, print_json, remark, stdout
 from stretto.cli.logged import LogOption, kept
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 
 def rack(
+    context: typer.Context,
     case: Annotated[
         str,
         typer.Argument(
@@ -66,6 +68,8 @@ def rack(
     from stretto.errors import InvalidInput
     from stretto.experiments.report_rack import RackShow
 
+    if by != "symphony":
+        refuse_with(context, f"--by {by}", ("weights",), "only symphony has weights")
     if pace is not None and not 0 < pace < float("inf"):
         raise InvalidInput(f"{pace} must be above 0", field="--pace")
     show = RackShow(case, by, stream=stream, seed=seed, weights=None if weights is None else str(weights))

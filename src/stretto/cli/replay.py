@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from stretto.cli.applicable import refuse_without
 from stretto.cli.completion import backfill_names, strategy_names
 from stretto.cli.console import Output, facts, print_json, stdout
 from stretto.cli.logged import LogOption, kept
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 
 def replay(
+    context: typer.Context,
     trace: TraceArgument,
     strategy: Annotated[
         str,
@@ -93,6 +95,8 @@ def replay(
     said = mars_settings(
         strategy, nets=nets, default=default, measure=measure, money=money, price=price, by=by, learn=learn
     )
+    if pools is None:
+        refuse_without(context, "--pools", ("pool_rule",))
     check_folder(plot)
     whole = load_queue(trace, strict=strict)
     jobs = cut_window(whole, window)

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from stretto.cli.applicable import refuse_with
 from stretto.cli.completion import policy_names
 from stretto.cli.console import Output, remark
 from stretto.cli.files import check_picture
 from stretto.cli.options import (
     ClusterOption,
+    DimOption,
     DisciplineOption,
     OutputOption,
     ParamOption,
@@ -27,12 +29,20 @@ if TYPE_CHECKING:
     from stretto.runlog import RunLog
 
 
+#: What a run that is resumed has on record.
+_ON_RECORD = (
+    *("workflow", "cluster", "engine", "policy", "scale", "attempts", "keep_going", "discipline"),
+    *("time_limit", "seed", "param", "engine_param", "dim"),
+)
+
+
 def run(
+    context: typer.Context,
     workflow: Annotated[
         str | None,
         typer.Argument(
             metavar="WORKFLOW",
-            help="A TOML file of commands, kernels:NAME?key=value, or a graph: its tasks then pass time only.",
+            help="A TOML file of commands, kernels:NAME?key=value, a graph (its tasks then pass time only), or a plan.",
             show_default=False,
         ),
     ] = None,
@@ -86,34 +96,47 @@ def run(
         bool,
         typer.Option("--telemetry", help="Keep what this host's counters say beside the run, for stretto serve."),
     ] = False,
+    dim: DimOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Run a workflow for real: plan it, run it on an engine, keep a record."""
-    from stretto.cli.run_request import RunRequest
-    from stretto.cli.sources import lasting, parse_params
+    from stretto.cli.configured import is_typed
+    from stretto.cli.plan_file import is_plan_file, recorded_sources
+    from stretto.cli.run_request import RunRequest, is_timed
+    from stretto.cli.sources import lasting, parse_params, with_dims
     from stretto.errors import InvalidInput
     from stretto.runlog import RunLog
 
     check_picture(gantt)
     with RunLog.open() as log:
         if resume is not None:
+            refuse_with(context, "--resume", _ON_RECORD, "the run that is resumed has it on record")
             info = log.run(resume)
             if info.kind != "run":
                 raise InvalidInput(f"is a {info.kind!r}, not a run of a workflow", field=f"run {info.id}")
             request = RunRequest.from_settings(info.settings, info.id)
             session = _execute(log, request, info.id, output, gantt, telemetry)
         else:
+            plan_file, planner = None, policy
+            if workflow is not None and is_plan_file(workflow):
+                planned = ("policy", "param", "time_limit", "seed", "dim")
+                refuse_with(context, workflow, planned, "it is a saved plan, and is run as it is")
+                plan_file = lasting(workflow)
+                workflow, recorded, planner = recorded_sources(Path(workflow))
+                cluster = cluster if is_typed(context, "cluster") else recorded or cluster
             if workflow is None or cluster is None:
                 raise InvalidInput("name a workflow and the machines (--cluster), or a run to --resume")
             if not (scale >= 0 and scale < float("inf")):
                 raise InvalidInput(f"{scale} must not be negative", field="--scale")
             if attempts < 1:
                 raise InvalidInput(f"{attempts} must be at least 1", field="--attempts")
+            if not is_timed(workflow):
+                refuse_with(context, workflow, ("scale",), "its tasks do real work, only those of a graph pass time")
             request = RunRequest(
-                workflow=lasting(workflow),
+                workflow=lasting(with_dims(workflow, dim)),
                 cluster=lasting(cluster),
                 engine=engine,
-                policy=policy,
+                policy=planner,
                 scale=scale,
                 seed=seed,
                 time_limit_s=time_limit,
@@ -122,6 +145,7 @@ def run(
                 keep_going=keep_going,
                 params=parse_params(param or []),
                 engine_params=parse_params(engine_param or [], field="--engine-param"),
+                plan_file=plan_file,
             )
             session = _execute(log, request, None, output, gantt, telemetry)
     _exit(session)

@@ -75,6 +75,7 @@ def _notes(session: Session) -> tuple[str, ...]:
 
 
 def _rows(session: Session, problem: Problem) -> dict[str, str]:
+    from stretto.domain.provenance import duration_basis
     from stretto.domain.units import format_seconds
 
     result = session.result
@@ -91,6 +92,8 @@ def _rows(session: Session, problem: Problem) -> dict[str, str]:
         rows["makespan"] = format_seconds(result.makespan_s)
     if now:
         rows["predicted"] = f"{format_seconds(session.predicted_s)} for the whole, by the simulator"
+        if duration_basis(problem.graph).startswith("assumed") and not result.is_timed:
+            rows["predicted"] += ", from assumed durations"
     if is_whole:
         busy_s = float(np.nansum(result.end_s - result.start_s))
         rows["utilisation"] = f"{busy_s / max(result.makespan_s * problem.num_devices, 1e-12):.1%}"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
+from stretto.cli.sources import KERNELS_PREFIX
 from stretto.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -13,12 +14,16 @@ if TYPE_CHECKING:
     from stretto.domain.problem import Problem
     from stretto.engines.work import Work
 
-KERNELS_PREFIX = "kernels:"
-
 
 @dataclass(frozen=True)
 class RunRequest:
-    """One run, in words that mean the same in another directory and at another time."""
+    """One run, in words that mean the same in another directory and at another time.
+
+    Attributes
+    ----------
+    plan_file
+        A saved plan, in place of a decision by the policy.
+    """
 
     workflow: str
     cluster: str
@@ -32,6 +37,7 @@ class RunRequest:
     keep_going: bool = False
     params: dict[str, Any] = field(default_factory=dict)
     engine_params: dict[str, Any] = field(default_factory=dict)
+    plan_file: str | None = None
 
     def settings(self) -> dict[str, Any]:
         """Return the request as JSON values."""
@@ -48,7 +54,7 @@ class RunRequest:
 
     def load_work(self) -> Work:
         """Read a workflow of commands, or make timed work of a graph."""
-        from stretto.cli.sources import load_graph
+        from stretto.cli.sources import load_graph, load_kernels
         from stretto.domain.graph import TaskGraph
         from stretto.engines.work import Work
         from stretto.engines.workflow_file import is_workflow, load_workflow
@@ -56,18 +62,23 @@ class RunRequest:
         if is_workflow(self.workflow):
             return load_workflow(self.workflow)
         if self.workflow.startswith(KERNELS_PREFIX):
-            return _kernels(self.workflow.removeprefix(KERNELS_PREFIX))
+            return load_kernels(self.workflow)
         graph = load_graph(self.workflow)
         if not isinstance(graph, TaskGraph):
             raise InvalidInput("holds several graphs; name one of them with FILE#MEMBER", source=self.workflow)
         return Work.timed(graph, self.scale)
 
     def make_plan(self, problem: Problem) -> Plan:
-        """Let the policy decide."""
+        """Return the saved plan, or let the policy decide."""
         from stretto.cli.progress import ProgressLine
         from stretto.domain.planner import Budget
         from stretto.experiments.evaluate import planner_named
 
+        if self.plan_file is not None:
+            from stretto.formats.document import read_document
+            from stretto.formats.plan_json import read_plan
+
+            return read_plan(read_document(self.plan_file), problem)
         planner = planner_named(self.policy, self.params)
         reason = planner.supports(problem)
         if reason is not None:
@@ -76,16 +87,8 @@ class RunRequest:
             return planner.plan(problem, Budget(self.seed, self.time_limit_s, on_progress=line.update))
 
 
-def _kernels(text: str) -> Work:
-    """Make work with real kernels."""
-    from stretto import catalog, registry
-    from stretto.cli.sources import parse_params
+def is_timed(workflow: str) -> bool:
+    """Say whether the tasks of a workflow only pass time: those of a graph do, commands and kernels do not."""
+    from stretto.engines.workflow_file import is_workflow
 
-    name, _, query = text.partition("?")
-    params = parse_params([pair for pair in query.split("&") if pair], field=KERNELS_PREFIX + name)
-    make = registry.lookup("kernels", name, catalog.KERNELS)
-    try:
-        work: Work = make(**params)
-    except TypeError as error:
-        raise InvalidInput(str(error), field=KERNELS_PREFIX + name) from None
-    return work
+    return not (is_workflow(workflow) or workflow.startswith(KERNELS_PREFIX))

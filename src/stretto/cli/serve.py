@@ -37,7 +37,7 @@ def serve(
     max_body: Annotated[str, typer.Option("--max-body", metavar="SIZE", help="Of a request.")] = "32MiB",
 ) -> None:
     """Show runs in the browser, and answer programs over HTTP; Ctrl-C stops it."""
-    from stretto.domain.units import parse_bytes
+    from stretto.domain.units import parse_bytes, stating_unit
 
     _server()(
         lambda address: print(f"Stretto is at {address}  (Ctrl-C stops it)", flush=True),
@@ -47,7 +47,7 @@ def serve(
         runs_path=runs,
         num_workers=workers,
         max_job_s=max_job_seconds,
-        max_body_bytes=int(parse_bytes(max_body)),
+        max_body_bytes=int(parse_bytes(stating_unit(max_body, field="--max-body", units=("kB", "MiB")))),
     )
 
 

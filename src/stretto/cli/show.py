@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stretto.cli.console import Output, facts, new_table, print_json, stdout
-from stretto.cli.options import OutputOption
+from stretto.cli.applicable import refuse_with
+from stretto.cli.console import Output, facts, new_table, print_json, print_notes, stdout
+from stretto.cli.options import DimOption, OutputOption
 
 if TYPE_CHECKING:
     from stretto.cli.graph_facts import GraphFacts
@@ -20,6 +21,7 @@ _MOST_CATEGORIES = 8
 
 
 def show(
+    context: typer.Context,
     source: Annotated[
         str,
         typer.Argument(
@@ -28,17 +30,19 @@ def show(
             show_default=False,
         ),
     ],
+    dim: DimOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Summarise a graph, a workload of several, or a cluster."""
     from stretto.cli.show_cluster import show_cluster
-    from stretto.cli.sources import load_cluster, load_graph
+    from stretto.cli.sources import load_cluster, load_graph, with_dims
     from stretto.domain.graph import TaskGraph
 
     if _is_cluster(source):
+        refuse_with(context, source, ("dim",), "it is a cluster, and only ONNX models have open dimensions")
         show_cluster(load_cluster(source), output)
         return
-    work = load_graph(source)
+    work = load_graph(with_dims(source, dim))
     if isinstance(work, TaskGraph):
         _show_graph(work, output)
     else:
@@ -46,13 +50,17 @@ def show(
 
 
 def _is_cluster(source: str) -> bool:
-    from stretto.cli.sources import WORKLOAD_PREFIX
+    from stretto.cli.sources import KERNELS_PREFIX, WORKLOAD_PREFIX, split_path
+    from stretto.domain.cluster_shorthand import BARE_KINDS, intended
+    from stretto.engines.workflow_file import is_workflow
 
-    if source.startswith(WORKLOAD_PREFIX):
+    if source.startswith((WORKLOAD_PREFIX, KERNELS_PREFIX)) or is_workflow(source):
         return False
-    if Path(source.partition("#")[0]).exists() or "/" in source.partition("@")[0]:
+    if Path(split_path(source)[0]).exists() or "/" in source.partition("@")[0]:
         return source.endswith(".toml")
-    return source.endswith(".toml") or any(sign in source for sign in ":,@")
+    # A word such as gpu4 is no file, and means devices: the error about clusters says how to write them.
+    means_devices = (intended(source) or source).partition(":")[0] in BARE_KINDS
+    return means_devices or source.endswith(".toml") or any(sign in source for sign in ":,@")
 
 
 def _show_graph(graph: TaskGraph, output: Output) -> None:
@@ -65,6 +73,7 @@ def _show_graph(graph: TaskGraph, output: Output) -> None:
         print(found.num_tasks)
     else:
         stdout().print(facts(graph.name, _graph_rows(found)))
+        print_notes(found.notes)
 
 
 def _graph_rows(found: GraphFacts) -> dict[str, str]:
@@ -84,8 +93,7 @@ def _graph_rows(found: GraphFacts) -> dict[str, str]:
     else:
         rows["data"] = f"{format_seconds(found.data)} of transfers (the source gives times)"
         rows["CCR"] = f"{found.ccr:.3g}"
-    if found.kinds:
-        rows["measured on"] = ", ".join(found.kinds)
+    rows["durations"] = found.durations + (f"; for {', '.join(found.kinds)}" if found.kinds else "")
     if found.resources:
         rows["resources"] = ", ".join(found.resources)
     if found.categories:

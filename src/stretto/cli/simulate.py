@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from stretto.cli.applicable import refuse_without
 from stretto.cli.console import Output, facts, print_json, stdout
 from stretto.cli.files import check_target
 from stretto.cli.options import ClusterOption, ContentionChoice, DisciplineOption, OutputOption, PlanFileArgument
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 
 def simulate(
+    context: typer.Context,
     plan_file: PlanFileArgument,
     graph: Annotated[
         str | None, typer.Option("--graph", metavar="GRAPH", help="Another graph than the recorded one.")
@@ -48,6 +50,8 @@ def simulate(
 
     check_target(trace)
     _check(noise, seed)
+    if noise == 0:
+        refuse_without(context, "--noise", ("seed",))
     problem, plan, recorded = load_plan(plan_file, graph, cluster)
     how = contention.value if contention else recorded_contention(recorded)
     setting = Setting(discipline.value if discipline else None, how, noise, seed)

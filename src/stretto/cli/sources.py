@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,10 @@ if TYPE_CHECKING:
     from stretto.domain.graph import TaskGraph
     from stretto.domain.problem import Problem
     from stretto.domain.workload import Workload
+    from stretto.engines.work import Work
 
 WORKLOAD_PREFIX = "workload:"
+KERNELS_PREFIX = "kernels:"
 PROJECT_CLUSTER = "shop:1"
 
 
@@ -40,14 +43,21 @@ def parse_params(pairs: Sequence[str], *, field: str = "--param") -> dict[str, A
 
 
 def load_graph(source: str, *, format: str | None = None) -> TaskGraph | Workload:
-    """Read a graph from a file, or make one with a built-in generator."""
+    """Read a graph from a file, or make one with a built-in generator; of work that can be run, take its graph."""
     from stretto.cli.progress import ProgressLine
 
+    if format is not None and source.startswith((WORKLOAD_PREFIX, KERNELS_PREFIX)):
+        raise InvalidInput(f"cannot be combined with {source}: a built-in graph is not read", field="--from")
     with ProgressLine(f"reading {source}"):
         if source.startswith(WORKLOAD_PREFIX):
             return _generate(source.removeprefix(WORKLOAD_PREFIX))
+        if source.startswith(KERNELS_PREFIX):
+            return load_kernels(source).graph
+        from stretto.engines.workflow_file import is_workflow, load_workflow
         from stretto.formats.load import load
 
+        if format is None and is_workflow(source):
+            return load_workflow(source).graph
         return load(source, format=format)
 
 
@@ -57,6 +67,22 @@ def _generate(text: str) -> TaskGraph:
     name, _, query = text.partition("?")
     params = parse_params([pair for pair in query.split("&") if pair], field=WORKLOAD_PREFIX + name)
     return generate(name, **params)
+
+
+def load_kernels(source: str) -> Work:
+    """Make work with real kernels from ``kernels:NAME?key=value``."""
+    from stretto import catalog, registry
+    from stretto.domain.provenance import DURATIONS
+
+    name, _, query = source.removeprefix(KERNELS_PREFIX).partition("?")
+    params = parse_params([pair for pair in query.split("&") if pair], field=KERNELS_PREFIX + name)
+    make = registry.lookup("kernels", name, catalog.KERNELS)
+    try:
+        work: Work = make(**params)
+    except TypeError as error:
+        raise InvalidInput(str(error), field=KERNELS_PREFIX + name) from None
+    basis = work.graph.meta.get(DURATIONS, "assumed (nominal rates of the kernels)")
+    return replace(work, graph=work.graph.with_meta(**{DURATIONS: basis}))
 
 
 def load_cluster(source: str) -> Cluster:
@@ -82,9 +108,30 @@ def _work_and_cluster(graph: str, cluster: str | None) -> tuple[TaskGraph | Work
     return work, load_cluster(cluster)
 
 
+def with_dims(source: str, dims: Sequence[str] | None) -> str:
+    """Return the source with the sizes of open dimensions, as ``FILE?batch=8``, so that it lasts in plan files."""
+    for pair in dims or []:
+        name, equals, size = pair.partition("=")
+        if not (name and equals and size.isdecimal()):
+            raise InvalidInput(f"{pair!r} is not NAME=SIZE, such as batch=8", field="--dim")
+    if not dims:
+        return source
+    from stretto.engines.workflow_file import is_workflow
+
+    if source.startswith((WORKLOAD_PREFIX, KERNELS_PREFIX)) or is_workflow(source):
+        raise InvalidInput(f"has no effect on {source}: only ONNX models have open dimensions", field="--dim")
+    return source + ("&" if split_path(source)[1].rpartition("?")[1] else "?") + "&".join(dims)
+
+
+def split_path(source: str) -> tuple[str, str]:
+    """Split a source into its path and what follows it: ``#member`` and ``?dim=size``."""
+    at = next((place for place, sign in enumerate(source) if sign in "#?" and Path(source[:place]).exists()), None)
+    return (source, "") if at is None or Path(source).exists() else (source[:at], source[at:])
+
+
 def lasting(source: str) -> str:
     """Return the source such that it still means the same in another directory."""
-    path, hash_sign, member = source.partition("#")
+    path, rest = split_path(source)
     if source.startswith(WORKLOAD_PREFIX) or not Path(path).exists():
         return source
-    return os.path.abspath(path) + hash_sign + member
+    return os.path.abspath(path) + rest

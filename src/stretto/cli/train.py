@@ -7,11 +7,14 @@ from typing import Annotated
 
 import typer
 
+from stretto.catalog import QUEUE_TRAINERS, RACK_TRAINERS
+from stretto.cli.applicable import refuse_with
 from stretto.cli.completion import graph_sources, trainer_names
 from stretto.cli.configured import is_typed
 from stretto.cli.console import Output, remark
 from stretto.cli.logged import LogOption
-from stretto.cli.options import ClusterOption, OutputOption, SeedOption
+from stretto.cli.options import ClusterOption, DimOption, OutputOption, SeedOption
+from stretto.cli.sources import with_dims
 from stretto.cli.train_request import TrainRequest, check_algorithm, parse_budget
 from stretto.errors import InvalidInput
 
@@ -95,6 +98,7 @@ def train(
             show_default=False,
         ),
     ] = None,
+    dim: DimOption = None,
     log: LogOption = True,
     output: OutputOption = Output.TABLE,
 ) -> None:
@@ -104,7 +108,7 @@ def train(
     """
     request = TrainRequest(
         algorithm or "",
-        source or "",
+        with_dims(source or "", dim),
         cluster,
         time_limit_s=parse_budget(budget) if budget is not None else None,
         rounds=episodes,
@@ -119,10 +123,13 @@ def train(
         output=output,
     )
     if run_id is not None:
-        request = _earlier(request, run_id, given=[name for name in _ASKED if is_typed(context, name)])
+        refuse_with(context, "--continue", _ASKED, "the run that is continued has it on record")
+        request = _earlier(request, run_id)
     elif algorithm is None or source is None:
         raise InvalidInput("name an algorithm and what it learns on, or a run to --continue", field="train")
     else:
+        if algorithm in QUEUE_TRAINERS | RACK_TRAINERS:
+            refuse_with(context, algorithm, ("dim",), "it does not learn on a graph")
         request = _lasting(request, has_cluster=is_typed(context, "cluster"))
     request.check_files()
     if _train(request):
@@ -131,15 +138,13 @@ def train(
 
 
 #: What a training that is gone on with has said already.
-_ASKED = ("algorithm", "source", "cluster", "seed", "checkpoint", "resume", "start", "engine")
+_ASKED = ("algorithm", "source", "cluster", "seed", "checkpoint", "resume", "start", "engine", "dim")
 
 
-def _earlier(request: TrainRequest, run_id: str, *, given: list[str]) -> TrainRequest:
+def _earlier(request: TrainRequest, run_id: str) -> TrainRequest:
     """Return the request of a run of the log, with the budget of this one."""
     from stretto.runlog import RunLog
 
-    if given:
-        raise InvalidInput("is known from the run that is gone on with", field=given[0])
     with RunLog.open() as log:
         info = log.run(run_id)
     if info.kind != "train":
@@ -153,7 +158,6 @@ def _lasting(request: TrainRequest, *, has_cluster: bool) -> TrainRequest:
     """Return a request that means the same in another directory; a configured cluster is for graphs only."""
     from dataclasses import replace
 
-    from stretto.catalog import QUEUE_TRAINERS, RACK_TRAINERS
     from stretto.cli.sources import lasting
 
     check_algorithm(request.algorithm)
@@ -164,7 +168,6 @@ def _lasting(request: TrainRequest, *, has_cluster: bool) -> TrainRequest:
 
 def _train(request: TrainRequest) -> bool:
     """Train where the algorithm learns; return whether the user stopped it."""
-    from stretto.catalog import QUEUE_TRAINERS, RACK_TRAINERS
 
     check_algorithm(request.algorithm)
     if request.algorithm in RACK_TRAINERS:

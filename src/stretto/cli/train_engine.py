@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stretto.cli.run_request import KERNELS_PREFIX, RunRequest
+from stretto.cli.sources import KERNELS_PREFIX, load_kernels
 from stretto.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def load_measured(graph: str, cluster: str | None, engine: str) -> tuple[Problem
     if cluster is None:
         raise InvalidInput("name the machines, for example --cluster cpu:2", field="--cluster")
     runner, machines = make_engine(engine), load_cluster(cluster)
-    work = RunRequest(graph, cluster).load_work()
+    work = load_kernels(graph)
     with ProgressLine(f"measuring {work.graph.name} on {engine}"):
         found = calibrate(runner, work, machines)
     problem = Problem.of(found.graph(work.graph), found.cluster(machines))

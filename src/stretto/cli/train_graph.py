@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stretto.cli.console import Output, facts, print_json, stdout
+from stretto.cli.console import Output, facts, print_json, print_notes, stdout
 from stretto.cli.interrupt import Patience
 from stretto.cli.logged import kept, news
 from stretto.cli.train_state import TrainState
@@ -55,7 +55,7 @@ def train_graph(request: TrainRequest) -> bool:
 
                 record_training(record, outcome, result, opponents)
     if request.save is not None:
-        save_plan(request.save, describe(outcome, source, cluster))
+        save_plan(request.save, describe(outcome, source, cluster, is_measured=executor is not None))
     if request.curves is not None:
         from stretto.experiments.training_curves import draw_training
 
@@ -120,6 +120,7 @@ def _report(
     else:
         console = stdout()
         console.print(_table(outcome, result, opponents, record))
+        print_notes(outcome.notes)
         for path in written:
             console.print(f"  wrote {path}", soft_wrap=True)
 
@@ -127,7 +128,7 @@ def _report(
 def _table(
     outcome: PlanResult, result: TrainingResult, opponents: dict[str, float], record: Run | None
 ) -> RenderableType:
-    from stretto.domain.units import format_gap, format_seconds
+    from stretto.domain.units import format_gap, format_seconds, is_proven_optimal
 
     problem = outcome.problem
     name, value = min(opponents.items(), key=_value)
@@ -142,7 +143,7 @@ def _table(
         "makespan": format_seconds(outcome.makespan_s),
         f"best of {len(opponents)} heuristics": f"{format_seconds(value)} ({name}), so this is {better}",
         "lower bound": f"{format_seconds(outcome.lower_bound_s)} ({outcome.bound.method})",
-        "gap": format_gap(outcome.gap),
+        "gap": f"0%, {outcome.verdict}" if is_proven_optimal(outcome.gap) else format_gap(outcome.gap),
     }
     if record is not None:
         rows["run"] = record.id

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from stretto.domain.cluster_shorthand import BARE_KINDS, intended
 from stretto.domain.csr import Floats, Ints
-from stretto.domain.units import parse_rate
+from stretto.domain.units import parse_rate, stating_unit
 from stretto.errors import InvalidInput
 
 #: Between any two devices of a shorthand cluster, unless it says otherwise.
@@ -159,6 +160,9 @@ class Cluster:
     def parse(text: str) -> Cluster:
         """Read the shorthand ``kind:count[xSPEED],...[@BANDWIDTH]``.
 
+        A kind without a count is one device, for the usual kinds only (``cpu``, ``gpu``, ``fpga``, ``tpu``,
+        ``npu``, ``accelerator``): any other bare word is probably a file or a count that was mistyped.
+
         Examples
         --------
         >>> Cluster.parse("cpu:8x1.0,gpu:2x5.0").num_devices
@@ -167,16 +171,15 @@ class Cluster:
         16000000000.0
         """
         body, _, rate = text.partition("@")
-        bandwidth = parse_rate(rate) if rate else DEFAULT_BANDWIDTH
+        bandwidth = DEFAULT_BANDWIDTH
+        if rate:
+            bandwidth = parse_rate(stating_unit(rate, field="cluster", place="@", units=("GB/s", "Gbit/s")))
         devices: list[Device] = []
         counters: dict[str, int] = {}
         for part in body.split(","):
             match = _GROUP.match(part.strip())
-            if match is None:
-                raise InvalidInput(
-                    f"{part.strip()!r} is not KIND:COUNT or KIND:COUNTxSPEED, as in 'cpu:8x1.0,gpu:2x5.0@10GB/s'",
-                    field="cluster",
-                )
+            if match is None or (match.group(2) is None and match.group(1) not in BARE_KINDS):
+                raise _not_shorthand(part.strip(), body)
             kind, count, speed = match.group(1), int(match.group(2) or 1), _speed(match.group(3), part)
             if count == 0 or count + len(devices) > MAX_DEVICES:
                 raise InvalidInput(f"{part.strip()!r}: between 1 and {MAX_DEVICES} devices", field="cluster")
@@ -185,6 +188,15 @@ class Cluster:
                 counters[kind] = number + 1
                 devices.append(Device(f"{kind}{number}", kind, speed))
         return Cluster.uniform(devices, bandwidth=bandwidth, name=text)
+
+
+def _not_shorthand(part: str, body: str) -> InvalidInput:
+    meant = intended(part)
+    what = f"{part[:60]!r} is not KIND:COUNT or KIND:COUNTxSPEED"
+    if meant is None:
+        return InvalidInput(f"{what}, as in 'cpu:8x1.0,gpu:2x5.0@10GB/s'", field="cluster")
+    whole = ",".join(meant if item.strip() == part else item.strip() for item in body.split(","))
+    return InvalidInput(f"{what}; did you mean {whole}?", field="cluster")
 
 
 def _speed(text: str | None, part: str) -> float:

@@ -7,6 +7,7 @@ bytes is a pure precedence: it moves nowhere and costs nothing.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -43,7 +44,7 @@ class TaskGraph:
         Seconds of each task on a device of speed 1, for device kinds without a column of
         their own in ``kind_duration_s``.
     kinds, kind_duration_s
-        Measured seconds per device kind; ``inf`` says "cannot run here".
+        Seconds per device kind; ``inf`` says "cannot run here". ``domain/provenance.py`` says where they come from.
     memory_bytes, resident_bytes
         Memory held while the task runs, and memory held on its device throughout (weights).
     transfer_unit
@@ -125,6 +126,12 @@ class TaskGraph:
     def edges(self) -> tuple[Ints, Ints, Floats]:
         """Source task, target task and size of every read, in the order of ``read_task``."""
         return self.object_task[self.read_object], self.read_task, self.object_size[self.read_object]
+
+    def with_meta(self, **entries: Any) -> TaskGraph:
+        """Return the same graph with more ``meta``; arrays are shared, and nothing is checked again."""
+        other = copy.copy(self)
+        object.__setattr__(other, "meta", {**self.meta, **entries})
+        return other
 
     def category_name(self, task: int) -> str:
         return self.categories[self.category[task]] if self.category is not None else ""

@@ -6,6 +6,7 @@ import numpy as np
 
 from stretto.domain.csr import Floats, Ints
 from stretto.domain.graph import TaskGraph, sequence_of
+from stretto.domain.provenance import merged_meta
 from stretto.domain.workload import Workload
 from stretto.errors import InvalidInput
 
@@ -43,6 +44,7 @@ def merge(work: TaskGraph | Workload) -> tuple[TaskGraph, Floats, Ints]:
         categories=categories if categories != ("",) else (),
         category=category if categories != ("",) else None,
         transfer_unit=units.pop(),
+        meta=merged_meta(graphs),
     )
     release = np.repeat([job.arrival_s for job in work.jobs], np.diff(tasks)).astype(np.float64)
     return merged, release, tasks

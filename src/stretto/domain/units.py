@@ -8,6 +8,7 @@ import re
 from stretto.errors import InvalidInput
 
 _NUMBER = re.compile(r"^\s*([0-9.]+(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z/]*)\s*$")
+_BARE = re.compile(r"[0-9]+\.?[0-9]*(?:[eE][+-]?[0-9]+)?|\.[0-9]+(?:[eE][+-]?[0-9]+)?")
 _PREFIX = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30}
 _BYTES = {f"{p}B": f for p, f in _PREFIX.items()} | {"kB": 1e3, "": 1.0}
 _BITS = {f"{p}bit": f / 8 for p, f in _PREFIX.items()}
@@ -50,6 +51,23 @@ def parse_rate(value: str | float) -> float:
 def parse_seconds(value: str | float) -> float:
     """Return seconds from ``50us``, ``3ms`` or a plain number."""
     return _parse(value, _TIME, "a time")
+
+
+def stating_unit(text: str, *, field: str, units: tuple[str, ...], place: str = "") -> str:
+    """Return a text that states its unit; a bare number other than zero is an error that asks for one.
+
+    Parameters
+    ----------
+    units
+        Units to offer; the message writes the number with each of them.
+    place
+        What stands before the number where the user types it, such as ``@``.
+    """
+    number = text.strip()
+    if _BARE.fullmatch(number) and float(number) != 0:
+        choices = " or ".join(f"{place}{number}{unit}" for unit in units)
+        raise InvalidInput(f"{place}{number} has no unit; did you mean {choices}?", field=field)
+    return text
 
 
 def format_seconds(value: float) -> str:

@@ -16,6 +16,7 @@ from stretto.domain.csr import Floats
 from stretto.domain.graph import TaskGraph
 from stretto.domain.plan import Plan
 from stretto.domain.problem import Problem
+from stretto.domain.provenance import DURATIONS, MEASURED
 from stretto.engines.engine import Engine, RunOptions
 from stretto.engines.prediction import predict
 from stretto.engines.work import Call, Work
@@ -48,7 +49,7 @@ class Calibration:
 
     def graph(self, graph: TaskGraph) -> TaskGraph:
         """Return a graph with the measured durations in place of the guessed ones."""
-        return replace_durations(graph, self.task_s + self.same_s)
+        return replace_durations(graph, self.task_s + self.same_s).with_meta(**{DURATIONS: MEASURED})
 
     def cluster(self, cluster: Cluster) -> Cluster:
         """Return a cluster with the measured links; the way to another device is part of the latency."""

@@ -25,10 +25,13 @@ from pathlib import Path
 from typing import Any
 
 from stretto.domain.builder import GraphBuilder
+from stretto.domain.provenance import DURATIONS
 from stretto.engines.work import Command, Work
 from stretto.errors import InvalidInput
 from stretto.formats.document import Document, read_document
 
+#: What a task takes on a device of speed 1 where the file does not say.
+DEFAULT_S = 1.0
 _TOP_KEYS = {"name", "cwd", "env", "task"}
 _TASK_KEYS = {
     *("name", "run", "argv", "after", "reads", "writes", "seconds", "durations"),
@@ -59,10 +62,20 @@ def load_workflow(source: str | Path) -> Work:
         _add_task(document, builder, row, command)
     for row, command in zip(rows, commands, strict=True):
         _add_edges(document, builder, row, command, rows)
+    builder.meta[DURATIONS] = _basis(rows)
     try:
         return Work(builder.graph(), tuple(commands))
     except InvalidInput as error:
         raise error.at(document.name) from None
+
+
+def _basis(rows: list[dict[str, Any]]) -> str:
+    """Say where the durations come from: the file's author, or the default where it states none."""
+    silent = sum("seconds" not in row and "durations" not in row for row in rows)
+    if silent == 0:
+        return "estimated (by the workflow file)"
+    which = f"{silent} of {len(rows)} tasks" if silent < len(rows) else "every task"
+    return f"assumed ({DEFAULT_S:g} s for {which}: no seconds stated)"
 
 
 def _check_keys(document: Document, table: dict[str, Any], known: set[str], where: str) -> None:
@@ -115,7 +128,7 @@ def _add_task(document: Document, builder: GraphBuilder, row: dict[str, Any], co
     try:
         builder.task(
             row["name"],
-            document.number(row.get("seconds", 1.0), f"{where} seconds"),
+            document.number(row.get("seconds", DEFAULT_S), f"{where} seconds"),
             durations=None if durations is None else {kind: float(value) for kind, value in durations.items()},
             memory_bytes=document.number(row.get("memory_bytes", 0.0), f"{where} memory_bytes"),
             category=Path(command.argv[0]).name,

@@ -110,12 +110,18 @@ class Comparison:
             sum(r.plan_seconds for _, r in found),
         )
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the plans take for granted, each note once."""
+        return tuple(dict.fromkeys(note for result in self.results for note in result.notes))
+
     def to_json(self) -> dict[str, Any]:
         """Return rows and summary for ``--output json``."""
         bounds = {name: self.bound(name) for name in dict.fromkeys(row.graph for row in self.rows)}
         return {
             "rows": [row.to_json(bounds[row.graph]) for row in self.rows],
             "summary": [vars(line) for line in self.summary()],
+            "notes": list(self.notes),
         }
 
 

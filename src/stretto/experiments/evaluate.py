@@ -16,9 +16,11 @@ from stretto.bounds.bound import Bound, bound
 from stretto.domain.cluster import Cluster
 from stretto.domain.graph import Resources, TaskGraph
 from stretto.domain.metrics import Metrics, measure
+from stretto.domain.notes import problem_notes, verdict
 from stretto.domain.plan import Discipline, Plan
 from stretto.domain.planner import Budget, Planner
 from stretto.domain.problem import Problem
+from stretto.domain.provenance import duration_basis
 from stretto.domain.schedule import Schedule
 from stretto.errors import Infeasible
 from stretto.sim.conditions import Contention
@@ -99,6 +101,16 @@ class PlanResult:
     def cost_usd(self) -> float:
         return self.metrics.cost_usd
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the plan takes for granted: what is not modeled, and which numbers of the input are assumed."""
+        return problem_notes(self.problem)
+
+    @property
+    def verdict(self) -> str:
+        """How good the plan is, in words, and under which condition where one was not checked."""
+        return verdict(self.problem, self.gap)
+
     def to_json(self) -> dict[str, Any]:
         """Return what ``stretto plan --output json`` prints; ``stretto simulate`` reads it back."""
         graph = self.problem.graph
@@ -114,6 +126,9 @@ class PlanResult:
             "lower_bound_s": self.lower_bound_s,
             "bound_method": self.bound.method,
             "gap": self.gap,
+            "verdict": self.verdict,
+            "notes": list(self.notes),
+            "durations": duration_basis(graph),
             "cost_usd": self.cost_usd,
             "plan_seconds": self.plan_seconds,
             "num_tasks": graph.num_tasks,

@@ -17,7 +17,7 @@ from stretto.domain.plan import Plan
 from stretto.domain.planner import Budget
 from stretto.domain.problem import Problem
 from stretto.domain.schedule import Schedule
-from stretto.domain.units import format_gap, format_seconds, is_proven_optimal
+from stretto.domain.units import format_gap, format_seconds
 from stretto.errors import Infeasible, InvalidInput, StrettoError
 from stretto.experiments.evaluate import PlanResult, Setting, evaluate, planner_named
 from stretto.formats.jax_graph import from_jax
@@ -66,6 +66,11 @@ class Placement:
     @property
     def lower_bound_s(self) -> float:
         return self.result.lower_bound_s
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the placement takes for granted: assumed durations, memory that is not planned for."""
+        return self.result.notes
 
     @cached_property
     def operations(self) -> tuple[PlacedOperation, ...]:
@@ -119,13 +124,14 @@ class Placement:
             f"{self.graph.name}: {self.graph.num_tasks:,} operations on {used} of {cluster.num_devices} devices "
             f"({cluster.name}), by {self.result.policy}",
             f"{format_seconds(self.makespan_s)}, {self.speedup_over_single:.2f} times as fast as one device, "
-            + (gap if is_proven_optimal(self.result.gap) else f"at most {gap} above the optimum"),
+            + self.result.verdict,
         ]
         rows = self.operations[:_NUM_SHOWN]
         cells = [("operation", "device", "start", "end")]
         cells += [(row.operation, row.device, format_seconds(row.start_s), format_seconds(row.end_s)) for row in rows]
         rest = len(self.operations) - len(rows)
-        return "\n".join([*head, *_columns(cells), *([f"... and {rest:,} more"] if rest else [])])
+        tail = [f"... and {rest:,} more"] * bool(rest) + [f"note: {note}" for note in self.notes]
+        return "\n".join([*head, *_columns(cells), *tail])
 
 
 def _columns(cells: Sequence[tuple[str, ...]]) -> list[str]:

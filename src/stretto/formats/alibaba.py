@@ -15,6 +15,7 @@ from typing import Any
 
 from stretto.domain.builder import GraphBuilder
 from stretto.domain.graph import TaskGraph
+from stretto.domain.provenance import DURATIONS, RECORDED
 from stretto.domain.workload import Workload
 from stretto.errors import InvalidInput
 from stretto.formats.document import Document
@@ -96,6 +97,7 @@ def _read_job(document: Document, record: dict[str, Any], line: int) -> tuple[Ta
         num_unfinished += task.get("status", "Terminated") != "Terminated"
     num_missing = _add_edges(build, parents, by_number)
     build.meta |= {
+        DURATIONS: RECORDED,
         "num_instances": tuple(instances),
         "num_missing_parents": num_missing,
         "num_unfinished": num_unfinished,

@@ -27,7 +27,7 @@
     never = ["io*"]
 
 Where a ``count`` stands, or no name, names are numbered; devices of a machine are called
-``machine/device``. Sizes, rates and times take units, plain numbers are bytes and seconds.
+``machine/device``. Sizes, rates and times are text with a unit, or plain numbers: bytes, bytes per second, seconds.
 
 Instead of one network, ``[matrix]`` gives full ``bandwidth`` and ``latency`` matrices by device,
 or ``[[link]]`` entries describe wires: ``ends = ["node*", "tor"]`` with ``bandwidth``, ``latency`` and
@@ -50,7 +50,7 @@ import numpy as np
 from stretto.domain.cluster import DEFAULT_BANDWIDTH, Cluster, Device, KindRule, Links
 from stretto.domain.csr import Floats
 from stretto.domain.topology import Wire, route
-from stretto.domain.units import parse_bytes, parse_rate, parse_seconds
+from stretto.domain.units import parse_bytes, parse_rate, parse_seconds, stating_unit
 from stretto.errors import InvalidInput, UnknownName
 from stretto.formats.document import Document
 from stretto.formats.sniff import graph_name
@@ -58,6 +58,11 @@ from stretto.formats.sniff import graph_name
 #: Latency and bandwidth are full matrices; ten thousand devices already take 1.6 GB.
 MAX_DEVICES = 10_000
 _TOP = ("name", "network", "machine", "device", "matrix", "link", "routes", "kinds")
+#: Files that are easily taken for clusters, by the key that gives them away.
+_OTHERS = {
+    "task": "a workflow of commands, not a cluster: run it with  stretto run FILE --cluster CLUSTER",
+    "pool": "a file of pools, not a cluster: give it to --pools",
+}
 _DEVICE = ("kind", "count", "speed", "memory", "cores", "machine", "price_usd_per_hour", "name")
 _MACHINE = ("name", "count", "bandwidth", "latency", "device")
 _LINE = re.compile(r"\(at line (\d+), column \d+\)")
@@ -89,6 +94,9 @@ class _Reader:
     def __init__(self, document: Document) -> None:
         self.document = document
         self.root = _parse(document)
+        for key, what in _OTHERS.items():
+            if key in self.root:
+                raise InvalidInput(f"this is {what}", field=key)
         _known(self.root, _TOP, "")
         self.devices: list[Device] = []
         self.machines: dict[str, _Machine] = {}
@@ -353,20 +361,20 @@ def _number(value: Any, place: str) -> float:
 
 
 def _bytes(value: Any, place: str) -> float:
-    return _quantity(parse_bytes, value, place)
+    return _quantity(parse_bytes, value, place, ("GB", "GiB"))
 
 
 def _rate(value: Any, place: str) -> float:
-    return _quantity(parse_rate, value, place)
+    return _quantity(parse_rate, value, place, ("GB/s", "Gbit/s"))
 
 
 def _seconds(value: Any, place: str) -> float:
-    return _quantity(parse_seconds, value, place)
+    return _quantity(parse_seconds, value, place, ("us", "ms", "s"))
 
 
-def _quantity(parse: Any, value: Any, place: str) -> float:
+def _quantity(parse: Any, value: Any, place: str, units: tuple[str, ...]) -> float:
     try:
-        return float(parse(value))
+        return float(parse(stating_unit(value, field=place, units=units) if isinstance(value, str) else value))
     except OverflowError:
         raise InvalidInput(f"{str(value)[:60]} is too large", field=place) from None
     except InvalidInput as error:

@@ -9,6 +9,7 @@ from typing import Any
 
 from stretto.domain.builder import GraphBuilder
 from stretto.domain.graph import TaskGraph
+from stretto.domain.provenance import DURATIONS
 from stretto.errors import InvalidInput, MissingExtra
 
 #: About what Dask's own scheduler spends on a task; a placeholder until durations are given.
@@ -77,6 +78,10 @@ class _Estimates:
         found = _lookup(self.durations, key)
         return self.default_duration_s if found is None else found
 
+    def states_duration(self, key: Hashable) -> bool:
+        """Say whether somebody gave the duration of a task."""
+        return _lookup(self.durations, key) is not None
+
     def size_bytes(self, keys: Iterable[Hashable]) -> float | None:
         """Return the size under the first of a result's names that has one."""
         for source in (lambda key: _lookup(self.sizes, key), self.known_size):
@@ -138,6 +143,9 @@ def _build(nodes: Mapping[Any, Any], estimates: _Estimates, name: str) -> TaskGr
                 build.read(task, handles[source])
             elif needed not in nodes:
                 raise InvalidInput(f"the graph has no key {needed!r}", field=f"task {key!r}")
+    silent = sum(not estimates.states_duration(key) for key in tasks)
+    if silent:
+        build.meta[DURATIONS] = f"assumed ({estimates.default_duration_s:g} s for {silent} of {len(tasks)} tasks)"
     build.meta |= {"num_unknown_sizes": num_unknown, "num_data": sum(_is_data(node) for node in nodes.values())}
     return build.graph()
 

@@ -11,6 +11,7 @@ from xml.parsers import expat
 
 from stretto.domain.builder import GraphBuilder
 from stretto.domain.graph import TaskGraph
+from stretto.domain.provenance import DURATIONS, RECORDED
 from stretto.errors import InvalidInput
 from stretto.formats.document import Document
 from stretto.formats.filegraph import FileGraph
@@ -88,6 +89,7 @@ class _Reader:
         if self.depth == 1:
             if element != "adag":
                 self.fail(f"the document is a <{element}>, not an <adag>")
+            self.build.meta[DURATIONS] = RECORDED
             self.build.meta.update(format="dax", version=attributes.get("version", ""))
         elif element in _TASKS:
             if self.job is not None:

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from stretto.domain.builder import GraphBuilder
 from stretto.domain.graph import TaskGraph
+from stretto.domain.provenance import DURATIONS, MEASURED
 from stretto.domain.workload import Workload
 from stretto.formats.document import Document
 from stretto.formats.json_fields import as_array, as_object, member
@@ -64,6 +65,7 @@ class DecimaFormat:
             place = f"{field} stage {stage}"
             stages.append(_durations_s(document, member(document, measured, str(stage), place), place))
         build = GraphBuilder(f"q{name}")
+        build.meta[DURATIONS] = MEASURED
         build.meta["num_stage_tasks"] = tuple(len(stage) for stage in stages)
         add = _add_stages if self.granularity == "stage" else _add_tasks
         add(build, stages, _edges(document, matrix, field))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from stretto.errors import InvalidInput
+from stretto.formats.near_file import file_hint
 
 #: Nothing larger than this is read, packed or not; a million-task workflow is far below it.
 MAX_BYTES = 4 * 2**30
@@ -98,6 +99,8 @@ def read_document(path: str | Path, *, max_bytes: int = MAX_BYTES) -> Document:
         if size > max_bytes:
             raise InvalidInput(f"{size:,} bytes, more than the limit of {max_bytes:,}", source=name)
         data = Path(path).read_bytes()
+    except FileNotFoundError:
+        raise InvalidInput(f"No such file or directory{file_hint(name)}", source=name) from None
     except OSError as error:
         raise InvalidInput(error.strerror or str(error), source=name) from None
     return Document(name, unpack(data, name, max_bytes=max_bytes))

@@ -12,6 +12,7 @@ import re
 
 from stretto.domain.builder import GraphBuilder
 from stretto.domain.graph import TaskGraph
+from stretto.domain.provenance import DURATIONS
 from stretto.errors import InvalidInput
 from stretto.formats.document import Document
 from stretto.formats.sniff import graph_name
@@ -40,6 +41,7 @@ class Doppler:
         if len(sources) != len(targets):
             document.fail(f"{len(sources)} sources but {len(targets)} destinations", line=4, field="edges")
         build = GraphBuilder(graph_name(document), transfer_unit="seconds")
+        build.meta[DURATIONS] = "assumed (costs of the paper's simulator, divided by 1e10)"
         build.meta.update(format="doppler", num_inputs=num_inputs)
         outputs = [_task(document, build, text, line) for line, text in enumerate(lines[4:], start=5) if text.strip()]
         if len(outputs) != num_nodes - num_inputs:

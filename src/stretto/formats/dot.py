@@ -16,6 +16,7 @@ import numpy as np
 
 from stretto.domain.builder import GraphBuilder
 from stretto.domain.graph import TaskGraph
+from stretto.domain.provenance import DURATIONS
 from stretto.errors import InvalidInput
 from stretto.formats.document import Document
 from stretto.formats.dot_parser import DotGraph, parse_dot
@@ -88,6 +89,8 @@ def _first(attributes: Mapping[str, str], keys: tuple[str, ...]) -> tuple[str, s
 def _tasks(document: Document, parsed: DotGraph, build: GraphBuilder) -> None:
     timed = any(_first(attributes, DURATION_KEYS) for attributes in parsed.nodes.values())
     build.meta["unit_durations"] = not timed
+    if not timed:
+        build.meta[DURATIONS] = "assumed (1 s for every task: the file states none)"
     for name, attributes in parsed.nodes.items():
         line = parsed.node_line[name]
         found = _first(attributes, DURATION_KEYS)

@@ -9,6 +9,7 @@ from typing import Any
 
 from stretto.domain.builder import GraphBuilder
 from stretto.domain.graph import TaskGraph
+from stretto.domain.provenance import ARGUMENT_BYTES, DURATIONS, ROOFLINE
 from stretto.errors import MissingExtra
 from stretto.formats.roofline import ROOFLINES, Cost, Roofline, durations
 
@@ -52,6 +53,10 @@ def from_jaxpr(closed_jaxpr: Any, *, rooflines: Mapping[str, Roofline] = ROOFLIN
     jaxpr = closed_jaxpr.jaxpr
     constants = [_Value(resident_bytes=_aval_bytes(var.aval)) for var in jaxpr.constvars]
     tracer.walk(jaxpr, constants, [_Value() for _ in jaxpr.invars])
+    tracer.build.meta |= {
+        DURATIONS: ROOFLINE if rooflines is ROOFLINES else "assumed (roofline model)",
+        ARGUMENT_BYTES: sum(_aval_bytes(var.aval) for var in jaxpr.invars),
+    }
     tracer.build.meta |= {"total_flops": tracer.total.flops, "total_bytes": tracer.total.num_bytes}
     return tracer.build.graph()
 

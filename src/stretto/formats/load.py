@@ -5,10 +5,13 @@ from __future__ import annotations
 import gzip
 import os
 import secrets
+from collections.abc import Mapping
+from dataclasses import is_dataclass, replace
 from pathlib import Path
 
 from stretto.catalog import FORMATS
 from stretto.domain.cluster import Cluster
+from stretto.domain.cluster_shorthand import intended
 from stretto.domain.graph import TaskGraph
 from stretto.domain.workload import Workload
 from stretto.errors import InvalidInput
@@ -16,6 +19,7 @@ from stretto.formats import archive
 from stretto.formats.cluster_toml import read_cluster
 from stretto.formats.document import Document, read_document
 from stretto.formats.format import Format
+from stretto.formats.near_file import nearest_file
 from stretto.registry import known, lookup, resolve
 
 #: Larger files are refused: parsed JSON can take more than twenty times its text in memory.
@@ -23,21 +27,26 @@ MAX_GRAPH_BYTES = 512 * 2**20
 _COMMON_ENDINGS = ("json", "jsonl", "txt", "xml", "csv")
 
 
-def load(source: str | Path, *, format: str | None = None) -> TaskGraph | Workload:
+def load(
+    source: str | Path, *, format: str | None = None, dims: Mapping[str, int] | None = None
+) -> TaskGraph | Workload:
     """Read a graph, or a workload where the file or archive holds several.
 
     Parameters
     ----------
     source
         A path; ``path#name`` selects one graph of a workload, by name or by number. Gzip,
-        tar and zip are unpacked.
+        tar and zip are unpacked. ``path?batch=8&seq=128`` sets dimensions as ``dims`` does.
     format
         A name of the catalog; by default the content decides.
+    dims
+        Sizes of dimensions that a model (ONNX) leaves open, by name.
     """
-    path, member = _locate(source)
+    text, written = split_dims(str(source))
+    path, member = _locate(text)
     document = read_document(path, max_bytes=MAX_GRAPH_BYTES)
     try:
-        work = _read(document, member, format)
+        work = _read(document, member, format, {**written, **(dims or {})})
         if member is None or isinstance(work, TaskGraph):
             return work
         return work.select(member)
@@ -45,16 +54,41 @@ def load(source: str | Path, *, format: str | None = None) -> TaskGraph | Worklo
         raise error.at(document.name) from None
 
 
-def _read(document: Document, member: str | None, format: str | None) -> TaskGraph | Workload:
+def split_dims(source: str) -> tuple[str, dict[str, int]]:
+    """Split ``path?batch=8`` into the path and the dimensions; a file whose name really has a ``?`` wins."""
+    head, question, query = source.rpartition("?")
+    if not question or _is_file(source) or not _is_file(_locate(head)[0]):
+        return source, {}
+    dims = {}
+    for pair in query.split("&"):
+        name, equals, size = pair.partition("=")
+        if not (name and equals and size.isdecimal() and len(size) <= 10):
+            raise InvalidInput(f"{pair!r} is not NAME=SIZE, such as batch=8", source=head, field="dim")
+        dims[name] = int(size)
+    return head, dims
+
+
+def _with_dims(found: Format, dims: Mapping[str, int], document: Document) -> Format:
+    """Return the format with the sizes of open dimensions; formats whose graphs have none refuse them."""
+    if not dims:
+        return found
+    if not (is_dataclass(found) and hasattr(found, "dims")):
+        document.fail("only ONNX models have open dimensions", field=f"--dim {next(iter(dims))}")
+    given: Format = replace(found, dims=dict(dims))
+    return given
+
+
+def _read(document: Document, member: str | None, format: str | None, dims: Mapping[str, int]) -> TaskGraph | Workload:
     forced: Format | None = lookup("format", format, FORMATS) if format is not None else None
     if archive.is_archive(document):
 
         def find(inner: Document) -> Format | None:
-            return find_format(inner) if forced is None else (forced if forced.matches(inner) else None)
+            found = find_format(inner) if forced is None else (forced if forced.matches(inner) else None)
+            return found and _with_dims(found, dims, inner)
 
         chosen = member if member is not None and archive.has_member(document, member) else None
         return archive.open_archive(document, find, chosen)
-    work = (forced or detect(document)).read(document)
+    work = _with_dims(forced or detect(document), dims, document).read(document)
     if member is not None and isinstance(work, TaskGraph) and member not in (work.name, "0"):
         document.fail(f"the file holds one graph, {work.name!r}; there is no {member!r} in it", field="member")
     return work
@@ -185,6 +219,17 @@ def load_cluster(source: str | Path | Cluster) -> Cluster:
     if isinstance(source, Cluster):
         return source
     text = str(source)
-    if isinstance(source, Path) or _is_file(text) or text.lower().endswith((".toml", ".json")):
+    if _is_file(text):
+        return read_cluster(read_document(text))
+    if isinstance(source, Path) or text.lower().endswith((".toml", ".json")):
         return read_cluster(read_document(_locate(source)[0]))
-    return Cluster.parse(text)
+    try:
+        return Cluster.parse(text)
+    except InvalidInput as error:
+        near = nearest_file(text) if ":" not in text else None
+        if near is None:
+            raise
+        meant = " or ".join(offer for offer in (intended(text), near) if offer is not None)
+        raise InvalidInput(
+            f"{text!r} is neither a file nor KIND:COUNT; did you mean {meant}?", field="cluster"
+        ) from error

@@ -36,7 +36,7 @@ from typing import Any
 
 from stretto.domain.machine import PROCESSORS, Machine, Part, Rack, rack_of
 from stretto.domain.machine_presets import preset
-from stretto.domain.units import parse_rate
+from stretto.domain.units import parse_rate, stating_unit
 from stretto.errors import InvalidInput
 from stretto.formats.document import Document
 from stretto.formats.sniff import graph_name
@@ -116,7 +116,10 @@ def _parts(row: Mapping[str, Any], place: str) -> list[Part]:
     capacity = 1.0 if kind == "core" else float("inf")
     if "bandwidth" in row:
         try:
-            capacity = parse_rate(row["bandwidth"])
+            rate = row["bandwidth"]
+            capacity = parse_rate(
+                stating_unit(rate, field=place, units=("GB/s", "Gbit/s")) if isinstance(rate, str) else rate
+            )
         except InvalidInput as error:
             raise InvalidInput(error.message, field=f"{place}.bandwidth") from None
     elif kind not in ("core", *PROCESSORS):

@@ -16,6 +16,7 @@ from typing import Any
 
 from stretto.domain.builder import GraphBuilder
 from stretto.domain.graph import TaskGraph
+from stretto.domain.provenance import DURATIONS, MEASURED
 from stretto.formats.document import Document
 from stretto.formats.json_fields import as_array, as_name, as_object, member
 from stretto.formats.sniff import graph_name
@@ -94,6 +95,7 @@ def _read_edges(document: Document, build: GraphBuilder, ids: dict[str, int], ed
             seconds_per_byte.append(cost / 1e3 / size_bytes)
         rows.append((ends[0], ends[1], cost))
     are_seconds = bool(seconds_per_byte) and median(seconds_per_byte) < 1 / MAX_PLAUSIBLE_BYTES_PER_S
+    build.meta[DURATIONS] = MEASURED
     build.meta["edge_cost_unit"] = "s" if are_seconds else "ms"
     objects: dict[tuple[int, float], int] = {}
     for source, target, cost in rows:

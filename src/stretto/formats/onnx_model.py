@@ -12,7 +12,8 @@ from typing import Any
 
 from stretto.domain.builder import GraphBuilder
 from stretto.domain.graph import TaskGraph
-from stretto.errors import MissingExtra
+from stretto.domain.provenance import DURATIONS, OPEN_DIMS, ROOFLINE
+from stretto.errors import InvalidInput, MissingExtra, UnknownName
 from stretto.formats.document import Document
 from stretto.formats.onnx_cost import Call, Tensor, op_cost
 from stretto.formats.onnx_shapes import infer_shapes
@@ -63,10 +64,12 @@ class OnnxFormat:
     def read(self, document: Document) -> TaskGraph:
         model = _parse(document)
         _set_dims(model.graph, self.dims)
+        opened = _open_dims(model.graph)
         model, inferred = infer_shapes(model)
         reader = _Reader(document, self.rooflines, self.default_dim)
         graph = reader.graph(model.graph)
         graph.meta |= {
+            OPEN_DIMS: dict.fromkeys(opened, self.default_dim),
             "are_shapes_inferred": inferred,
             "num_nodes": sum(1 for _ in _all_nodes(model.graph)),
             "producer": str(model.producer_name)[:80],
@@ -127,7 +130,26 @@ def _parse(document: Document) -> Any:
     return model
 
 
+def _open_dims(graph: Any) -> list[str]:
+    """Return the dimensions of the inputs that the model leaves open; those without a name as ``?input[axis]``."""
+    weights = {tensor.name for tensor in graph.initializer}
+    names: dict[str, None] = {}
+    for value in graph.input:
+        for axis, dim in enumerate(value.type.tensor_type.shape.dim):
+            if value.name not in weights and not (dim.HasField("dim_value") and dim.dim_value > 0):
+                names[str(dim.dim_param) or f"?{value.name}[{axis}]"] = None
+    return list(names)
+
+
 def _set_dims(graph: Any, dims: Mapping[str, int]) -> None:
+    known = {name for name in _open_dims(graph) if not name.startswith("?")}
+    for name, size in dims.items():
+        if name not in known:
+            if not known:
+                raise InvalidInput("the model has no open dimension with a name", field=f"--dim {name}")
+            raise UnknownName("dimension", name, known)
+        if isinstance(size, bool) or not isinstance(size, int) or not 0 < size < 2**31:
+            raise InvalidInput(f"{size!r} is not a whole number above 0", field=f"--dim {name}")
     for value in [*graph.input, *graph.output, *graph.value_info]:
         for dim in value.type.tensor_type.shape.dim:
             if dim.dim_param in dims:
@@ -187,6 +209,7 @@ class _Reader:
             total += self._add_task(build, node, position, weights, handles)
         self._add_reads(build, tasks, handles, weights | inputs)
         build.meta |= {
+            DURATIONS: ROOFLINE if self.rooflines is ROOFLINES else "assumed (roofline model)",
             "total_flops": total.flops,
             "total_bytes": total.num_bytes,
             "num_folded_nodes": len(graph.node) - len(tasks),

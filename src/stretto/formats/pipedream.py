@@ -12,6 +12,7 @@ from typing import Literal, TypeVar
 
 from stretto.domain.builder import GraphBuilder
 from stretto.domain.graph import TaskGraph
+from stretto.domain.provenance import DURATIONS, MEASURED
 from stretto.formats.document import Document
 from stretto.formats.sniff import graph_name
 
@@ -66,6 +67,7 @@ class PipeDreamFormat:
     def read(self, document: Document) -> TaskGraph:
         layers = _parse(document)
         build = GraphBuilder(graph_name(document))
+        build.meta[DURATIONS] = MEASURED
         build.meta["backward_s"] = tuple(layer.backward_s for layer in layers)
         outputs = _add_forward(build, layers)
         if self.passes == "training":

@@ -25,7 +25,7 @@
     bid_usd_per_hour = 0.14
     checkpoint = "10min"
 
-Sizes and times take units, plain numbers are bytes and seconds. What is left out has the default of ``Pool``.
+Sizes and times are text with a unit, or plain numbers: bytes, seconds. What is left out has the default of ``Pool``.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ import numpy as np
 
 from stretto.domain.csr import Floats
 from stretto.domain.pool import Pool, Spot
-from stretto.domain.units import parse_bytes, parse_seconds
+from stretto.domain.units import parse_bytes, parse_seconds, stating_unit
 from stretto.errors import InvalidInput, UnknownName
 from stretto.formats.document import Document
 from stretto.formats.json_fields import as_array, as_object
@@ -85,7 +85,7 @@ def parse_pools(text: str) -> tuple[Pool, ...]:
 
     ``most`` nodes of ``procs`` processors and ``gpus`` GPUs each, ``speed`` times as fast, for ``price`` USD per
     node and hour. With ``least`` the pool is elastic: it keeps that many nodes, and others come up after
-    ``provision`` (seconds, or with a unit: ``90s``, ``2min``). The parts come in this order. ``@`` may stand
+    ``provision`` (with its unit: ``90s``, ``2min``). The parts come in this order. ``@`` may stand
     for ``$``, which shells take for themselves.
     """
     pools = []
@@ -176,7 +176,9 @@ def _quantities(
     for key, field in keys.items():
         if key in table:
             try:
-                values[field] = parse(table[key])
+                value = table[key]
+                units = ("GB", "GiB") if parse is parse_bytes else ("s", "min", "h")
+                values[field] = parse(stating_unit(value, field=key, units=units) if isinstance(value, str) else value)
             except (InvalidInput, OverflowError) as error:
                 document.fail(getattr(error, "message", "too large"), field=f"{place}.{key}")
     return values
@@ -207,7 +209,9 @@ def _of_shorthand(found: re.Match[str]) -> Pool:
         gpus_per_node=counts.get("gpus", 0),
         speed=float(found["speed"] or 1.0),
         price_usd_per_hour=float(found["price"] or 0.0),
-        provision_s=parse_seconds(found["provision"] or 0.0),
+        provision_s=parse_seconds(
+            stating_unit(found["provision"] or "0", field=f"pool {name}", place="~", units=("s", "min"))
+        ),
         min_nodes=counts.get("least"),
     )
 

@@ -48,7 +48,7 @@ class Roofline:
         return max(cost.flops / self.flops_per_s, cost.num_bytes / self.bytes_per_s) + self.overhead_s
 
 
-#: Round numbers of a server CPU and of a data-centre GPU, in single precision.
+#: Round numbers of a typical server CPU and data-center GPU, in single precision.
 CPU = Roofline(flops_per_s=100e9, bytes_per_s=20e9, overhead_s=2e-6)
 GPU = Roofline(flops_per_s=10e12, bytes_per_s=500e9, overhead_s=5e-6)
 

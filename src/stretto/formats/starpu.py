@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from stretto.domain.builder import GraphBuilder
 from stretto.domain.graph import TaskGraph
+from stretto.domain.provenance import DURATIONS, RECORDED
 from stretto.formats.document import Document
 from stretto.formats.sniff import graph_name
 
@@ -75,6 +76,7 @@ class StarpuFormat:
         order = sorted(range(len(normal)), key=lambda i: (_submit_order(document, normal[i], i), i))
         normal = [normal[i] for i in order]
         build = GraphBuilder(graph_name(document))
+        build.meta[DURATIONS] = RECORDED
         build.meta["num_control"] = len(records) - len(normal)
         _add_tasks(document, build, normal)
         flows = _add_flows(document, build, normal)

@@ -16,6 +16,7 @@ import numpy as np
 
 from stretto.domain.builder import GraphBuilder
 from stretto.domain.graph import TaskGraph
+from stretto.domain.provenance import DURATIONS, RECORDED
 from stretto.errors import InvalidInput
 from stretto.formats.document import Document
 from stretto.formats.filegraph import FileGraph
@@ -46,6 +47,7 @@ class WfFormat:
             document.fail(f"version {version!r} is not one of {', '.join(VERSIONS)}", field="schemaVersion")
         workflow = _dict(document, root.get("workflow"), "workflow")
         build = GraphBuilder(graph_name(document))
+        build.meta[DURATIONS] = RECORDED
         build.meta.update(format="wfformat", schema_version=version, workflow=root.get("name"))
         split = "specification" in workflow
         part = _SplitReader(document, build, workflow) if split else _FlatReader(document, build, workflow)

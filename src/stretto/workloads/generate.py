@@ -7,6 +7,7 @@ from typing import Any
 
 from stretto import catalog, registry
 from stretto.domain.graph import TaskGraph
+from stretto.domain.provenance import DURATIONS, GENERATED
 from stretto.errors import InvalidInput, UnknownName
 
 
@@ -28,4 +29,4 @@ def generate(name: str, **params: Any) -> TaskGraph:
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidInput(str(error), field=f"workload {name}") from error
     assert isinstance(graph, TaskGraph)
-    return graph
+    return graph if DURATIONS in graph.meta else graph.with_meta(**{DURATIONS: GENERATED})

@@ -11,6 +11,7 @@ import numpy as np
 from stretto.domain.builder import GraphBuilder
 from stretto.domain.cluster import Cluster
 from stretto.domain.graph import TaskGraph
+from stretto.domain.provenance import DURATIONS, RECORDED
 from stretto.engines.dask.workers import DEFAULT_BANDWIDTH, DEFAULT_LATENCY_S, Worker, bind
 
 #: Fewer transfers than this say more about chance than about the network.
@@ -71,7 +72,7 @@ def fit_graph(ran: Sequence[Ran], name: str) -> TaskGraph:
         for needed in task.needs:
             if needed in handles:  # what was there before the capture is no task
                 build.read(number, handles[needed])
-    build.meta["source"] = "dask"
+    build.meta |= {"source": "dask", DURATIONS: RECORDED}
     return build.graph()
 
 

@@ -74,24 +74,28 @@ class LocalEngine:
                 num_queued=self.num_queued,
                 makes_copies=self.makes_copies,
             )
-            return _with_notes(run.run(), problem.num_devices)
+            return _with_notes(run.run(), problem)
         from stretto.engines.local.processes import ProcessRun
 
         found = ProcessRun(
             work, decider, problem, options, cores=cores, num_queued=self.num_queued, max_restarts=self.max_restarts
         ).run()
-        return _with_notes(found, problem.num_devices)
+        return _with_notes(found, problem)
 
 
-def _with_notes(found: RunResult, num_devices: int) -> RunResult:
+def _with_notes(found: RunResult, problem: Problem) -> RunResult:
     """Say so when devices were not what they seem."""
-    num_cores = len(usable_cores())
     if found.is_timed:
-        note = "timed: tasks only passed their planned time, so this says nothing about real machines"
-    elif num_devices > num_cores:
-        note = (
+        return replace(
+            found, notes=("timed: tasks only passed their planned time, so this says nothing about real machines",)
+        )
+    notes = []
+    others = [kind for kind in problem.cluster.kinds if kind != "cpu"]
+    if others:
+        notes.append(f"{', '.join(others)} emulated: this engine starts every task on a CPU core")
+    num_devices, num_cores = problem.num_devices, len(usable_cores())
+    if num_devices > num_cores:
+        notes.append(
             f"{num_devices} devices shared {num_cores} cores: tasks took longer than they would on devices of their own"
         )
-    else:
-        return found
-    return replace(found, notes=(note,))
+    return replace(found, notes=tuple(notes)) if notes else found

@@ -84,7 +84,11 @@ Stretto.figures = function (view) {
     add("predicted", Stretto.seconds(summary.predicted_s, 5), isCut ? "for the whole, by the simulator" : "by the simulator");
   if (has("lower_bound_s")) add("lower bound", Stretto.seconds(summary.lower_bound_s, 5), summary.bound_method);
   if (has("gap"))
-    add("gap", Stretto.gap(summary.gap), Stretto.isOptimal(summary.gap) ? "" : "at most this far above optimal");
+    add(
+      "gap",
+      Stretto.isOptimal(summary.gap) ? "0 %" : Stretto.gap(summary.gap),
+      summary.verdict || (Stretto.isOptimal(summary.gap) ? "proven optimal" : "at most this far above optimal"),
+    );
   if (has("mean_bounded_slowdown"))
     add(
       "mean bounded slowdown",
@@ -129,14 +133,19 @@ Stretto.figures = function (view) {
 };
 Stretto.factList = view =>
   Stretto.node(
-    "dl",
-    { class: "facts" },
-    ...Stretto.figures(view).map(([name, text, small]) =>
-      Stretto.node(
-        "div",
-        {},
-        Stretto.node("dt", {}, name),
-        Stretto.node("dd", {}, text, small ? Stretto.node("small", {}, " " + small) : null),
+    "div",
+    {},
+    Stretto.node(
+      "dl",
+      { class: "facts" },
+      ...Stretto.figures(view).map(([name, text, small]) =>
+        Stretto.node(
+          "div",
+          {},
+          Stretto.node("dt", {}, name),
+          Stretto.node("dd", {}, text, small ? Stretto.node("small", {}, " " + small) : null),
+        ),
       ),
     ),
+    ...(view.summary.notes || []).map(note => Stretto.node("p", { class: "faint small" }, note)), // what it assumes
   );
