@@ -8,7 +8,7 @@ bytes is a pure precedence: it moves nowhere and costs nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -16,9 +16,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from stretto.domain.csr import Floats, Ints, find_cycle, group, topological_order
+from stretto.domain.magnitudes import BYTES, CORES, SECONDS, Range
 from stretto.errors import InvalidInput
 
 TransferUnit = Literal["bytes", "seconds"]
+#: Durations where the graph knows kinds of devices: infinity says that a task cannot run there.
+_OR_NEVER = replace(SECONDS, has_infinity=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,35 +188,27 @@ class TaskGraph:
         )
 
 
-def _first_bad(values: Floats, allow_inf: bool) -> int | None:
-    good = values >= 0  # false for NaN
-    if not allow_inf:
-        good &= np.isfinite(values)
-    return None if bool(np.all(good)) else int(np.argmin(good))
-
-
 def _check_tasks(graph: TaskGraph) -> None:
     n = graph.num_tasks
     if n == 0:
         raise InvalidInput("the graph has no tasks", field="tasks")
     if graph.task_names is not None and len(graph.task_names) != n:
         raise InvalidInput(f"{len(graph.task_names)} names for {n} tasks", field="task_names")
-    columns: list[tuple[str, Floats | None, bool]] = [
-        ("duration", graph.work_s, graph.kind_duration_s is not None),
-        ("cores", graph.cores, False),
-        ("memory_bytes", graph.memory_bytes, False),
-        ("resident_bytes", graph.resident_bytes, False),
+    columns: list[tuple[str, Floats | None, Range]] = [
+        ("duration", graph.work_s, SECONDS if graph.kind_duration_s is None else _OR_NEVER),
+        ("cores", graph.cores, CORES),
+        ("memory_bytes", graph.memory_bytes, BYTES),
+        ("resident_bytes", graph.resident_bytes, BYTES),
     ]
-    for what, values, allow_inf in columns:
+    for what, values, supported in columns:
         if values is None:
             continue
         if values.shape != (n,):
             raise InvalidInput(f"{what} has shape {values.shape}, expected ({n},)", field=what)
-        bad = _first_bad(values, allow_inf)
+        bad = supported.first_outside(values)
         if bad is not None:
             raise InvalidInput(
-                f"task {graph.task_name(bad)!r} has {what} {values[bad]}; it must be finite and not negative",
-                field=what,
+                f"task {graph.task_name(bad)!r} has {what} {values[bad]}; {supported.why_not(values[bad])}", field=what
             )
     if graph.category is not None:
         if graph.category.shape != (n,):
@@ -226,13 +221,13 @@ def _check_tasks(graph: TaskGraph) -> None:
             raise InvalidInput(
                 f"durations have shape {table.shape}, expected ({n}, {len(graph.kinds)})", field="durations"
             )
-        bad = _first_bad(table.ravel(), True)
+        bad = _OR_NEVER.first_outside(table)
         if bad is not None:
             task, kind = divmod(bad, len(graph.kinds))
+            value = float(table[task, kind])
+            why = f"supported: {_OR_NEVER}" if value > 0 else "it must not be negative or NaN (inf = cannot run)"
             raise InvalidInput(
-                f"task {graph.task_name(task)!r} has duration {table[task, kind]} on {graph.kinds[kind]}; "
-                "it must not be negative or NaN (inf = cannot run)",
-                field="durations",
+                f"task {graph.task_name(task)!r} has duration {value} on {graph.kinds[kind]}; {why}", field="durations"
             )
 
 
@@ -257,11 +252,13 @@ def _check_objects(graph: TaskGraph) -> None:
     n, num_objects = graph.num_tasks, graph.num_objects
     if len(graph.object_size) != num_objects:
         raise InvalidInput(f"{len(graph.object_size)} sizes for {num_objects} objects", field="size")
-    bad = _first_bad(graph.object_size, False)
+    supported = BYTES if graph.transfer_unit == "bytes" else SECONDS
+    bad = supported.first_outside(graph.object_size)
     if bad is not None:
+        size = graph.object_size[bad]
         raise InvalidInput(
-            f"an output of task {graph.task_name(int(graph.object_task[bad]))!r} has size {graph.object_size[bad]}; "
-            "it must be finite and not negative",
+            f"an output of task {graph.task_name(int(graph.object_task[bad]))!r} has size {size}; "
+            f"{supported.why_not(size)}",
             field="size",
         )
     for what, index, limit in (

@@ -102,8 +102,8 @@ def _refuse_bomb(done: subprocess.CompletedProcess[bytes]) -> None:
     """Raise where the child ran out of memory: C++ says so by an exception, a word or both."""
     if done.returncode == _OUT_OF_MEMORY or (done.returncode != 0 and b"bad_alloc" in done.stderr):
         raise InvalidInput(
-            f"inferring the shapes takes more than {MEMORY_BYTES / 2**30:g} GiB; the model has a tensor that grows without "
-            "measure, such as a chain of Concat",
+            f"inferring the shapes takes more than {MEMORY_BYTES / 2**30:g} GiB; "
+            "the model has a tensor that grows without measure, such as a chain of Concat",
             field="graph",
         )
     if done.returncode == _GROWN:
