@@ -1,4 +1,4 @@
-"""Checkpoints that are whole files but hold something else than expected are refused in one line, wherever they load."""
+"""Checkpoints that are whole files but hold something else than expected are refused in one line, wherever read."""
 
 from __future__ import annotations
 

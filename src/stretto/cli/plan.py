@@ -151,8 +151,14 @@ def _report(result: PlanResult, document: dict[str, object], output: Output, wri
             console.print(f"  wrote {path}", soft_wrap=True)
 
 
-def _gap_text(gap: float) -> str:
-    return "0%, proven optimal" if gap <= 1e-9 else f"{gap:.1%}, so at most this far above the optimum"
+def _gap_text(result: PlanResult) -> str:
+    if result.is_proven_optimal:
+        return "0%, proven optimal"
+    if result.gap == float("inf"):
+        return "unknown: the lower bound is zero"
+    if result.gap < 0:
+        return f"{result.gap:.1%}: the makespan is below the lower bound, so one of them is wrong; please report this"
+    return f"{result.gap:.1%}, so at most this far above the optimum"
 
 
 def _table(result: PlanResult) -> RenderableType:
@@ -166,7 +172,7 @@ def _table(result: PlanResult) -> RenderableType:
         "executed": setting,
         "makespan": format_seconds(result.makespan_s),
         "lower bound": f"{format_seconds(result.lower_bound_s)} ({result.bound.method})",
-        "gap": _gap_text(result.gap),
+        "gap": _gap_text(result),
         "utilisation": f"{result.metrics.utilisation:.1%}",
         "cost": f"${result.cost_usd:,.4g}",
         "planned in": format_seconds(result.plan_seconds),

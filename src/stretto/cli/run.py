@@ -91,6 +91,7 @@ def run(
     """Run a workflow for real: plan it, run it on an engine, keep a record."""
     from stretto.cli.run_request import RunRequest
     from stretto.cli.sources import lasting, parse_params
+    from stretto.domain.magnitudes import SCALE
     from stretto.errors import InvalidInput
     from stretto.runlog import RunLog
 
@@ -107,6 +108,7 @@ def run(
                 raise InvalidInput("name a workflow and the machines (--cluster), or a run to --resume")
             if not (scale >= 0 and scale < float("inf")):
                 raise InvalidInput(f"{scale} must not be negative", field="--scale")
+            SCALE.check(scale, "scale", field="--scale")
             if attempts < 1:
                 raise InvalidInput(f"{attempts} must be at least 1", field="--attempts")
             request = RunRequest(

@@ -62,7 +62,7 @@ class Spot:
             ("price_usd_per_hour", USD_PER_HOUR),
             ("hazard_per_hour", _PER_HOUR),
             ("bid_usd_per_hour", _OR_ANY),
-            ("checkpoint_s", _OR_NEVER),
+            ("checkpoint_s", replace(_OR_NEVER, has_zero=False)),  # work is counted in multiples of it
         ):
             values = np.atleast_1d(getattr(self, what))
             bad = supported.first_outside(values)

@@ -114,11 +114,12 @@ class Placement:
     def __repr__(self) -> str:
         cluster = self.result.problem.cluster
         used = len(np.unique(self.plan.assignment))
+        is_best = self.result.is_proven_optimal
+        worth = "proven optimal" if is_best else f"at most {self.result.gap:.1%} above the optimum"
         head = [
             f"{self.graph.name}: {self.graph.num_tasks:,} operations on {used} of {cluster.num_devices} devices "
             f"({cluster.name}), by {self.result.policy}",
-            f"{format_seconds(self.makespan_s)}, {self.speedup_over_single:.2f} times as fast as one device, "
-            + ("proven optimal" if self.result.gap <= 1e-9 else f"at most {self.result.gap:.1%} above the optimum"),
+            f"{format_seconds(self.makespan_s)}, {self.speedup_over_single:.2f} times as fast as one device, " + worth,
         ]
         rows = self.operations[:_NUM_SHOWN]
         cells = [("operation", "device", "start", "end")]
