@@ -20,6 +20,8 @@ from stretto.domain.magnitudes import BYTES, CORES, SECONDS, Range
 from stretto.errors import InvalidInput
 
 TransferUnit = Literal["bytes", "seconds"]
+#: Entries of the table of durations by task and kind that readers and workloads put together.
+MAX_TABLE = 20_000_000
 #: Durations where the graph knows kinds of devices: infinity says that a task cannot run there.
 _OR_NEVER = replace(SECONDS, has_infinity=True)
 
@@ -272,6 +274,16 @@ def _check_objects(graph: TaskGraph) -> None:
         raise InvalidInput("read_task and read_object differ in length", field="edges")
     if num_objects and bool(np.any(np.diff(graph.object_task) < 0)):
         raise InvalidInput("objects must be grouped by ascending producer", field="object_task")
+
+
+def check_table(num_tasks: int, kinds: Sequence[str]) -> None:
+    """Raise before a table of durations is made that would fill the memory."""
+    if num_tasks * len(kinds) > MAX_TABLE:
+        raise InvalidInput(
+            f"{num_tasks:,} tasks with durations for {len(kinds):,} kinds of devices; "
+            f"the table has at most {MAX_TABLE:,} entries",
+            field="durations",
+        )
 
 
 def sequence_of(names: Sequence[str]) -> tuple[tuple[str, ...], Ints]:
