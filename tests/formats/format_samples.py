@@ -167,7 +167,9 @@ def document(data: bytes | dict[str, Any], name: str = "sample") -> Document:
     return Document(name, json.dumps(data).encode() if isinstance(data, dict) else data)
 
 
-_sizes = st.one_of(st.integers(0, 10**12).map(float), st.floats(0, 1e15, allow_nan=False))
+#: Supported as bytes and as seconds, see ``domain.magnitudes``; and as cores.
+_sizes = st.one_of(st.integers(0, 10**12).map(float), st.floats(1e-9, 1e12, allow_nan=False))
+_cores = st.one_of(st.just(0.0), st.floats(1e-6, 1e9, allow_nan=False))
 _names = st.text(min_size=1, max_size=6)
 
 
@@ -185,8 +187,8 @@ def graphs(draw: st.DrawFn, *, full: bool = True) -> TaskGraph:
     rank = np.empty(len(order), dtype=np.int32)
     rank[order] = np.arange(len(order), dtype=np.int32)
 
-    def column() -> Any:
-        return np.array(draw(st.lists(_sizes, min_size=n, max_size=n))) if full and draw(st.booleans()) else None
+    def column(values: st.SearchStrategy[float] = _sizes) -> Any:
+        return np.array(draw(st.lists(values, min_size=n, max_size=n))) if full and draw(st.booleans()) else None
 
     kinds = tuple(draw(st.lists(_names, unique=True, max_size=3))) if full else ()
     table = None
@@ -212,7 +214,7 @@ def graphs(draw: st.DrawFn, *, full: bool = True) -> TaskGraph:
         task_names=tuple(draw(st.lists(_names, unique=True, min_size=n, max_size=n))) if draw(st.booleans()) else None,
         kinds=kinds,
         kind_duration_s=table,
-        cores=column(),
+        cores=column(_cores),
         memory_bytes=column(),
         resident_bytes=column(),
         categories=categories,

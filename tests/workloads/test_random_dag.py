@@ -31,7 +31,7 @@ def num_components(graph: TaskGraph) -> int:
     num_tasks=st.integers(1, 300),
     seed=st.integers(0, 50),
     edges_per_task=st.floats(1, 6),
-    ccr=st.floats(0, 20),
+    ccr=st.just(0.0) | st.floats(1e-6, 20),
     width=st.none() | st.integers(1, 400),
     share=st.booleans(),
 )

@@ -18,6 +18,8 @@ _ROUNDS = 3
 #: Operations that the search over intervals may take, about one second.
 _MAX_INTERVAL_WORK = 4e8
 _BISECTIONS = 24
+#: Doublings and halvings of an interval; what has been found by then is a bound, too. Whatever the numbers, it ends.
+_MAX_STEPS = 200
 
 
 def combined(relaxation: Relaxation, time_limit_s: float | None = None) -> float:
@@ -107,10 +109,14 @@ def crowded(
     # On a grid the question is whether the next tick is out of reach, not how far between two.
     step = 1.0 / grid.per_s if grid is not None else value * 1e-6
     known, width = value, step
-    while overloaded(known + width * (1.0 - 1e-7 if grid is not None else 1.0)) and width < value:
+    for _ in range(_MAX_STEPS):
+        if not (width < value and overloaded(known + width * (1.0 - 1e-7 if grid is not None else 1.0))):
+            break
         width *= 2.0
     low, high = known + (width / 2.0 if width > step else 0.0), known + width
-    while high - low > step / 2.0:
+    for _ in range(_MAX_STEPS):
+        if not high - low > step / 2.0:
+            break
         middle = (low + high) / 2.0
         if overloaded(middle):
             low = middle

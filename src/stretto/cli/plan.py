@@ -169,10 +169,14 @@ def _report(result: PlanResult, document: dict[str, object], output: Output, wri
 
 
 def _gap_text(result: PlanResult) -> str:
-    from stretto.domain.units import format_gap, is_proven_optimal
+    from stretto.domain.units import format_gap, is_zero_gap
 
-    if is_proven_optimal(result.gap):
+    if is_zero_gap(result.gap):
         return f"0%, {result.verdict}"
+    if result.gap == float("inf"):
+        return "unknown: the lower bound is zero"
+    if result.gap < 0:
+        return f"{result.gap:.1%}: the makespan is below the lower bound, so one of them is wrong; please report this"
     return f"{format_gap(result.gap)}, so at most this far above the optimum"
 
 

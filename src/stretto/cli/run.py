@@ -104,6 +104,7 @@ def run(
     from stretto.cli.plan_file import is_plan_file, recorded_sources
     from stretto.cli.run_request import RunRequest, is_timed
     from stretto.cli.sources import lasting, parse_params, with_dims
+    from stretto.domain.magnitudes import SCALE
     from stretto.errors import InvalidInput
     from stretto.runlog import RunLog
 
@@ -128,6 +129,7 @@ def run(
                 raise InvalidInput("name a workflow and the machines (--cluster), or a run to --resume")
             if not (scale >= 0 and scale < float("inf")):
                 raise InvalidInput(f"{scale} must not be negative", field="--scale")
+            SCALE.check(scale, "scale", field="--scale")
             if attempts < 1:
                 raise InvalidInput(f"{attempts} must be at least 1", field="--attempts")
             if not is_timed(workflow):

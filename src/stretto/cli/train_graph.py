@@ -128,7 +128,7 @@ def _report(
 def _table(
     outcome: PlanResult, result: TrainingResult, opponents: dict[str, float], record: Run | None
 ) -> RenderableType:
-    from stretto.domain.units import format_gap, format_seconds, is_proven_optimal
+    from stretto.domain.units import format_gap, format_seconds, is_zero_gap
 
     problem = outcome.problem
     name, value = min(opponents.items(), key=_value)
@@ -143,7 +143,7 @@ def _table(
         "makespan": format_seconds(outcome.makespan_s),
         f"best of {len(opponents)} heuristics": f"{format_seconds(value)} ({name}), so this is {better}",
         "lower bound": f"{format_seconds(outcome.lower_bound_s)} ({outcome.bound.method})",
-        "gap": f"0%, {outcome.verdict}" if is_proven_optimal(outcome.gap) else format_gap(outcome.gap),
+        "gap": f"0%, {outcome.verdict}" if is_zero_gap(outcome.gap) else format_gap(outcome.gap),
     }
     if record is not None:
         rows["run"] = record.id

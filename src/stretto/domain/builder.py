@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto.domain.graph import Resources, TaskGraph, TransferUnit, sequence_of
+from stretto.domain.graph import Resources, TaskGraph, TransferUnit, check_table, sequence_of
 from stretto.errors import InvalidInput
 
 
@@ -117,6 +117,7 @@ class GraphBuilder:
         rank[order] = np.arange(len(order), dtype=np.int32)
         kinds = tuple(dict.fromkeys(kind for row in self._durations if row for kind in row))
         table = None
+        check_table(n, kinds)
         if kinds:
             table = np.array(
                 [

@@ -10,6 +10,15 @@ import numpy as np
 
 from stretto.domain.cluster_shorthand import BARE_KINDS, intended
 from stretto.domain.csr import Floats, Ints
+from stretto.domain.magnitudes import (
+    BYTES_PER_S,
+    CAPACITY_BYTES,
+    CAPACITY_CORES,
+    SECONDS,
+    SPEED,
+    USD_PER_HOUR,
+    first,
+)
 from stretto.domain.units import parse_rate, stating_unit
 from stretto.errors import InvalidInput
 
@@ -18,6 +27,7 @@ DEFAULT_BANDWIDTH = 1e9
 #: Links are dense matrices: more devices than this would fill the memory.
 MAX_DEVICES = 10_000
 
+_DEVICE_RANGES = {"memory_bytes": CAPACITY_BYTES, "cores": CAPACITY_CORES, "price_usd_per_hour": USD_PER_HOUR}
 _GROUP = re.compile(r"^([A-Za-z_][\w.-]*)(?::(\d+))?(?:x([0-9.]+(?:[eE][+-]?\d+)?))?$")
 
 
@@ -42,11 +52,15 @@ class Device:
     price_usd_per_hour: float = 0.0
 
     def __post_init__(self) -> None:
+        place = f"device {self.name}"
         if not (self.speed > 0 and np.isfinite(self.speed)):
-            raise InvalidInput(f"speed {self.speed} must be positive and finite", field=f"device {self.name}")
-        for what in ("memory_bytes", "cores", "price_usd_per_hour"):
-            if not getattr(self, what) >= 0:
-                raise InvalidInput(f"{what} {getattr(self, what)} must not be negative", field=f"device {self.name}")
+            raise InvalidInput(f"speed {self.speed} must be positive and finite", field=place)
+        SPEED.check(self.speed, "speed", field=place)
+        for what, supported in _DEVICE_RANGES.items():
+            value = getattr(self, what)
+            if not value >= 0:
+                raise InvalidInput(f"{what} {value} must not be negative", field=place)
+            supported.check(value, what, field=place)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +74,11 @@ class Links:
     bandwidth: Floats  # [L] bytes per second
     route_ptr: Ints  # [m*m+1]
     route: Ints
+
+    def __post_init__(self) -> None:
+        bad = BYTES_PER_S.first_outside(self.bandwidth)
+        if bad is not None:
+            BYTES_PER_S.check(float(self.bandwidth[bad]), "bandwidth", field=f"link {self.names[bad]}")
 
 
 @dataclass(frozen=True)
@@ -80,6 +99,11 @@ class KindRule:
     only: tuple[str, ...] = ()
     never: tuple[str, ...] = ()
     factor: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for pattern, value in self.factor.items():
+            if value != 0:  # which says that such tasks cannot run here
+                SPEED.check(value, "factor", field=f"factor.{pattern}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,17 +132,21 @@ class Cluster:
         for what, matrix in (("latency", self.latency_s), ("bandwidth", self.bandwidth)):
             if matrix.shape != (m, m):
                 raise InvalidInput(f"{what} has shape {matrix.shape}, expected ({m}, {m})", field=what)
-        off = ~np.eye(m, dtype=bool)
-        bad = np.argwhere(off & ~((self.latency_s >= 0) & np.isfinite(self.latency_s)))
-        if len(bad):
-            a, b = bad[0]
-            raise InvalidInput(f"latency {self.latency_s[a, b]} from {names[a]} to {names[b]}", field="latency")
-        bad = np.argwhere(off & ~(self.bandwidth > 0))
-        if len(bad):
-            a, b = bad[0]
-            raise InvalidInput(
-                f"bandwidth {self.bandwidth[a, b]} from {names[a]} to {names[b]} must be positive", field="bandwidth"
-            )
+            self._check_links(what, matrix)
+
+    def _check_links(self, what: str, matrix: Floats) -> None:
+        """Check latencies or bandwidths; the diagonal, from a device to itself, does not count."""
+        supported = SECONDS if what == "latency" else BYTES_PER_S
+        outside = supported.outside(matrix)
+        np.fill_diagonal(outside, False)
+        bad = first(outside)
+        if bad is None:
+            return
+        a, b = divmod(bad, len(matrix))
+        value = float(matrix[a, b])
+        is_zero = what == "bandwidth" and not value > 0
+        why = "must be positive" if is_zero else f"is out of range; {supported.why_not(value)}"
+        raise InvalidInput(f"{what} {value} from {self.devices[a].name} to {self.devices[b].name} {why}", field=what)
 
     @property
     def num_devices(self) -> int:

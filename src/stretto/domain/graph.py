@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -17,9 +17,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from stretto.domain.csr import Floats, Ints, find_cycle, group, topological_order
+from stretto.domain.magnitudes import BYTES, CORES, SECONDS, Range
 from stretto.errors import InvalidInput
 
 TransferUnit = Literal["bytes", "seconds"]
+#: Entries of the table of durations by task and kind that readers and workloads put together.
+MAX_TABLE = 20_000_000
+#: Durations where the graph knows kinds of devices: infinity says that a task cannot run there.
+_OR_NEVER = replace(SECONDS, has_infinity=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,35 +197,27 @@ class TaskGraph:
         )
 
 
-def _first_bad(values: Floats, allow_inf: bool) -> int | None:
-    good = values >= 0  # false for NaN
-    if not allow_inf:
-        good &= np.isfinite(values)
-    return None if bool(np.all(good)) else int(np.argmin(good))
-
-
 def _check_tasks(graph: TaskGraph) -> None:
     n = graph.num_tasks
     if n == 0:
         raise InvalidInput("the graph has no tasks", field="tasks")
     if graph.task_names is not None and len(graph.task_names) != n:
         raise InvalidInput(f"{len(graph.task_names)} names for {n} tasks", field="task_names")
-    columns: list[tuple[str, Floats | None, bool]] = [
-        ("duration", graph.work_s, graph.kind_duration_s is not None),
-        ("cores", graph.cores, False),
-        ("memory_bytes", graph.memory_bytes, False),
-        ("resident_bytes", graph.resident_bytes, False),
+    columns: list[tuple[str, Floats | None, Range]] = [
+        ("duration", graph.work_s, SECONDS if graph.kind_duration_s is None else _OR_NEVER),
+        ("cores", graph.cores, CORES),
+        ("memory_bytes", graph.memory_bytes, BYTES),
+        ("resident_bytes", graph.resident_bytes, BYTES),
     ]
-    for what, values, allow_inf in columns:
+    for what, values, supported in columns:
         if values is None:
             continue
         if values.shape != (n,):
             raise InvalidInput(f"{what} has shape {values.shape}, expected ({n},)", field=what)
-        bad = _first_bad(values, allow_inf)
+        bad = supported.first_outside(values)
         if bad is not None:
             raise InvalidInput(
-                f"task {graph.task_name(bad)!r} has {what} {values[bad]}; it must be finite and not negative",
-                field=what,
+                f"task {graph.task_name(bad)!r} has {what} {values[bad]}; {supported.why_not(values[bad])}", field=what
             )
     if graph.category is not None:
         if graph.category.shape != (n,):
@@ -233,13 +230,13 @@ def _check_tasks(graph: TaskGraph) -> None:
             raise InvalidInput(
                 f"durations have shape {table.shape}, expected ({n}, {len(graph.kinds)})", field="durations"
             )
-        bad = _first_bad(table.ravel(), True)
+        bad = _OR_NEVER.first_outside(table)
         if bad is not None:
             task, kind = divmod(bad, len(graph.kinds))
+            value = float(table[task, kind])
+            why = f"supported: {_OR_NEVER}" if value > 0 else "it must not be negative or NaN (inf = cannot run)"
             raise InvalidInput(
-                f"task {graph.task_name(task)!r} has duration {table[task, kind]} on {graph.kinds[kind]}; "
-                "it must not be negative or NaN (inf = cannot run)",
-                field="durations",
+                f"task {graph.task_name(task)!r} has duration {value} on {graph.kinds[kind]}; {why}", field="durations"
             )
 
 
@@ -264,11 +261,13 @@ def _check_objects(graph: TaskGraph) -> None:
     n, num_objects = graph.num_tasks, graph.num_objects
     if len(graph.object_size) != num_objects:
         raise InvalidInput(f"{len(graph.object_size)} sizes for {num_objects} objects", field="size")
-    bad = _first_bad(graph.object_size, False)
+    supported = BYTES if graph.transfer_unit == "bytes" else SECONDS
+    bad = supported.first_outside(graph.object_size)
     if bad is not None:
+        size = graph.object_size[bad]
         raise InvalidInput(
-            f"an output of task {graph.task_name(int(graph.object_task[bad]))!r} has size {graph.object_size[bad]}; "
-            "it must be finite and not negative",
+            f"an output of task {graph.task_name(int(graph.object_task[bad]))!r} has size {size}; "
+            f"{supported.why_not(size)}",
             field="size",
         )
     for what, index, limit in (
@@ -282,6 +281,16 @@ def _check_objects(graph: TaskGraph) -> None:
         raise InvalidInput("read_task and read_object differ in length", field="edges")
     if num_objects and bool(np.any(np.diff(graph.object_task) < 0)):
         raise InvalidInput("objects must be grouped by ascending producer", field="object_task")
+
+
+def check_table(num_tasks: int, kinds: Sequence[str]) -> None:
+    """Raise before a table of durations is made that would fill the memory."""
+    if num_tasks * len(kinds) > MAX_TABLE:
+        raise InvalidInput(
+            f"{num_tasks:,} tasks with durations for {len(kinds):,} kinds of devices; "
+            f"the table has at most {MAX_TABLE:,} entries",
+            field="durations",
+        )
 
 
 def sequence_of(names: Sequence[str]) -> tuple[tuple[str, ...], Ints]:

@@ -7,11 +7,12 @@ the cores that share the memory channels.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from stretto.domain.magnitudes import BYTES_PER_S
 from stretto.errors import InvalidInput
 
 #: What runs tasks.
@@ -19,6 +20,8 @@ PROCESSORS = ("cpu", "gpu", "fpga", "nic")
 #: What is shared: capacity in bytes per second, but in issue slots (1.0 is all of them) for cores.
 SHARED = ("core", "memory", "pcie-switch", "root-complex", "socket-link")
 KINDS = (*PROCESSORS, *SHARED)
+#: Parts of a machine: paths are searched from each processor to each memory.
+MAX_PARTS = 10_000
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,7 @@ class Part:
             raise InvalidInput(f"kind {self.kind!r} is unknown; known: {', '.join(KINDS)}", field=self.name)
         if not self.capacity > 0:
             raise InvalidInput(f"capacity {self.capacity} must be positive", field=self.name)
+        BYTES_PER_S.check(self.capacity, "capacity", field=self.name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +61,9 @@ class Machine:
 
     def __post_init__(self) -> None:
         names = [part.name for part in self.parts]
-        twice = {name for name in names if names.count(name) > 1}
+        if len(names) > MAX_PARTS:
+            raise InvalidInput(f"{len(names):,} parts; a machine has at most {MAX_PARTS:,}", field=self.name)
+        twice = {name for name, number in Counter(names).items() if number > 1}
         if twice:
             raise InvalidInput(f"{sorted(twice)[0]!r} names two parts", field=self.name)
         for link in self.links:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from stretto.domain.csr import Floats, Ints
-from stretto.domain.graph import TaskGraph, sequence_of
+from stretto.domain.graph import TaskGraph, check_table, sequence_of
 from stretto.domain.provenance import merged_meta
 from stretto.domain.workload import Workload
 from stretto.errors import InvalidInput
@@ -27,6 +27,7 @@ def merge(work: TaskGraph | Workload) -> tuple[TaskGraph, Floats, Ints]:
     tasks = np.cumsum([0] + [graph.num_tasks for graph in graphs]).astype(np.int32)
     objects = np.cumsum([0] + [graph.num_objects for graph in graphs]).astype(np.int32)
     kinds = tuple(dict.fromkeys(kind for graph in graphs for kind in graph.kinds))
+    check_table(int(tasks[-1]), kinds)
     categories, category = sequence_of([g.category_name(t) for g in graphs for t in range(g.num_tasks)])
     merged = TaskGraph(
         name=work.name,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,8 +10,36 @@ import numpy as np
 from stretto.domain.csr import Floats
 from stretto.domain.problem import Problem
 from stretto.domain.schedule import Schedule
+from stretto.domain.units import is_zero_gap
 
 _SECONDS_PER_HOUR = 3600.0
+
+
+def gap(makespan_s: float, lower_bound_s: float) -> float:
+    """Return how far a makespan lies above a lower bound, as a fraction of it.
+
+    Infinite where the bound says nothing: it is zero and the makespan is not, or one of them is no finite time.
+    """
+    if not (math.isfinite(makespan_s) and math.isfinite(lower_bound_s)):
+        return math.inf
+    if lower_bound_s > 0:
+        return makespan_s / lower_bound_s - 1.0
+    return 0.0 if makespan_s == 0 else math.inf
+
+
+def gap_or_none(makespan_s: float, lower_bound_s: float) -> float | None:
+    """Return the gap for JSON, which has no infinity: None where the bound says nothing."""
+    value = gap(makespan_s, lower_bound_s)
+    return value if math.isfinite(value) else None
+
+
+def is_proven_optimal(makespan_s: float, lower_bound_s: float) -> bool:
+    """Say whether no schedule is shorter: makespan and bound are finite, equal, and both positive or both zero.
+
+    A makespan below the bound proves nothing: its times were not those that the bound speaks of (noise), or one of the
+    two numbers is wrong.
+    """
+    return is_zero_gap(gap(makespan_s, lower_bound_s))
 
 
 @dataclass(frozen=True)

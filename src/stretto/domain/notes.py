@@ -13,7 +13,7 @@ import numpy as np
 from stretto.domain.graph import TaskGraph
 from stretto.domain.problem import Problem
 from stretto.domain.provenance import ARGUMENT_BYTES, GENERATED, duration_basis, open_dims
-from stretto.domain.units import format_bytes, format_gap, is_proven_optimal
+from stretto.domain.units import format_bytes, format_gap, is_zero_gap
 
 _MOST_DIMS = 6
 #: Bytes per second; less is more likely a forgotten unit than a link.
@@ -62,7 +62,9 @@ def verdict(problem: Problem, gap: float) -> str:
     gap
         How far its makespan lies above a lower bound, as a fraction of it.
     """
-    if not is_proven_optimal(gap):
+    if math.isinf(gap):
+        return "not judged: the lower bound is zero"
+    if not is_zero_gap(gap):
         return f"at most {format_gap(gap)} above optimal"
     conditions = [_ONE_AT_A_TIME] if _states_needs(problem.graph) else []
     if _unchecked(problem):

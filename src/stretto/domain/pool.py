@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from stretto.domain.csr import Floats
+from stretto.domain.magnitudes import CAPACITY_BYTES, SECONDS, SPEED, USD_PER_HOUR, Range
 from stretto.errors import InvalidInput
+
+#: More nodes than any machine has; a slip of the keyboard should not fill the memory.
+MAX_NODES = 10_000_000
+#: Processors of a pool: job widths are 32-bit numbers.
+MAX_PROCS = 2**31 - 1
+_OR_NEVER = replace(SECONDS, has_infinity=True)
+_OR_ANY = replace(USD_PER_HOUR, has_infinity=True)
+_PER_HOUR = Range(1e-12, 1e6, "per hour")
+_POOL_RANGES = {
+    "speed": SPEED,
+    "price_usd_per_hour": USD_PER_HOUR,
+    "memory_bytes_per_node": CAPACITY_BYTES,
+    "billing_s": SECONDS,
+    "provision_s": SECONDS,
+    "idle_shutdown_s": _OR_NEVER,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +57,17 @@ class Spot:
             raise InvalidInput("times must start at zero and ascend", field="spot.time_s")
         if bool(np.any(self.price_usd_per_hour < 0)) or bool(np.any(self.hazard_per_hour < 0)):
             raise InvalidInput("prices and hazards must not be negative", field="spot")
+        for what, supported in (
+            ("time_s", SECONDS),
+            ("price_usd_per_hour", USD_PER_HOUR),
+            ("hazard_per_hour", _PER_HOUR),
+            ("bid_usd_per_hour", _OR_ANY),
+            ("checkpoint_s", replace(_OR_NEVER, has_zero=False)),  # work is counted in multiples of it
+        ):
+            values = np.atleast_1d(getattr(self, what))
+            bad = supported.first_outside(values)
+            if bad is not None:
+                supported.check(float(values[bad]), what, field="spot")
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +115,14 @@ class Pool:
                 raise InvalidInput(f"{name} {getattr(self, name)} must not be negative", field=place)
         if not self.billing_s > 0:
             raise InvalidInput(f"billing_s {self.billing_s} must be positive", field=place)
+        if self.num_nodes > MAX_NODES or self.num_procs > MAX_PROCS:
+            raise InvalidInput(
+                f"{self.num_nodes} nodes with {self.procs_per_node} processors each; a pool has at most "
+                f"{MAX_NODES:,} nodes and {MAX_PROCS:,} processors",
+                field=place,
+            )
+        for what, supported in _POOL_RANGES.items():
+            supported.check(getattr(self, what), what, field=place)
 
     @property
     def num_procs(self) -> int:

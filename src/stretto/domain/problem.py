@@ -12,6 +12,7 @@ from stretto.domain.cluster import Cluster
 from stretto.domain.csr import Floats, Ints
 from stretto.domain.graph import TaskGraph
 from stretto.domain.heterogeneity import durations
+from stretto.domain.horizon import check_times
 from stretto.domain.merge import merge
 from stretto.domain.workload import Workload
 
@@ -61,6 +62,7 @@ class Problem:
         graph, release, job_ptr = merge(work)
         table, device_class = durations(graph, cluster)
         latency, inv_bandwidth = _links(graph, cluster)
+        check_times(graph, cluster, table, latency, inv_bandwidth, release)
         arrays = ProblemArrays(
             duration=table,
             device_class=device_class,

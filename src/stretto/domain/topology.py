@@ -18,6 +18,10 @@ from stretto.errors import InvalidInput
 
 #: Routes are stored for each ordered pair of devices.
 MAX_ROUTED_DEVICES = 2_000
+#: A switch in the middle needs one wire per device; a full mesh of 700 devices has this many.
+MAX_WIRES = 250_000
+#: Links on all routes together: a chain of 2,000 devices would have billions.
+MAX_HOPS = 20_000_000
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,10 @@ def route(nodes: Sequence[str], num_devices: int, wires: Sequence[Wire]) -> tupl
                 # A wire without a limit never makes anyone wait.
                 links.extend(hop.link for hop in path if np.isfinite(hop.bandwidth))
             route_ptr[source * m + target + 1] = len(links)
+        if len(links) > MAX_HOPS:
+            raise InvalidInput(
+                f"the routes between {m} devices pass more than {MAX_HOPS:,} links; join them by switches", field="link"
+            )
     return latency, bandwidth, Links(tuple(names), capacity, _ints(route_ptr), _ints(links))
 
 

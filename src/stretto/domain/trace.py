@@ -14,10 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stretto.domain.csr import Floats, Ints, group, topological_order
+from stretto.domain.magnitudes import BYTES, SECONDS, first
 from stretto.errors import InvalidInput
 
 #: What is not known in an integer column.
 UNKNOWN = -1
+_RANGES = dict.fromkeys(("submit_s", "run_s", "estimate_s", "wait_s", "deadline_s"), SECONDS) | {"memory_bytes": BYTES}
 
 
 class QueueArrays(NamedTuple):
@@ -79,14 +81,7 @@ class Trace:
             column = getattr(self, name)
             if column is not None and column.shape != (n,):
                 raise InvalidInput(f"{name} has shape {column.shape}, expected ({n},)", field=name)
-        for name in ("submit_s", "run_s"):
-            column = getattr(self, name)
-            bad = np.flatnonzero(~(np.isfinite(column) & (column >= 0)))
-            if len(bad):
-                job = int(bad[0])
-                raise InvalidInput(
-                    f"job {job} has {name} {column[job]}; it must be finite and not negative", field=name
-                )
+        self._check_magnitudes()
         bad = np.flatnonzero(self.num_procs < 1)
         if len(bad):
             raise InvalidInput(f"job {bad[0]} needs {self.num_procs[bad[0]]} processors", field="num_procs")
@@ -94,6 +89,19 @@ class Trace:
             job = int(np.argmax(np.diff(self.submit_s) < 0)) + 1
             raise InvalidInput(f"job {job} is submitted before its predecessor", field="submit_s")
         self._check_dependencies()
+
+    def _check_magnitudes(self) -> None:
+        """Raise where a number lies outside the supported range; NaN, zero and below say "unknown" in some columns."""
+        for name, supported in _RANGES.items():
+            column = getattr(self, name)
+            if column is None:
+                continue
+            outside = supported.outside(column)
+            if name not in ("submit_s", "run_s"):
+                outside &= (column > 0) & np.isfinite(column)
+            job = first(outside)
+            if job is not None:
+                raise InvalidInput(f"job {job} has {name} {column[job]}; {supported.why_not(column[job])}", field=name)
 
     def _check_dependencies(self) -> None:
         if (self.parent is None) != (self.child is None):

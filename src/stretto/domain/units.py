@@ -102,13 +102,15 @@ def format_bytes(value: float) -> str:
 OPTIMAL_GAP = 1e-9
 
 
-def is_proven_optimal(gap: float) -> bool:
-    """Say whether a makespan is at its lower bound, as far as rounding lets one tell."""
-    return gap <= OPTIMAL_GAP
+def is_zero_gap(gap: float) -> bool:
+    """Say whether a makespan is at its lower bound, as far as rounding lets one tell; below it is a fault."""
+    return abs(gap) <= OPTIMAL_GAP
 
 
 def format_gap(gap: float) -> str:
     """Write how far a makespan is above its lower bound; every gap that is printed is written here."""
-    if is_proven_optimal(gap):
+    if is_zero_gap(gap):
         return "proven optimal"
+    if gap < 0 or not math.isfinite(gap):
+        return f"{gap:,.1%}" if gap < 0 else "unknown"
     return f"{gap:,.1%}" if gap >= 0.0005 else "<0.1%"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stretto.domain.graph import TaskGraph
+from stretto.domain.magnitudes import SECONDS
 from stretto.errors import InvalidInput, UnknownName
 
 
@@ -21,6 +22,7 @@ class Job:
     def __post_init__(self) -> None:
         if not (self.arrival_s >= 0 and np.isfinite(self.arrival_s)):
             raise InvalidInput(f"arrival {self.arrival_s} must be finite and not negative", field=self.graph.name)
+        SECONDS.check(self.arrival_s, "arrival", field=self.graph.name)
 
 
 @dataclass(frozen=True, eq=False)

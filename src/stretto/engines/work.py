@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import Any, Literal
 
 from stretto.domain.graph import TaskGraph
+from stretto.domain.magnitudes import SCALE
 from stretto.errors import InvalidInput
 
 
@@ -93,6 +94,8 @@ class Work:
         for task, action in enumerate(self.actions):
             if isinstance(action, Timed) and not action.scale >= 0:
                 raise InvalidInput(f"a scale of {action.scale}", field=self.graph.task_name(task))
+            if isinstance(action, Timed):
+                SCALE.check(action.scale, "scale", field=self.graph.task_name(task))
             if isinstance(action, Call) and action.inputs is not None:
                 strange = set(action.inputs) - set(self.parents[task])
                 if strange:

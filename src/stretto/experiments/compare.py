@@ -10,11 +10,12 @@ from typing import Any
 from stretto.bounds.bound import bound
 from stretto.domain.cluster import Cluster
 from stretto.domain.graph import TaskGraph
+from stretto.domain.metrics import gap, gap_or_none
 from stretto.domain.planner import Budget
 from stretto.domain.problem import Problem
 from stretto.domain.workload import Workload
 from stretto.errors import Infeasible
-from stretto.experiments.evaluate import PlanResult, Setting, evaluate, gap, planner_named
+from stretto.experiments.evaluate import PlanResult, Setting, evaluate, planner_named
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +37,7 @@ class Row:
         return row | {
             "makespan_s": r.makespan_s,
             "lower_bound_s": lower_bound_s,
-            "gap": gap(r.makespan_s, lower_bound_s),
+            "gap": gap_or_none(r.makespan_s, lower_bound_s),
             "cost_usd": r.cost_usd,
             "plan_seconds": r.plan_seconds,
             "num_tasks": r.problem.num_tasks,

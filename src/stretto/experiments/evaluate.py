@@ -15,7 +15,7 @@ from stretto import catalog, registry
 from stretto.bounds.bound import Bound, bound
 from stretto.domain.cluster import Cluster
 from stretto.domain.graph import Resources, TaskGraph
-from stretto.domain.metrics import Metrics, measure
+from stretto.domain.metrics import Metrics, gap, gap_or_none, is_proven_optimal, measure
 from stretto.domain.notes import problem_notes, verdict
 from stretto.domain.plan import Discipline, Plan
 from stretto.domain.planner import Budget, Planner
@@ -25,11 +25,6 @@ from stretto.domain.schedule import Schedule
 from stretto.errors import Infeasible
 from stretto.sim.conditions import Contention
 from stretto.sim.device import simulate
-
-
-def gap(makespan_s: float, lower_bound_s: float) -> float:
-    """Return how far a makespan lies above a lower bound, as a fraction of it."""
-    return makespan_s / lower_bound_s - 1.0 if lower_bound_s > 0 else 0.0
 
 
 @dataclass(frozen=True)
@@ -69,7 +64,7 @@ class PlanResult:
     Attributes
     ----------
     gap
-        ``makespan_s / lower_bound_s - 1``; how far from perfect at most.
+        ``makespan_s / lower_bound_s - 1``; how far from perfect at most. Infinite where the bound says nothing.
     plan_seconds
         Wall time of the planner alone, compiled.
     """
@@ -96,6 +91,11 @@ class PlanResult:
     @property
     def gap(self) -> float:
         return gap(self.makespan_s, self.lower_bound_s)
+
+    @property
+    def is_proven_optimal(self) -> bool:
+        """Whether no schedule of this problem is shorter; a run with noise proves nothing."""
+        return self.setting.noise == 0 and is_proven_optimal(self.makespan_s, self.lower_bound_s)
 
     @property
     def cost_usd(self) -> float:
@@ -125,7 +125,7 @@ class PlanResult:
             "makespan_s": self.makespan_s,
             "lower_bound_s": self.lower_bound_s,
             "bound_method": self.bound.method,
-            "gap": self.gap,
+            "gap": gap_or_none(self.makespan_s, self.lower_bound_s),
             "verdict": self.verdict,
             "notes": list(self.notes),
             "durations": duration_basis(graph),

@@ -9,7 +9,7 @@ import numpy as np
 from stretto.domain.csr import Floats, Ints
 from stretto.domain.problem import Problem
 from stretto.domain.schedule import Schedule, Transfers
-from stretto.domain.units import format_gap, format_seconds, is_proven_optimal
+from stretto.domain.units import format_gap, format_seconds, is_zero_gap
 from stretto.errors import InvalidInput
 from stretto.experiments.colours import PALETTE, REST, by_frequency
 
@@ -168,6 +168,6 @@ def _facts(problem: Problem, schedule: Schedule, lower_bound_s: float | None) ->
     ]
     if lower_bound_s is not None and lower_bound_s > 0:
         above = makespan / lower_bound_s - 1.0
-        gap = format_gap(above) if is_proven_optimal(above) else f"gap {format_gap(above)}"
+        gap = format_gap(above) if is_zero_gap(above) else f"gap {format_gap(above)}"
         facts.insert(1, f"lower bound {format_seconds(lower_bound_s)} ({gap})")
     return tuple(facts)

@@ -17,7 +17,7 @@ from stretto.domain.plan import Plan
 from stretto.domain.planner import Budget
 from stretto.domain.problem import Problem
 from stretto.domain.schedule import Schedule
-from stretto.domain.units import format_gap, format_seconds
+from stretto.domain.units import format_seconds
 from stretto.errors import Infeasible, InvalidInput, StrettoError
 from stretto.experiments.evaluate import PlanResult, Setting, evaluate, planner_named
 from stretto.formats.jax_graph import from_jax
@@ -119,7 +119,6 @@ class Placement:
     def __repr__(self) -> str:
         cluster = self.result.problem.cluster
         used = len(np.unique(self.plan.assignment))
-        gap = format_gap(self.result.gap)
         head = [
             f"{self.graph.name}: {self.graph.num_tasks:,} operations on {used} of {cluster.num_devices} devices "
             f"({cluster.name}), by {self.result.policy}",

@@ -49,7 +49,7 @@ import numpy as np
 
 from stretto.domain.cluster import DEFAULT_BANDWIDTH, Cluster, Device, KindRule, Links
 from stretto.domain.csr import Floats
-from stretto.domain.topology import Wire, route
+from stretto.domain.topology import MAX_ROUTED_DEVICES, MAX_WIRES, Wire, route
 from stretto.domain.units import parse_bytes, parse_rate, parse_seconds, stating_unit
 from stretto.errors import InvalidInput, UnknownName
 from stretto.formats.document import Document
@@ -126,6 +126,8 @@ class _Reader:
         many = "count" in entry or "name" not in entry
         inside = _tables(entry.get("device", []), f"{place}.device")
         for _ in range(_count(entry, place)):
+            if len(self.machines) >= MAX_DEVICES:
+                raise InvalidInput(f"more than {MAX_DEVICES:,} machines", field=place)
             name = self.numbered(base) if many else base
             if name in self.machines:
                 raise InvalidInput(f"two machines are called {name!r}", field=place)
@@ -191,6 +193,8 @@ class _Reader:
     def topology(self, network: Table) -> tuple[Floats, Floats, Links]:
         names = [device.name for device in self.devices]
         switches = [_text(name, "network.switches") for name in _list(network.get("switches", []), "network.switches")]
+        if len(names) > MAX_ROUTED_DEVICES:  # before wires are made: a pattern stands for each pair of them
+            raise InvalidInput(f"{len(names)} devices; routes are limited to {MAX_ROUTED_DEVICES}", field="link")
         nodes = [*names, *self.machines, *switches]
         if len(set(nodes)) != len(nodes):
             twice = next(name for name in nodes if nodes.count(name) > 1)
@@ -198,7 +202,10 @@ class _Reader:
         index = {name: number for number, name in enumerate(nodes)}
         wires = list(self.buses(index))
         for place, entry in enumerate(_tables(self.root["link"], "link")):
-            wires.extend(_wires(entry, f"link[{place}]", index, network))
+            for wire in _wires(entry, f"link[{place}]", index, network):
+                if len(wires) >= MAX_WIRES:
+                    raise InvalidInput(f"more than {MAX_WIRES:,} wires", field=f"link[{place}]")
+                wires.append(wire)
         return route(nodes, len(names), wires)
 
     def buses(self, index: Mapping[str, int]) -> Iterator[Wire]:

@@ -16,6 +16,8 @@ from stretto.formats.document import Document
 from stretto.formats.sniff import graph_name
 
 _MAX_DEPTH = 256
+#: Each two of them are joined.
+_MAX_NODES = 128
 #: PCI classes: display and 3D controllers, network controllers, processing accelerators.
 _DEVICES = {"03": "gpu", "02": "nic", "12": "fpga"}
 _GB = 1e9
@@ -42,6 +44,8 @@ def read_hwloc(
     root = _Reader(document).parse()
     build = MachineBuilder(graph_name(document))
     nodes = _of(root, "NUMANode") or [_Object("NUMANode", {"os_index": "0"})]
+    if len(nodes) > _MAX_NODES:
+        document.fail(f"{len(nodes):,} NUMA nodes, more than {_MAX_NODES}", field="NUMANode")
     for number in range(len(nodes)):
         build.add(f"mem{number}", "memory", memory_bytes_per_s)
     order = [node.attributes.get("os_index", str(number)) for number, node in enumerate(nodes)]

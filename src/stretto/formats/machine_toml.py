@@ -43,6 +43,7 @@ from stretto.formats.sniff import graph_name
 
 #: More parts than any machine has; a count beyond it is a slip.
 MAX_PARTS = 10_000
+MAX_ALL_PARTS = 100_000
 _LINE = re.compile(r"\(at line (\d+), column \d+\)")
 
 
@@ -107,6 +108,10 @@ def _machines(entry: Mapping[str, Any], place: str) -> list[Machine]:
         ]
         links = tuple(_link(link, f"{place}.links[{n}]") for n, link in enumerate(_list(entry.get("links"), place)))
         one = Machine(_text(entry.get("name", "machine"), f"{place}.name"), tuple(parts), links)
+    if count * len(one.parts) > MAX_ALL_PARTS:
+        raise InvalidInput(
+            f"{count:,} machines of {len(one.parts):,} parts; at most {MAX_ALL_PARTS:,} in all", field=place
+        )
     return [one] * count
 
 

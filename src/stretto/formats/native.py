@@ -234,10 +234,10 @@ def _resources(read: _Columns, num_tasks: int) -> Resources | None:
     capacity = inner.ints("capacity", inner.needed("capacity"))
     if len(capacity) != len(names):
         inner.fail(f"{len(capacity)} capacities for {len(names)} resources", "capacity")
-    demand = np.zeros((num_tasks, len(names)), dtype=np.int32)
-    for number, column in enumerate(inner.columns("demand", len(names), num_tasks)):
-        demand[:, number] = inner.ints("demand", column)
-    return Resources(names, capacity, demand)
+    # Column by column, so that no table is larger than what the file holds.
+    demand = [inner.ints("demand", column) for column in inner.columns("demand", len(names), num_tasks)]
+    table = np.stack(demand, axis=1) if demand else np.zeros((num_tasks, 0), dtype=np.int32)
+    return Resources(names, capacity, np.ascontiguousarray(table))
 
 
 def _known(document: Document, body: Json, known: set[str], place: str) -> None:

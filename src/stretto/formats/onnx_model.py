@@ -16,7 +16,7 @@ from stretto.domain.provenance import DURATIONS, OPEN_DIMS, ROOFLINE
 from stretto.errors import InvalidInput, MissingExtra, UnknownName
 from stretto.formats.document import Document
 from stretto.formats.onnx_cost import Call, Tensor, op_cost
-from stretto.formats.onnx_shapes import infer_shapes
+from stretto.formats.onnx_shapes import MAX_ELEMENTS, MAX_RANK, infer_shapes
 from stretto.formats.roofline import ROOFLINES, Cost, Roofline, durations
 from stretto.formats.sniff import graph_name
 
@@ -235,7 +235,8 @@ class _Reader:
         return {t.name for t in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
 
     def _constant(self, name: str, tensor: Any) -> None:
-        self.tensors[name] = Tensor(_dims(tensor.dims), _item_bytes(tensor.data_type))
+        shape = self._checked(name, _dims(tensor.dims))
+        self.tensors[name] = Tensor(shape, _item_bytes(tensor.data_type))
         value = _integer(tensor)
         if value is not None:
             self.counts[name] = value
@@ -249,7 +250,15 @@ class _Reader:
             num_unknown += not known
             shape.append(dim.dim_value if known else self.default_dim)
         self.unknown_dims[name] = num_unknown
-        return Tensor(tuple(shape), _item_bytes(declared.elem_type))
+        return Tensor(self._checked(name, tuple(shape)), _item_bytes(declared.elem_type))
+
+    def _checked(self, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape, or fail where no tensor can have it."""
+        if len(shape) > MAX_RANK:
+            self.document.fail(f"{len(shape)} dimensions, more than {MAX_RANK}", field=f"tensor {name!r}")
+        if math.prod(shape) > MAX_ELEMENTS:
+            self.document.fail(f"{math.prod(shape):.3g} elements, more than 2^50", field=f"tensor {name!r}")
+        return shape
 
     def _add_task(
         self, build: GraphBuilder, node: Any, position: int, weights: set[str], handles: dict[str, int]

@@ -40,14 +40,12 @@ from typing import Any
 import numpy as np
 
 from stretto.domain.csr import Floats
-from stretto.domain.pool import Pool, Spot
+from stretto.domain.pool import MAX_NODES, Pool, Spot
 from stretto.domain.units import parse_bytes, parse_seconds, stating_unit
 from stretto.errors import InvalidInput, UnknownName
 from stretto.formats.document import Document
 from stretto.formats.json_fields import as_array, as_object
 
-#: More nodes than any machine has; a slip of the keyboard should not fill the memory.
-MAX_NODES = 10_000_000
 _COUNTS = ("num_nodes", "min_nodes", "procs_per_node", "gpus_per_node")
 _NUMBERS = ("speed", "price_usd_per_hour")
 #: Keys with units, and the fields of ``Pool`` and ``Spot`` that they fill.

@@ -9,6 +9,7 @@ import numpy as np
 
 from stretto.domain.cluster import Links
 from stretto.domain.csr import Floats
+from stretto.domain.magnitudes import NOISE
 from stretto.domain.plan import DISCIPLINES, Discipline, Plan
 from stretto.domain.problem import Problem
 from stretto.errors import Infeasible, InvalidInput, UnknownName
@@ -35,6 +36,7 @@ def check_options(plan: Plan, discipline: str | None, contention: str, noise: fl
         raise UnknownName("contention", str(contention), CONTENTIONS)
     if not (noise >= 0 and math.isfinite(noise)):
         raise InvalidInput(f"{noise} must be finite and not negative", field="noise")
+    NOISE.check(noise, "noise", field="noise")
     if seed < 0:
         raise InvalidInput(f"{seed} must not be negative", field="seed")
     return chosen

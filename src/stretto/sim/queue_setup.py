@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stretto.domain.csr import Floats, Ints
-from stretto.domain.pool import Pool
+from stretto.domain.pool import MAX_NODES, Pool
 from stretto.domain.pool_fit import pool_widths
 from stretto.domain.trace import QueueArrays, Trace
 from stretto.errors import InvalidInput
@@ -96,6 +96,8 @@ def prepare(trace: Trace, machine: int | tuple[Pool, ...], rules: Rules, seed: i
     if isinstance(machine, int):
         if machine < 1:
             raise InvalidInput(f"{machine} processors; a machine needs at least one", field="machine")
+        if machine > MAX_NODES:
+            raise InvalidInput(f"{machine} processors; a machine has at most {MAX_NODES:,}", field="machine")
         pools: tuple[Pool, ...] = (Pool("machine", machine),)
     else:
         pools = tuple(machine)

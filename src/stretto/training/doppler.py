@@ -22,6 +22,7 @@ from stretto.domain.csr import Floats, Ints
 from stretto.domain.plan import Discipline
 from stretto.domain.problem import Problem
 from stretto.errors import InvalidInput
+from stretto.formats.checked_arrays import take, take_indices, take_like
 from stretto.kernels.order import ready_order
 from stretto.learned.doppler.features import bucket
 from stretto.learned.doppler.loss import Batch, Selections, Weights, flatten, loss
@@ -369,17 +370,36 @@ class DopplerTrainer:
         ):
             if meta.get(what) != here:
                 raise InvalidInput(f"the checkpoint has {meta.get(what)}, this training {here}", field=what)
-        self.params = {name: jnp.asarray(arrays[f"params/{name}"]) for name in self.params}
+        params = {name: take(arrays, f"params/{name}", old.shape) for name, old in self.params.items()}
         leaves, tree = jax.tree.flatten(self.optimiser_state)
-        saved = [jnp.asarray(arrays[f"optimiser/{i}"]) for i in range(len(leaves))]
-        self.optimiser_state = jax.tree.unflatten(tree, saved)
-        self.elites = []
-        if "elites/order" in arrays:
-            rows = zip(arrays["elites/makespan_s"], arrays["elites/order"], arrays["elites/assignment"], strict=True)
-            self.elites = [Elite(float(value), order.copy(), assignment.copy()) for value, order, assignment in rows]
-        for name in _COUNTERS:
-            setattr(self, name, meta["counters"][name])
+        saved = [take_like(arrays, f"optimiser/{i}", np.asarray(leaf)) for i, leaf in enumerate(leaves)]
+        elites = self._elites(arrays)
+        counters = {name: meta["counters"][name] for name in _COUNTERS}
+        for name, value in counters.items():
+            if isinstance(value, bool) or not isinstance(value, (int, float)):
+                raise InvalidInput(f"{str(value)[:40]!r} is not a number", field=name)
+        # All of it is right: only now does anything change.
+        self.params = {name: jnp.asarray(value) for name, value in params.items()}
+        self.optimiser_state = jax.tree.unflatten(tree, [jnp.asarray(value) for value in saved])
+        self.elites = elites
+        for name, value in counters.items():
+            setattr(self, name, value)
         self._net = None
+
+    def _elites(self, arrays: Mapping[str, Any]) -> list[Elite]:
+        """Return the best plans of a checkpoint; kernels index by them, so they must be plans of this problem."""
+        if "elites/order" not in arrays:
+            return []
+        n, m, num = self.problem.num_tasks, self.problem.num_devices, len(np.atleast_1d(arrays["elites/order"]))
+        order = take_indices(arrays, "elites/order", (num, n), n)
+        assignment = take_indices(arrays, "elites/assignment", (num, n), m)
+        makespan = take(arrays, "elites/makespan_s", (num,))
+        if np.any(np.sort(order, axis=1) != np.arange(n)):
+            raise InvalidInput("a plan does not hold every task once", field="elites/order")
+        return [
+            Elite(float(value), one.copy(), where.copy())
+            for value, one, where in zip(makespan, order, assignment, strict=True)
+        ]
 
     def _batch(self, found: Episodes, advantage: Floats, imitate: Floats) -> Any:
         record = found.record

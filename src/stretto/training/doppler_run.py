@@ -10,6 +10,7 @@ from stretto.domain.plan import Plan
 from stretto.domain.problem import Problem
 from stretto.errors import InvalidInput
 from stretto.formats import checkpoint
+from stretto.formats.checked_arrays import take
 from stretto.learned.doppler.generalist import GENERALIST
 from stretto.learned.doppler.parameters import init_params
 from stretto.learned.doppler.settings import NetSettings
@@ -198,4 +199,4 @@ def first_weights(
         if there != fresh.shape and not name.endswith(_TABLE):
             message = f"its network has another shape: {there} instead of {fresh.shape}"
             raise checkpoint.InvalidCheckpoint(message, source=source, field=f"params/{name}")
-    return weights
+    return {name: take(weights, name, value.shape, source=source) for name, value in weights.items()}

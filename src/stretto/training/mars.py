@@ -19,6 +19,7 @@ import numpy as np
 
 from stretto.domain.csr import Floats
 from stretto.errors import InvalidInput, UnknownName
+from stretto.formats.checked_arrays import take, take_indices, whole
 from stretto.kernels import mars_policy as features
 from stretto.learned.mars.cost import BOUNDED_SLOWDOWN, MEASURES
 from stretto.learned.mars.network import CLASSICS, MarsNet, classic_net, net_of, plain_nets
@@ -276,11 +277,13 @@ class MarsTrainer:
 
     def restore(self, arrays: Mapping[str, Any], meta: Mapping[str, Any]) -> None:
         """Continue from what :meth:`state` returned; the windows must be the same."""
+        best = take(arrays, "best", self._best.shape)
+        best_value = take(arrays, "best_value", (), is_finite=False)
+        order = take_indices(arrays, "order", self._order.shape, max(len(self._order), 1))
+        place = whole(meta.get("place"), "place")
         self._cma.restore({name.removeprefix("cma."): arrays[name] for name in arrays if name.startswith("cma.")})
-        self._best = np.array(arrays["best"])
-        self._best_value = float(arrays["best_value"])
-        self._order = np.array(arrays["order"])
-        self._place = int(meta["place"])
+        self._best, self._best_value = np.array(best), float(best_value)
+        self._order, self._place = np.array(order), place
         self._rng.bit_generator.state = meta["rng"]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from stretto.domain.csr import Floats
+from stretto.formats.checked_arrays import take
 
 #: Directions in which the search has become flatter than this are not followed further.
 _LEAST_VARIANCE = 1e-14
@@ -96,10 +97,11 @@ class Cma:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from what :meth:`state` returned."""
-        self.mean = np.array(state["mean"])
-        self._covariance = np.array(state["covariance"])
-        self._path = np.array(state["path"])
-        self._path_sigma = np.array(state["path_sigma"])
-        self.sigma = float(state["numbers"][0])
-        self.generation = int(state["numbers"][1])
+        taken = {name: take(state, name, old.shape) for name, old in self.state().items()}
+        self.mean = np.array(taken["mean"])
+        self._covariance = np.array(taken["covariance"])
+        self._path = np.array(taken["path"])
+        self._path_sigma = np.array(taken["path_sigma"])
+        self.sigma = float(taken["numbers"][0])
+        self.generation = int(taken["numbers"][1])
         self._factor()

@@ -90,7 +90,12 @@ def train_on_log(
         for key, value in about.items():
             if meta.get(key) != value:
                 raise InvalidInput(f"is {meta.get(key)!r} there, and {value!r} here", source=str(path), field=key)
-        trainer.restore(arrays, meta["state"])
+        try:
+            trainer.restore(arrays, meta["state"])
+        except InvalidInput as error:
+            raise error.at(str(path)) from None
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise checkpoint.InvalidCheckpoint(f"does not hold this training: {error!r}", source=str(path)) from None
     rows: list[MarsRow] = []
     num_jobs = 0
     while not rows or (time.perf_counter() - begin < time_limit_s and not is_stopped()):

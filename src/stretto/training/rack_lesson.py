@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from stretto.errors import InvalidInput
+from stretto.formats.checked_arrays import take, take_like, whole
 from stretto.learned.symphony.network import Params
 from stretto.learned.symphony.settings import NetSettings
 from stretto.training.symphony import Judge, SymphonyTrainer
@@ -95,17 +96,23 @@ class RackLesson:
                 raise InvalidInput(f"is {str(meta.get(name))[:80]} there, and {str(here)[:80]} here", field=name)
         leaves, shape = jax.tree_util.tree_flatten(self.trainer.state)
         try:
-            kept = [jax.numpy.asarray(arrays[f"optimiser.{place}"]) for place in range(len(leaves))]
-            params = {name: jax.numpy.asarray(arrays[f"params.{name}"]) for name in self.trainer.params}
-            smooth = {name: jax.numpy.asarray(arrays[f"smooth.{name}"]) for name in self.trainer.params}
-            best = {name: jax.numpy.asarray(arrays[f"best.{name}"]) for name in self.trainer.params}
-            scale, best_s, seconds = (float(value) for value in arrays["numbers"])
+            kept = [
+                jax.numpy.asarray(take_like(arrays, f"optimiser.{place}", np.asarray(leaf)))
+                for place, leaf in enumerate(leaves)
+            ]
+            params, smooth, best = (self._weights(arrays, part) for part in ("params", "smooth", "best"))
+            scale, best_s, seconds = (float(value) for value in take(arrays, "numbers", (3,), is_finite=False))
+            iteration = whole(meta.get("iteration"), "iteration")
         except (KeyError, ValueError) as error:
             raise InvalidInput(f"does not hold this training: {error!r}") from None
         self.trainer.state = jax.tree_util.tree_unflatten(shape, kept)
         self.trainer.params, self.smooth, self.best = params, smooth, best
         self.trainer.scale, self.best_s, self.trainer.seconds = scale, best_s, seconds
-        self.trainer.iteration = int(meta["iteration"])
+        self.trainer.iteration = iteration
+
+    def _weights(self, arrays: Mapping[str, Any], part: str) -> dict[str, Any]:
+        shapes = {name: np.shape(value) for name, value in self.trainer.params.items()}
+        return {name: jax.numpy.asarray(take(arrays, f"{part}.{name}", shape)) for name, shape in shapes.items()}
 
     def _about(self) -> dict[str, Any]:
         net = {name: getattr(self.net, name) for name in ("variant", "width", "core", "rounds")}

@@ -25,6 +25,7 @@ def chain_matmul(size: int = 10_000, grid: int = 3, *, seed: int = 0, noise: flo
         Blocks along one side; there are 3 grid³ products.
     """
     checks.at_least(1, size=size, grid=grid)
+    checks.makes_tasks(3 * grid**3, grid=grid)
     chain = _Chain(Flow(f"chain-matmul-{grid}", seed=seed, noise=noise), grid, size / grid)
     left = chain.product("ab", chain.matrix("a"), chain.matrix("b"))
     right = chain.product("cde", chain.matrix("c"), chain.product("de", chain.matrix("d"), chain.matrix("e")))

@@ -7,12 +7,49 @@ from numbers import Real
 
 from stretto.errors import InvalidInput
 
+#: A graph of this many tasks takes a few gigabytes while it is made; more would be a slip or an attack.
+MAX_TASKS = 2_000_000
+MAX_EDGES = 50_000_000
+#: Jobs of a trace, and any other count.
+MAX_JOBS = 20_000_000
+MAX_COUNT = 1_000_000_000
+
 
 def at_least(minimum: int, **counts: int) -> None:
     """Raise unless every count is a whole number not below the minimum."""
     for name, value in counts.items():
         if isinstance(value, bool) or not _is_finite(value) or int(value) != value or value < minimum:
             raise InvalidInput(f"{value!r} must be a whole number of at least {minimum}", field=name)
+        if value > MAX_COUNT:
+            raise InvalidInput(f"{value!r} must be at most {MAX_COUNT:,}", field=name)
+
+
+def makes_tasks(count: float, **arguments: object) -> None:
+    """Raise before anything is made when the arguments ask for more tasks than fit into memory."""
+    _at_most(count, MAX_TASKS, "tasks", arguments)
+
+
+def makes_edges(count: float, **arguments: object) -> None:
+    """Raise before anything is made when the arguments ask for more edges than fit into memory."""
+    _at_most(count, MAX_EDGES, "edges", arguments)
+
+
+def makes_jobs(**arguments: int) -> None:
+    """Raise before anything is made when the arguments ask for more jobs than fit into memory."""
+    _at_most(max(arguments.values()), MAX_JOBS, "jobs", arguments)
+
+
+def _at_most(count: float, limit: int, what: str, arguments: dict[str, object]) -> None:
+    if not count <= limit:
+        given = ", ".join(f"{name} = {value}" for name, value in arguments.items())
+        raise InvalidInput(f"{given} would make {count:.3g} {what}; at most {limit:,}", field=next(iter(arguments)))
+
+
+def tree_tasks(depth: int, arity: int) -> float:
+    """Return how many tasks a full tree has, infinity where that number is absurd."""
+    if arity == 1:
+        return depth + 1.0
+    return float("inf") if depth > 64 else (arity ** (depth + 1) - 1) / (arity - 1)
 
 
 def positive(**values: float) -> None:

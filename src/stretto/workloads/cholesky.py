@@ -19,6 +19,7 @@ def cholesky(num_tiles: int = 8, *, tile: int = 960, seed: int = 0, noise: float
         Rows of a tile.
     """
     checks.at_least(1, num_tiles=num_tiles, tile=tile)
+    checks.makes_tasks(num_tiles * (num_tiles + 1) * (num_tiles + 2) / 6, num_tiles=num_tiles)
     flow = Flow(f"cholesky-{num_tiles}", seed=seed, noise=noise)
     cube, size = float(tile) ** 3, DOUBLE_BYTES * tile**2
     latest: dict[tuple[int, int], list[int]] = {}  # the last version of each tile, once it has one

@@ -26,6 +26,8 @@ def cybershake(
     """
     checks.at_least(1, num_ruptures=num_ruptures, num_variations=num_variations)
     checks.positive(scale=scale)
+    num_tasks = num_ruptures * (2 * num_variations + 1)
+    checks.makes_tasks(num_tasks, num_ruptures=num_ruptures, num_variations=num_variations)
     flow = Flow(f"cybershake-{num_ruptures}x{num_variations}", seed=seed, noise=noise)
     seismograms: list[int] = []
     peaks: list[int] = []

@@ -32,6 +32,8 @@ def epigenomics(
     """
     checks.at_least(1, num_lanes=num_lanes, num_chunks=num_chunks)
     checks.positive(scale=scale)
+    num_tasks = num_lanes * (len(_PIPELINE) * num_chunks + 2)
+    checks.makes_tasks(num_tasks, num_lanes=num_lanes, num_chunks=num_chunks)
     flow = Flow(f"epigenomics-{num_lanes}x{num_chunks}", seed=seed, noise=noise)
     merged = []
     for lane in range(num_lanes):

@@ -26,8 +26,10 @@ def erdos_renyi(
     checks.at_least(1, num_tasks=num_tasks)
     checks.positive(work_mean_s=work_mean_s)
     checks.not_negative(ccr=ccr, edges_per_task=edges_per_task)
-    random = np.random.default_rng(seed)
+    checks.makes_tasks(num_tasks, num_tasks=num_tasks)
     num_pairs = num_tasks * (num_tasks - 1) // 2
+    checks.makes_edges(min(edges_per_task * num_tasks, num_pairs), edges_per_task=edges_per_task)
+    random = np.random.default_rng(seed)
     probability = min(1.0, edges_per_task * num_tasks / num_pairs) if num_pairs else 0.0
     source, target = _pair(_distinct(num_pairs, int(random.binomial(num_pairs, probability)), random))
     work = random.uniform(0.1, 1.9, num_tasks) * work_mean_s

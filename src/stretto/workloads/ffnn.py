@@ -31,6 +31,7 @@ def ffnn(
     """
     checks.at_least(1, batch=batch, num_shards=num_shards, num_layers=len(widths) - 1)
     checks.at_least(1, **{f"widths[{i}]": width for i, width in enumerate(widths)})
+    checks.makes_tasks(4 * num_shards * len(widths), num_shards=num_shards, num_layers=len(widths) - 1)
     step = _Step(Flow(f"ffnn-{len(widths) - 1}x{num_shards}", seed=seed, noise=noise), batch / num_shards)
     layers = list(pairwise(widths))
     weights = [step.load(f"weights_{i}", rows * columns) for i, (rows, columns) in enumerate(layers)]

@@ -28,6 +28,7 @@ def fft(
     checks.positive(rate_per_s=rate_per_s)
     if num_points & (num_points - 1):
         raise InvalidInput(f"{num_points} is not a power of two", field="num_points")
+    checks.makes_tasks(num_points * (2 + num_points.bit_length()), num_points=num_points)
     flow = Flow(f"fft-{num_points}", seed=seed, noise=noise)
     row, values = [], num_points * block
     row.append(flow.step("split_0_0", "split", work_s=values / rate_per_s, out_bytes=_COMPLEX_BYTES * values / 2))

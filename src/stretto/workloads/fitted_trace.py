@@ -16,7 +16,7 @@ import numpy as np
 from stretto.domain.csr import Floats, Ints
 from stretto.domain.trace import Trace
 from stretto.errors import InvalidInput
-from stretto.workloads.checks import at_least, positive
+from stretto.workloads.checks import at_least, makes_jobs, positive
 
 HOUR_S = 3600.0
 _WEEK_HOURS = 168
@@ -66,6 +66,7 @@ class FittedTrace:
     def sample(self, num_jobs: int, seed: int, load_factor: float = 1.0) -> Trace:
         """Return a new trace of so many jobs that offers ``load_factor`` times the recorded load."""
         at_least(1, num_jobs=num_jobs)
+        makes_jobs(num_jobs=num_jobs)
         positive(load_factor=load_factor)
         rng = np.random.default_rng(seed)
         job, session, offset = self._draw(num_jobs, rng)

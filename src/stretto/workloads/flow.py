@@ -71,4 +71,6 @@ class Flow:
 
     def _object(self, task: int, out_bytes: float) -> int:
         self._producer.append(task)
+        checks.makes_tasks(self._build.num_tasks, workload=self._build.name)
+        checks.makes_edges(len(self._producer), workload=self._build.name)
         return self._build.object(task, out_bytes)

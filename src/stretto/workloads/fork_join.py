@@ -19,6 +19,7 @@ def fork_join(
     """Fork-join: a fork, parallel work, a join, stage after stage."""
     checks.at_least(1, width=width, num_stages=num_stages)
     checks.positive(work_s=work_s)
+    checks.makes_tasks((width + 2) * num_stages, width=width, num_stages=num_stages)
     flow = Flow(f"fork-join-{width}x{num_stages}", seed=seed, noise=noise)
     joined: list[int] = []
     for stage in range(num_stages):

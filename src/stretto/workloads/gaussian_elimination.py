@@ -25,6 +25,7 @@ def gaussian_elimination(
     checks.at_least(2, num_columns=num_columns)
     checks.at_least(1, block=block)
     checks.positive(flops_per_s=flops_per_s)
+    checks.makes_tasks((num_columns**2 + num_columns - 2) / 2, num_columns=num_columns)
     flow = Flow(f"gaussian-elimination-{num_columns}", seed=seed, noise=noise)
     column: list[list[int]] = [[] for _ in range(num_columns)]
     for k in range(num_columns - 1):

@@ -19,6 +19,7 @@ def in_tree(
     """
     checks.at_least(0, depth=depth)
     checks.at_least(1, arity=arity)
+    checks.makes_tasks(checks.tree_tasks(depth, arity), depth=depth, arity=arity)
     flow = Flow(f"in-tree-{arity}^{depth}", seed=seed, noise=noise)
     row = [flow.step(f"leaf_{i}", "leaf", work_s=work_s, out_bytes=size_bytes) for i in range(arity**depth)]
     for level in range(depth - 1, -1, -1):

@@ -16,7 +16,7 @@ from scipy.special import gammainc
 from stretto.domain.csr import Floats, Ints
 from stretto.domain.trace import Trace
 from stretto.errors import InvalidInput
-from stretto.workloads.checks import at_least, positive
+from stretto.workloads.checks import at_least, makes_jobs, positive
 
 _NUM_BUCKETS = 48
 _BUCKET_S = 1800.0
@@ -116,6 +116,7 @@ def lublin(
     """
     at_least(1, num_jobs=num_jobs)
     at_least(2, num_procs=num_procs)
+    makes_jobs(num_jobs=num_jobs)
     if not classes:
         raise InvalidInput("there must be one class at least", field="classes")
     rng = np.random.default_rng(seed)

@@ -27,6 +27,8 @@ def map_reduce(
     """
     checks.at_least(1, num_maps=num_maps, num_reduces=num_reduces)
     checks.positive(split_bytes=split_bytes, scan_bytes_per_s=scan_bytes_per_s)
+    checks.makes_tasks(num_maps + num_reduces + 1, num_maps=num_maps, num_reduces=num_reduces)
+    checks.makes_edges(num_maps * num_reduces, num_maps=num_maps, num_reduces=num_reduces)
     flow = Flow(f"map-reduce-{num_maps}x{num_reduces}", seed=seed, noise=noise)
     part = split_bytes / num_reduces
     shuffled: list[list[int]] = [[] for _ in range(num_reduces)]

@@ -24,6 +24,7 @@ def montage(num_images: int = 25, *, scale: float = 1.0, seed: int = 0, noise: f
     """
     checks.at_least(1, num_images=num_images)
     checks.positive(scale=scale)
+    checks.makes_tasks(6 * num_images, num_images=num_images)
     flow = Flow(f"montage-{num_images}", seed=seed, noise=noise)
     projected = [flow.step(f"project_{i}", "project", work_s=14 * scale, out_bytes=8 * _MB) for i in range(num_images)]
     fits = [

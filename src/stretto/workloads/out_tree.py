@@ -19,6 +19,7 @@ def out_tree(
     """
     checks.at_least(0, depth=depth)
     checks.at_least(1, arity=arity)
+    checks.makes_tasks(checks.tree_tasks(depth, arity), depth=depth, arity=arity)
     flow = Flow(f"out-tree-{arity}^{depth}", seed=seed, noise=noise)
     row = [flow.step("root", "root", work_s=work_s, out_bytes=size_bytes)]
     for level in range(1, depth + 1):

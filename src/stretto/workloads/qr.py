@@ -22,6 +22,7 @@ def qr(num_tiles: int = 6, *, tile: int = 960, seed: int = 0, noise: float = 0.0
         Rows of a tile.
     """
     checks.at_least(1, num_tiles=num_tiles, tile=tile)
+    checks.makes_tasks(num_tiles * (num_tiles + 1) * (2 * num_tiles + 1) / 6, num_tiles=num_tiles)
     flow = Flow(f"qr-{num_tiles}", seed=seed, noise=noise)
     cube, size = float(tile) ** 3, DOUBLE_BYTES * tile**2
     latest: dict[tuple[int, int], list[int]] = {}  # the last version of each tile, once it has one

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from stretto.domain.cluster import DEFAULT_BANDWIDTH, Cluster
+from stretto.domain.cluster import DEFAULT_BANDWIDTH, MAX_DEVICES, Cluster
 from stretto.errors import InvalidInput
 from stretto.workloads import checks
 
@@ -30,6 +30,8 @@ def random_cluster(
         The fastest over the slowest that can occur; 1 makes them equal.
     """
     checks.at_least(1, num_devices=num_devices)
+    if num_devices > MAX_DEVICES:
+        raise InvalidInput(f"{num_devices} devices; at most {MAX_DEVICES:,}", field="num_devices")
     checks.positive(bandwidth=bandwidth, speed_spread=speed_spread, link_spread=link_spread)
     for name, spread in (("speed_spread", speed_spread), ("link_spread", link_spread)):
         if spread < 1:

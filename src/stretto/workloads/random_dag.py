@@ -46,6 +46,8 @@ def random_dag(
     checks.at_least(1, num_tasks=num_tasks, width=1 if width is None else width)
     checks.positive(work_mean_s=work_mean_s, bandwidth=bandwidth)
     checks.not_negative(ccr=ccr, edges_beyond_one=edges_per_task - 1)
+    checks.makes_tasks(num_tasks, num_tasks=num_tasks)
+    checks.makes_edges(edges_per_task * num_tasks, edges_per_task=edges_per_task)
     random = np.random.default_rng(seed)
     first = _layer_starts(num_tasks, width or max(1, round(num_tasks**0.5)), random)
     source, target = _edges(num_tasks, first, edges_per_task, random)

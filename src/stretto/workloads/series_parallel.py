@@ -25,6 +25,7 @@ def series_parallel(
     checks.positive(work_mean_s=work_mean_s)
     checks.not_negative(ccr=ccr)
     checks.share(parallel=parallel)
+    checks.makes_tasks(num_tasks, num_tasks=num_tasks)
     random = np.random.default_rng(seed)
     source, target = _grow(num_tasks, parallel, random)
     work = random.uniform(0.1, 1.9, num_tasks) * work_mean_s

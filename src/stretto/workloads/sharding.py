@@ -147,6 +147,7 @@ class Program:
         for axis, size in sizes.items():
             checks.at_least(1, **{f"parts of {name} along {axis}": grid[axis]})
             checks.at_least(grid[axis], **{f"size of {name} along {axis}": size})
+        self._make_room(name, grid)
         inner = [axis for axis in sizes if axis not in out]
         blocks: dict[Cell, list[int]] = {}
         for cell in product(*(range(count) for count in grid.values())):
@@ -175,6 +176,7 @@ class Program:
         assert tensor.blocks is not None
         sizes = tensor.sizes
         grid = {axis: parts.get(axis, 1) for axis in sizes}
+        self._make_room(name, grid)
         num_partial = len(next(iter(tensor.blocks.values())))
         blocks = {}
         for cell in product(*(range(count) for count in grid.values())):
@@ -197,6 +199,7 @@ class Program:
         """Add an operation that copies, or makes, a tensor; of some axes only a range from first to before last."""
         sizes = {axis: kept[axis][1] - kept[axis][0] if axis in kept else size for axis, size in tensor.sizes.items()}
         grid = {axis: parts.get(axis, 1) for axis in sizes}
+        self._make_room(name, grid)
         blocks = {}
         for cell in product(*(range(count) for count in grid.values())):
             points = math.prod(_extent(sizes, grid, cell).values())
@@ -212,6 +215,10 @@ class Program:
             )
             blocks[cell] = (handle,)
         return Tensor(sizes, grid, blocks)
+
+    def _make_room(self, name: str, grid: Mapping[str, int]) -> None:
+        """Raise before an operation is cut into more blocks than a graph may have tasks."""
+        checks.makes_tasks(self._build.num_tasks + math.prod(grid.values()), **{f"parts of {name}": dict(grid)})
 
     def graph(self) -> TaskGraph:
         """Make the graph of all operations; ``meta`` says how much arithmetic it holds."""

@@ -24,6 +24,7 @@ def stencil(
     """
     checks.at_least(1, num_cells=num_cells, num_steps=num_steps)
     checks.positive(work_s=work_s)
+    checks.makes_tasks(num_cells * num_steps, num_cells=num_cells, num_steps=num_steps)
     flow = Flow(f"stencil-{num_cells}x{num_steps}", seed=seed, noise=noise)
     blocks: list[int] = []
     halos: list[int] = []

@@ -35,6 +35,9 @@ def transformer(
     """
     checks.at_least(1, num_shards=num_shards, num_layers=num_layers, num_chunks=num_chunks)
     checks.at_least(1, tokens=tokens, width=width, hidden=hidden)
+    num_tasks = 6 * num_shards * num_layers * num_chunks
+    checks.makes_tasks(num_tasks, num_shards=num_shards, num_layers=num_layers, num_chunks=num_chunks)
+    checks.makes_edges(num_tasks * num_chunks / 2, num_shards=num_shards, num_chunks=num_chunks)
     name = f"transformer-{num_layers}x{num_shards}x{num_chunks}"
     block = _Block(Flow(name, seed=seed, noise=noise), num_shards, num_chunks, tokens / num_chunks, width, hidden)
     stream = [block.elementwise(f"embed_{c}", []) for c in range(num_chunks)]

@@ -22,6 +22,7 @@ def wavefront(
     """
     checks.at_least(1, num_rows=num_rows, num_columns=num_columns)
     checks.positive(work_s=work_s)
+    checks.makes_tasks(num_rows * num_columns, num_rows=num_rows, num_columns=num_columns)
     flow = Flow(f"wavefront-{num_rows}x{num_columns}", seed=seed, noise=noise)
     done: dict[tuple[int, int], int] = {}
     for row in range(num_rows):

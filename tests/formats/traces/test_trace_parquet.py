@@ -18,7 +18,7 @@ from stretto.formats.traces import load_trace, save_trace
 from stretto.formats.traces.parquet import FORMAT
 from stretto.formats.traces.reader import ReadOptions
 
-seconds = st.floats(0, 1e12, allow_nan=False)
+seconds = st.just(0.0) | st.floats(1e-9, 1e12, allow_nan=False)
 numbers = st.integers(-1, 2**31 - 1)
 
 

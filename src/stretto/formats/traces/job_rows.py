@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from stretto.domain.csr import Floats, Ints
+from stretto.domain.magnitudes import BYTES, SECONDS
 from stretto.domain.trace import UNKNOWN, Trace
 
 _MAX_INT = int(np.iinfo(np.int32).max)
@@ -94,7 +95,13 @@ def _fault(row: JobRow) -> str | None:
         value = getattr(row, name)
         if not 0 <= value < float("inf"):
             return f"{name} {value:g} is negative or unknown"
-    if not 0 <= row.memory_bytes < float("inf"):
+        if not SECONDS.holds(value):
+            return f"{name} {value:g} is out of range; {SECONDS.why_not(value)}"
+    for name in ("estimate_s", "wait_s"):
+        value = getattr(row, name)
+        if 0 < value < float("inf") and not SECONDS.holds(value):
+            return f"{name} {value:g} is out of range; {SECONDS.why_not(value)}"
+    if not BYTES.holds(row.memory_bytes):
         return f"{row.memory_bytes:g} is no amount of memory"
     if not 1 <= row.num_procs <= _MAX_INT:
         return f"{row.num_procs} is no number of processors"

@@ -21,6 +21,8 @@ from stretto.formats.sniff import graph_name
 from stretto.formats.traces.reader import ReadOptions
 
 _MAGIC = b"PAR1"
+#: Jobs of a trace; each takes about a hundred bytes.
+MAX_ROWS = 20_000_000
 _KEY = b"stretto.trace"
 _NEEDED = ("submit_s", "run_s", "num_procs")
 _FLOATS = ("submit_s", "run_s", "estimate_s", "wait_s", "memory_bytes", "deadline_s")
@@ -42,7 +44,10 @@ class Parquet:
         """Read a trace; a foreign file needs at least ``submit_s``, ``run_s`` and ``num_procs``."""
         arrow, parquet = _library()
         try:
-            table = parquet.read_table(io.BytesIO(document.data))
+            file = parquet.ParquetFile(io.BytesIO(document.data))
+            _check_size(document, file.metadata)
+            known = [name for name in file.schema_arrow.names if name in (*_FLOATS, *_INTS, _PARENTS)]
+            table = file.read(columns=known)
             rest = _rest(table.schema.metadata or {})
             columns = _columns(table)
         except (arrow.ArrowException, OSError, ValueError, TypeError) as error:
@@ -79,6 +84,14 @@ class Parquet:
         sink = io.BytesIO()
         parquet.write_table(table, sink, compression="zstd")
         return sink.getvalue()
+
+
+def _check_size(document: Document, metadata: Any) -> None:
+    """Refuse a file before it is unpacked: a column of equal values takes no room, and may have billions of rows."""
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    longest = max((group.column(c).num_values for group in groups for c in range(group.num_columns)), default=0)
+    if max(metadata.num_rows, longest) > MAX_ROWS:
+        document.fail(f"{max(metadata.num_rows, longest):,} rows, more than {MAX_ROWS:,}")
 
 
 def _library() -> tuple[Any, Any]:

@@ -10,8 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stretto.domain.csr import Floats, Ints
+from stretto.domain.magnitudes import BYTES, SECONDS
 from stretto.domain.trace import UNKNOWN, Trace
 from stretto.formats.document import Document
 from stretto.formats.sniff import first_lines, graph_name
@@ -119,8 +121,17 @@ def _usable(values: Floats, lines: Lines, faults: Faults) -> tuple[Floats, Lines
     # The format allows -1 here: the row is sound, but no one can say what the job needs.
     for row in np.flatnonzero(unknown).tolist():
         faults.leave_out(int(lines[row]), "the number of processors is unknown")
-    kept = ~(early | absurd | unknown)
+    extreme = _extreme(values) & ~(early | absurd | unknown)
+    for row in np.flatnonzero(extreme).tolist():
+        faults.add(int(lines[row]), f"a time is out of range; supported: {SECONDS}", name="times")
+    kept = ~(early | absurd | unknown | extreme)
     return values[kept], lines[kept]
+
+
+def _extreme(values: Floats) -> NDArray[np.bool_]:
+    """Say which rows hold a time that cannot be computed with; zero and below mean "unknown"."""
+    times = values[:, [SUBMIT, RUN, REQUESTED_TIME, WAIT]]
+    return np.asarray(((times > 0) & SECONDS.outside(times)).any(axis=1))
 
 
 def _in_order(values: Floats, lines: Lines, faults: Faults) -> tuple[Floats, Lines, int]:
@@ -186,10 +197,10 @@ def _memory(values: Floats, procs: Floats, nodes: Floats | None) -> Floats | Non
     """Return bytes per job, zero where nobody said; SWF counts kilobytes per processor."""
     requested, used = (np.clip(values[:, k], 0.0, _MAX_KB) for k in (REQUESTED_MEMORY, USED_MEMORY))
     if nodes is not None:  # Alea: bytes per node
-        return requested * nodes
+        return np.minimum(requested * nodes, BYTES.most)
     if not bool(np.any(requested > 0) or np.any(used > 0)):
         return None
-    return np.where(requested > 0, requested, used) * _KB * procs
+    return np.minimum(np.where(requested > 0, requested, used) * _KB * procs, BYTES.most)
 
 
 def _dependencies(values: Floats, meta: dict[str, Any]) -> tuple[Ints, Ints]:

@@ -64,8 +64,10 @@ def read_rows(document: Document, faults: Faults) -> tuple[Floats, Lines]:
 
     data = document.data.removeprefix(_BOM)
     num_lines = data.count(b"\n") + 1
-    values = np.empty((num_lines, NUM_FIELDS))
-    line = np.empty(num_lines, dtype=np.int64)
+    # A file of empty lines has no rows: a row is at least 18 digits and the blanks between them.
+    most = min(num_lines, len(data) // (2 * NUM_FIELDS - 1) + 1)
+    values = np.empty((most, NUM_FIELDS))
+    line = np.empty(most, dtype=np.int64)
     odd = np.empty((num_lines, 3), dtype=np.int64)
     num_rows, num_odd = parse_rows(np.frombuffer(data, dtype=np.uint8), values, line, odd)
     values, line = values[:num_rows], line[:num_rows]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stretto.errors import InvalidInput
+from stretto.formats.checked_arrays import from_meta, take
 from stretto.formats.checkpoint import load
 from stretto.learned.doppler.parameters import init_params
 from stretto.learned.doppler.settings import NetSettings
@@ -32,11 +32,9 @@ class Weights(NamedTuple):
 def load_weights(path: Path = GENERALIST) -> Weights:
     """Read weights without tables from a checkpoint, and refuse shapes that its own settings do not make."""
     arrays, meta = load(path, max_bytes=_MAX_BYTES)
-    settings = NetSettings(**{**meta["settings"], "tables": False})
+    source = str(path)
+    settings = from_meta(lambda: NetSettings(**{**meta["settings"], "tables": False}), source=source, field="settings")
     params = {name.removeprefix(_PREFIX): value for name, value in arrays.items() if name.startswith(_PREFIX)}
     expected = {name: value.shape for name, value in init_params(settings, 0).items()}
-    for name, shape in expected.items():
-        if name not in params or params[name].shape != shape:
-            found = params[name].shape if name in params else "nothing"
-            raise InvalidInput(f"expected shape {shape}, found {found}", source=str(path), field=name)
-    return Weights({name: np.asarray(params[name], dtype=np.float32) for name in expected}, settings, meta)
+    taken = {name: take(params, name, shape, source=source) for name, shape in expected.items()}
+    return Weights({name: np.asarray(value, dtype=np.float32) for name, value in taken.items()}, settings, meta)

@@ -11,6 +11,10 @@ Encoder = Literal["light", "paper"]
 SelRule = Literal["learned", "b-level"]
 PlcRule = Literal["learned", "one-shot", "earliest", "lookahead"]
 Policy = Literal["dual", "joint", "improve"]
+#: Sizes beyond these are slips or forged files; the paper's encoder has a weight for each triple of units.
+_MAX_SIZE = 1024
+_MAX_PAPER = 256
+_MAX_ROUNDS = 64
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,11 @@ class NetSettings:
         for name in ("hidden", "rounds", "head", "window"):
             if getattr(self, name) < 1:
                 raise InvalidInput(f"{getattr(self, name)} must be at least 1", field=name)
+        for name, most in (("hidden", _MAX_PAPER if self.encoder == "paper" else _MAX_SIZE), ("head", _MAX_SIZE)):
+            if getattr(self, name) > most:
+                raise InvalidInput(f"{getattr(self, name)} must be at most {most}", field=name)
+        if self.rounds > _MAX_ROUNDS:
+            raise InvalidInput(f"{self.rounds} must be at most {_MAX_ROUNDS}", field="rounds")
         for name, known in (
             ("encoder", ("light", "paper")),
             ("sel", ("learned", "b-level")),

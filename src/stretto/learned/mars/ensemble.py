@@ -15,7 +15,7 @@ from stretto.domain.csr import Floats
 from stretto.domain.trace import QueueArrays
 from stretto.errors import InvalidInput
 from stretto.learned.mars.confidence import INPUTS, Confidence, observe
-from stretto.learned.mars.network import MarsNet, net_of
+from stretto.learned.mars.network import MarsNet, named_nets, net_of
 
 #: What comes with Stretto; ``benchmarks/mars_ensemble.py ship`` makes it.
 SHIPPED = Path(__file__).with_name("ensemble.npz")
@@ -84,6 +84,7 @@ def save_ensemble(path: str | Path, ensemble: Ensemble, meta: Mapping[str, Any])
 def load_ensemble(path: str | Path) -> tuple[Ensemble, dict[str, Any]]:
     """Read an ensemble and what is said of it."""
     from stretto.formats import checkpoint
+    from stretto.formats.checked_arrays import take
 
     arrays, meta = checkpoint.load(path)
     if meta.get("kind") != _KIND:
@@ -94,10 +95,14 @@ def load_ensemble(path: str | Path) -> tuple[Ensemble, dict[str, Any]]:
     for name in (*_ARRAYS, *_NUMBERS):
         if f"confidence.{name}" not in arrays:
             raise InvalidInput(f"the confidence has no {name}", source=str(path), field=name)
-        values = arrays[f"confidence.{name}"].astype(np.float64)
+        shape = (len(INPUTS),) if name in _ARRAYS else ()
+        values = take(arrays, f"confidence.{name}", shape, source=str(path)).astype(np.float64)
         parts[name] = values if name in _ARRAYS else float(values)
-    members = tuple(
-        net_of(name, {key.removeprefix(f"{name}."): arrays[key] for key in arrays if key.startswith(f"{name}.")})
-        for name in meta["nets"]
-    )
-    return Ensemble(members, Confidence(**parts)), meta
+    try:
+        members = tuple(
+            net_of(name, {key.removeprefix(f"{name}."): arrays[key] for key in arrays if key.startswith(f"{name}.")})
+            for name in named_nets(meta, str(path))
+        )
+        return Ensemble(members, Confidence(**parts)), meta
+    except InvalidInput as error:
+        raise error.at(str(path)) from None

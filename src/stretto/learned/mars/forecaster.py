@@ -52,6 +52,8 @@ def load_forecaster(path: str | Path) -> tuple[Forecaster, dict[str, Any]]:
     for name in Forecaster._fields:
         if name not in arrays:
             raise InvalidInput(f"the forecaster has no {name}", source=str(path), field=name)
+        if arrays[name].dtype.kind != "f" or arrays[name].ndim == 0:
+            raise InvalidInput(f"{name} is not an array of floats", source=str(path), field=name)
     num_hidden = len(arrays["bias"])
     shapes = ((NUM_INPUTS, num_hidden), (num_hidden,), (num_hidden, NUM_HEADS), (NUM_HEADS,))
     for name, shape in zip(Forecaster._fields, shapes, strict=True):

@@ -127,6 +127,11 @@ def net_of(name: str, arrays: Mapping[str, Any]) -> MarsNet:
     missing = [part for part in _PARTS if part not in arrays]
     if missing:
         raise InvalidInput(f"the network {name!r} has no {missing[0]}", field=missing[0])
+    for part in _PARTS:
+        if np.asarray(arrays[part]).dtype.kind != "f":
+            raise InvalidInput(f"{part} holds {np.asarray(arrays[part]).dtype}, expected floats", field=part)
+        if np.ndim(arrays[part]) == 0:
+            raise InvalidInput(f"{part} is a single number, expected an array", field=part)
     return MarsNet(name, features.Net(*(np.ascontiguousarray(arrays[part], np.float64) for part in _PARTS)))
 
 
@@ -277,8 +282,20 @@ def load_nets(path: str | Path) -> tuple[list[MarsNet], dict[str, Any]]:
     arrays, meta = checkpoint.load(path)
     if meta.get("kind") != "mars":
         raise InvalidInput("the checkpoint does not hold networks of MARS", source=str(path), field="kind")
-    nets = [
-        net_of(name, {part: arrays[f"{name}.{part}"] for part in _PARTS if f"{name}.{part}" in arrays})
-        for name in meta["nets"]
-    ]
+    names = named_nets(meta, str(path))
+    try:
+        nets = [
+            net_of(name, {part: arrays[f"{name}.{part}"] for part in _PARTS if f"{name}.{part}" in arrays})
+            for name in names
+        ]
+    except InvalidInput as error:
+        raise error.at(str(path)) from None
     return nets, meta
+
+
+def named_nets(meta: Mapping[str, Any], source: str) -> list[str]:
+    """Return the names of the networks in a checkpoint."""
+    names = meta.get("nets")
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names) or not names:
+        raise InvalidInput("is not a list of names of networks", source=source, field="nets")
+    return names

@@ -148,9 +148,15 @@ def shipped() -> Strategist:
 
 def strategist_of(arrays: Mapping[str, Any]) -> Strategist:
     """Return the strategist of some arrays."""
+    from stretto.formats.checked_arrays import take
+
     missing = [part for part in _PARTS if part not in arrays]
     if missing:
         raise InvalidInput(f"the strategist has no {missing[0]}", field=missing[0])
+    for part, like in prior().to_arrays().items():
+        if np.ndim(arrays[part]) != like.ndim:
+            raise InvalidInput(f"has {np.ndim(arrays[part])} dimensions, expected {like.ndim}", field=part)
+        take(arrays, part, np.shape(arrays[part]))
     return Strategist(*(np.ascontiguousarray(arrays[part], np.float64) for part in _PARTS))
 
 
@@ -168,4 +174,7 @@ def load_strategist(path: str | Path) -> tuple[Strategist, dict[str, Any]]:
     arrays, meta = checkpoint.load(path)
     if meta.get("kind") != "mars-strategist":
         raise InvalidInput("the checkpoint does not hold a strategist of MARS", source=str(path), field="kind")
-    return strategist_of(arrays), meta
+    try:
+        return strategist_of(arrays), meta
+    except InvalidInput as error:
+        raise error.at(str(path)) from None

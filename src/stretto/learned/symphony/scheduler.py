@@ -20,6 +20,7 @@ from stretto.kernels.rack_rules import MCT, choose
 from stretto.kernels.rng import seeded
 from stretto.learned.symphony.inference import NumpyPolicy
 from stretto.learned.symphony.settings import NetSettings, NetShape, shape_of
+from stretto.learned.symphony.weights import weight_shapes
 from stretto.sim.rack import RackBatch
 
 #: Below this share of counters that can be used, decisions are made blind.
@@ -124,19 +125,23 @@ def load_policy(path: str | Path, batch: RackBatch) -> tuple[NumpyPolicy, dict[s
     from dataclasses import replace
 
     from stretto.formats import checkpoint
+    from stretto.formats.checked_arrays import from_meta, take
 
+    source = str(path)
     arrays, meta = checkpoint.load(path)
     if meta.get("kind") != "symphony":
-        raise InvalidInput("the checkpoint holds no policy of Symphony", source=str(path), field="kind")
-    settings = NetSettings(**({"guide": 0.0} | meta["net"]))  # older policies had no guide
+        raise InvalidInput("the checkpoint holds no policy of Symphony", source=source, field="kind")
+    # Older policies had no guide.
+    settings = from_meta(lambda: NetSettings(**({"guide": 0.0} | meta["net"])), source=source, field="net")
     shape = shape_of(batch.model, len(batch.counters.resource), batch.streams)
     if meta.get("num_actions") != shape.num_actions:
         raise InvalidInput(
-            f"trained for {meta.get('num_actions')} actions, the rack has {shape.num_actions}", source=str(path)
+            f"trained for {meta.get('num_actions')} actions, the rack has {shape.num_actions}", source=source
         )
-    follows = arrays.pop("follows")
     arrays.setdefault("wait_gap", np.zeros(1, np.float32))  # older policies did not look at it
-    return NumpyPolicy(arrays, replace(shape, follows=follows), settings), meta
+    follows = take(arrays, "follows", shape.follows.shape, source=source)
+    params = {name: take(arrays, name, found, source=source) for name, found in weight_shapes(shape, settings).items()}
+    return NumpyPolicy(params, replace(shape, follows=follows), settings), meta
 
 
 def pretrained(batch: RackBatch) -> tuple[NumpyPolicy, dict[str, Any]]:

@@ -19,6 +19,7 @@ VARIANTS = ("belief", "rnn")
 GAP_NONE, GAP_SCALE = 4.0, 4.0
 #: Of the guide: weight of what is left of a job, and how much slower the best idle place must be to wait for another.
 GUIDE_ORDER, GUIDE_PATIENCE = 0.1, 0.3
+_MAX_SIZE = 4096
 _KINDS = ("core", "memory", "pcie-switch", "root-complex", "socket-link", "nic")
 
 
@@ -48,6 +49,8 @@ class NetSettings:
             raise UnknownName("variant of Symphony", self.variant, VARIANTS)
         if min(self.width, self.core) < 1 or self.rounds < 0 or not self.guide >= 0:
             raise InvalidInput("width and core are at least 1, rounds and guide not negative", field="net")
+        if max(self.width, self.core, self.rounds) > _MAX_SIZE or not self.guide < np.inf:
+            raise InvalidInput(f"sizes are at most {_MAX_SIZE}, and the guide is finite", field="net")
 
     @property
     def is_believing(self) -> bool:
