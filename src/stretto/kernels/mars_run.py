@@ -14,7 +14,17 @@ from typing import NamedTuple
 import numpy as np
 
 from stretto.kernels.compile import njit
-from stretto.kernels.mars_forecast import HARMONIC, TYPICAL, Forecaster, Records, foresee, new_records, note_end
+from stretto.kernels.mars_forecast import (
+    HARMONIC,
+    TYPICAL,
+    Forecaster,
+    Records,
+    chains_of,
+    foresee,
+    note_end,
+    records_along,
+)
+from stretto.kernels.mars_idle import can_tell, goes_by_beliefs, nobody_starts
 from stretto.kernels.mars_policy import (
     Seen,
     describe,
@@ -26,7 +36,7 @@ from stretto.kernels.mars_policy import (
     sharp_run,
 )
 from stretto.kernels.queue_expected import SIZE, Expected, expect, forget, new_expected, put_in_order, shadow_at
-from stretto.kernels.queue_forecast import BOUND, Past, believe, new_past, remember
+from stretto.kernels.queue_forecast import BOUND, Past, believe, new_means, remember_means
 from stretto.kernels.queue_running import Running, begin_job, end_first, new_running
 
 #: A job is forecast anew when it has waited for this part of its time once more: what is new is used so much later.
@@ -48,7 +58,7 @@ class State(NamedTuple):
     left: np.ndarray  # [n] scratch: places of jobs that start
     is_known: np.ndarray  # [n] whether a run time is a fact; others are guesses, of which nothing is learned
     late: np.ndarray  # [n] jobs that have ended here before their run times were known
-    num: np.ndarray  # [5]
+    num: np.ndarray  # [6] the last place is that of ``mars_idle``
 
 
 @njit(cache=True, nogil=True)
@@ -62,15 +72,21 @@ def new_state(q, kinds, num_procs, num_hidden, forecaster, is_known):
     is_known
         Whether a run time is a fact; may change from one ``advance`` to the next.
     """
+    return state_along(q, chains_of(q), kinds.max() + 1, num_procs, num_hidden, forecaster, is_known)
+
+
+@njit(cache=True, nogil=True)
+def state_along(q, chains, num_kinds, num_procs, num_hidden, forecaster, is_known):
+    """Return the same with chains that several machines share."""
     n = q.submit.shape[0]
-    num = np.zeros(5, np.int64)
+    num = np.zeros(6, np.int64)
     num[FREE] = num_procs
     return State(
         new_running(n),
         new_expected(2 * n),  # a job that outlives a belief is expected twice
         new_seen(n, num_hidden),
-        new_past(kinds.max() + 1),
-        new_records(q, kinds.max() + 1, forecaster.bias.shape[0]),
+        new_means(num_kinds),
+        records_along(q, chains, num_kinds, forecaster.bias.shape[0]),
         forecaster,
         np.zeros(q.user.max() + 1, np.int64),
         np.empty(n, np.int64),
@@ -130,7 +146,7 @@ def look(q, kinds, num_procs, net, forecaster, s, past, records, k, num_arrived,
 @njit(cache=True, nogil=True)
 def learn(q, kinds, past, records, changed, num, job, now):
     """Take a run time into account."""
-    remember(past, kinds[job], q.run[job], max(1.0, q.estimate[job]))
+    remember_means(past, kinds[job], q.run[job], max(1.0, q.estimate[job]))
     note_end(q, records, kinds[job], job, now)
     changed[q.user[job]] = num[NUM_PASSES]
 
@@ -153,10 +169,15 @@ def learn_late(q, kinds, t):
 
 
 @njit(cache=True, nogil=True)
-def renew(q, kinds, num_procs, net, forecaster, s, past, records, changed, num, now, start):
+def renew(q, kinds, num_procs, net, forecaster, s, past, records, changed, num, now, start, has_beliefs):
     """Look again at jobs of whose users something new is known.
 
     The forecaster takes its time, so that it is not asked again before a job has waited for some more of its time.
+
+    Parameters
+    ----------
+    has_beliefs
+        Whether the network goes by any. If not, another look would find the same and is only noted.
     """
     pause = PAUSE if net.foresight[0] > 0.0 else 0.0
     for k in range(s.size[0]):
@@ -166,7 +187,9 @@ def renew(q, kinds, num_procs, net, forecaster, s, past, records, changed, num, 
             changed[user] = num[NUM_PASSES]
         if s.stamp[k] < changed[user] and now - s.looked[k] >= pause * (now - s.submit[k]):
             s.stamp[k] = num[NUM_PASSES]
-            look(q, kinds, num_procs, net, forecaster, s, past, records, k, num[ARRIVED], now, start)
+            s.looked[k] = now
+            if has_beliefs:
+                look(q, kinds, num_procs, net, forecaster, s, past, records, k, num[ARRIVED], now, start)
 
 
 @njit(cache=True, nogil=True)
@@ -177,6 +200,7 @@ def advance(q, kinds, num_procs, net, t, until, start):
     r, x, s, past, records, forecaster = t.running, t.expected, t.seen, t.past, t.records, t.forecaster
     num = t.num
     changed, left, is_known, late = t.changed, t.left, t.is_known, t.late
+    has_beliefs, is_told = goes_by_beliefs(net), can_tell(net)
     learn_late(q, kinds, t)
     while num[ARRIVED] < min(until, n) or (until > n and r.size[0] > 0):
         now = r.end[0] if r.size[0] > 0 else np.inf
@@ -199,7 +223,9 @@ def advance(q, kinds, num_procs, net, t, until, start):
             look(q, kinds, num_procs, net, forecaster, s, past, records, k, num[ARRIVED], now, start)
         if not any_fits(s, num[FREE]):
             continue
-        renew(q, kinds, num_procs, net, forecaster, s, past, records, changed, num, now, start)
+        renew(q, kinds, num_procs, net, forecaster, s, past, records, changed, num, now, start, has_beliefs)
+        if is_told and nobody_starts(s, net, now, num[FREE], num):
+            continue
         fill_scores(s, net, now, num[FREE], num_procs)
         num[NUM_SCORED] += s.size[0]
         num[FREE] = start_jobs(q, net, r, x, s, left, num[FREE], now, start)
