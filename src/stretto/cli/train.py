@@ -37,6 +37,10 @@ def train(
         ),
     ] = None,
     cluster: ClusterOption = None,
+    procs: Annotated[
+        int | None,
+        typer.Option("--procs", metavar="N", help="mars: processors of the machine.", show_default="as recorded"),
+    ] = None,
     budget: Annotated[
         str | None, typer.Option("--budget", metavar="TIME", help="Wall time: 60s, 10m or 2h.", show_default="60s")
     ] = None,
@@ -117,6 +121,7 @@ def train(
         save=save,
         is_logged=log,
         output=output,
+        procs=procs,
     )
     if run_id is not None:
         request = _earlier(request, run_id, given=[name for name in _ASKED if is_typed(context, name)])
@@ -131,7 +136,7 @@ def train(
 
 
 #: What a training that is gone on with has said already.
-_ASKED = ("algorithm", "source", "cluster", "seed", "checkpoint", "resume", "start", "engine")
+_ASKED = ("algorithm", "source", "cluster", "procs", "seed", "checkpoint", "resume", "start", "engine")
 
 
 def _earlier(request: TrainRequest, run_id: str, *, given: list[str]) -> TrainRequest:
@@ -167,6 +172,8 @@ def _train(request: TrainRequest) -> bool:
     from stretto.catalog import QUEUE_TRAINERS, RACK_TRAINERS
 
     check_algorithm(request.algorithm)
+    if request.algorithm not in QUEUE_TRAINERS:
+        request.refuse("a rack" if request.algorithm in RACK_TRAINERS else "a graph", procs=request.procs)
     if request.algorithm in RACK_TRAINERS:
         from stretto.cli.train_symphony import train_symphony
 

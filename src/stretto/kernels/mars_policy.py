@@ -71,6 +71,9 @@ class Seen(NamedTuple):
     log_expansion: np.ndarray  # [n] scratch
     fits: np.ndarray  # [n] scratch
     score: np.ndarray  # [n]
+    top: np.ndarray  # [n] the score when it was last computed for this job alone, for ``mars_lazy``
+    slope: np.ndarray  # [n] how fast it grew then
+    rated: np.ndarray  # [n] when that was
     queue: np.ndarray  # [NUM_QUEUE]
     size: np.ndarray  # [1]
 
@@ -92,6 +95,9 @@ def new_seen(n, num_hidden):
         np.empty(n),
         np.empty(n),
         np.empty((num_hidden, n)),
+        np.empty(n),
+        np.empty(n),
+        np.empty(n),
         np.empty(n),
         np.empty(n),
         np.empty(n),
@@ -267,6 +273,9 @@ def move_last(s, k, num_hidden):
         s.looked[k] = s.looked[last]
         s.base[k] = s.base[last]
         s.gate[k] = s.gate[last]
+        s.top[k] = s.top[last]
+        s.slope[k] = s.slope[last]
+        s.rated[k] = s.rated[last]
         for f in range(NUM_STATIC):
             s.static[k, f] = s.static[last, f]
         for h in range(num_hidden):

@@ -24,7 +24,7 @@ from stretto.kernels.mars_forecast import (
     note_end,
     records_along,
 )
-from stretto.kernels.mars_idle import can_tell, goes_by_beliefs, nobody_starts
+from stretto.kernels.mars_lazy import follower, goes_by_beliefs, is_lazy, leader, rate
 from stretto.kernels.mars_policy import (
     Seen,
     describe,
@@ -58,7 +58,7 @@ class State(NamedTuple):
     left: np.ndarray  # [n] scratch: places of jobs that start
     is_known: np.ndarray  # [n] whether a run time is a fact; others are guesses, of which nothing is learned
     late: np.ndarray  # [n] jobs that have ended here before their run times were known
-    num: np.ndarray  # [6] the last place is that of ``mars_idle``
+    num: np.ndarray  # [5]
 
 
 @njit(cache=True, nogil=True)
@@ -79,7 +79,7 @@ def new_state(q, kinds, num_procs, num_hidden, forecaster, is_known):
 def state_along(q, chains, num_kinds, num_procs, num_hidden, forecaster, is_known):
     """Return the same with chains that several machines share."""
     n = q.submit.shape[0]
-    num = np.zeros(6, np.int64)
+    num = np.zeros(5, np.int64)
     num[FREE] = num_procs
     return State(
         new_running(n),
@@ -141,6 +141,7 @@ def look(q, kinds, num_procs, net, forecaster, s, past, records, k, num_arrived,
         believed = believed ** (1.0 - share) * (longest * np.exp(records.said[TYPICAL])) ** share
         sharp = sharp ** (1.0 - share) * (longest * np.exp(records.said[HARMONIC])) ** share
     describe(s, net, k, believed, sharp, num_procs)
+    rate(s, net, k, now)
 
 
 @njit(cache=True, nogil=True)
@@ -200,7 +201,7 @@ def advance(q, kinds, num_procs, net, t, until, start):
     r, x, s, past, records, forecaster = t.running, t.expected, t.seen, t.past, t.records, t.forecaster
     num = t.num
     changed, left, is_known, late = t.changed, t.left, t.is_known, t.late
-    has_beliefs, is_told = goes_by_beliefs(net), can_tell(net)
+    has_beliefs, lazily = goes_by_beliefs(net), is_lazy(net)
     learn_late(q, kinds, t)
     while num[ARRIVED] < min(until, n) or (until > n and r.size[0] > 0):
         now = r.end[0] if r.size[0] > 0 else np.inf
@@ -224,37 +225,49 @@ def advance(q, kinds, num_procs, net, t, until, start):
         if not any_fits(s, num[FREE]):
             continue
         renew(q, kinds, num_procs, net, forecaster, s, past, records, changed, num, now, start, has_beliefs)
-        if is_told and nobody_starts(s, net, now, num[FREE], num):
-            continue
-        fill_scores(s, net, now, num[FREE], num_procs)
-        num[NUM_SCORED] += s.size[0]
-        num[FREE] = start_jobs(q, net, r, x, s, left, num[FREE], now, start)
+        if not lazily:
+            fill_scores(s, net, now, num[FREE], num_procs)
+            num[NUM_SCORED] += s.size[0]
+        num[FREE] = start_jobs(q, net, r, x, s, left, num[FREE], now, start, lazily)
 
 
 @njit(cache=True, nogil=True)
-def start_jobs(q, net, r, x, s, left, free, now, start):
-    """Start what is first while it fits, then what may pass the head; return the processors that stay free."""
+def start_jobs(q, net, r, x, s, left, free, now, start, lazily):
+    """Start what is first while it fits, then what may pass the head; return the processors that stay free.
+
+    Parameters
+    ----------
+    lazily
+        Whether scores are computed as far as needed (``mars_lazy``), or have been for everybody.
+    """
     count = 0
-    head = first_of(s)
+    head = leader(s, net, now) if lazily else first_of(s)
     while head >= 0 and s.need[head] <= free:
         free -= begin(q, r, x, s, head, now, start)
         left[count] = head
         count += 1
-        head = first_of(s)
+        head = leader(s, net, now) if lazily else first_of(s)
     if head >= 0 and free > 0 and any_fits(s, free):
         put_in_order(x)
         if net.trust[0] > 0.0:
             put_off(q, x, start, now)
             put_in_order(x)
         shadow, extra = shadow_at(x, s.need[head] - free, now, now)
-        k = next_of(s, net, head, free, now, shadow, extra)
+        k = (
+            follower(s, net, head, free, now, shadow, extra)
+            if lazily
+            else next_of(s, net, head, free, now, shadow, extra)
+        )
         while k >= 0:
             if now + s.length[k] > shadow:
                 extra -= s.procs[k]
             free -= begin(q, r, x, s, k, now, start)
             left[count] = k
             count += 1
-            k = next_of(s, net, head, free, now, shadow, extra)
+            if lazily:
+                k = follower(s, net, head, free, now, shadow, extra)
+            else:
+                k = next_of(s, net, head, free, now, shadow, extra)
     sort_few(left, count)
     for i in range(count - 1, -1, -1):
         move_last(s, left[i], net.bias.shape[0])
@@ -282,6 +295,7 @@ def begin(q, r, x, s, k, now, start):
     begin_job(r, job, now + q.run[job], 0.0, 0, False)
     expect(x, job, now + s.length[k], s.procs[k])
     s.score[k] = -np.inf
+    s.top[k] = -np.inf
     return s.procs[k]
 
 
