@@ -30,11 +30,11 @@ from stretto.experiments.compare import Comparison, Row
 from stretto.experiments.compare import compare as compare_policies
 from stretto.experiments.evaluate import PlanResult, Setting, evaluate
 from stretto.experiments.placement import Placement, place_function
+from stretto.experiments.queue_play import play as replay_queue
 from stretto.formats.load import load as load_file
 from stretto.formats.load import load_cluster, save
 from stretto.formats.traces.load import load_trace
 from stretto.sim.conditions import Contention
-from stretto.sim.queue import replay as replay_queue
 
 GraphLike = TaskGraph | Workload | str | Path
 ClusterLike = Cluster | str | Path
@@ -257,7 +257,13 @@ def replay(trace: Trace | str | Path, machine: int | Sequence[Pool] | None = Non
     machine
         A number of processors, or pools.
     rules
-        ``strategy``, ``backfill``, ``estimates`` and others; see :func:`stretto.sim.queue.replay`.
+        ``strategy`` (``mars`` and ``portfolio`` among them), ``backfill``, ``estimates`` and others; see
+        :func:`stretto.sim.queue.replay`.
+
+    Returns
+    -------
+    QueueResult
+        Its ``notes`` say what was passed over: jobs that cannot run there, by reason, and partitions.
 
     Examples
     --------
@@ -269,7 +275,5 @@ def replay(trace: Trace | str | Path, machine: int | Sequence[Pool] | None = Non
     True
     """
     jobs = trace if isinstance(trace, Trace) else load_trace(trace)
-    chosen = machine if machine is not None else jobs.max_procs
-    if chosen is None:
-        raise InvalidInput(f"{jobs.name!r} does not say on how many processors it ran", field="machine")
+    chosen = machine if machine is not None else jobs.recorded_procs("machine=N")
     return replay_queue(jobs, chosen, **rules)

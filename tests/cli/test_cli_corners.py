@@ -89,10 +89,10 @@ def test_explain_in_its_forms(run: Run, tmp_path: Path) -> None:
     quiet = run(*words, "--output", "quiet")
     assert quiet.code == 0
     found = run(*words, "--output", "json").json
-    assert (found["job"], found["followed"], found["choice"]) == (1, quiet.out.strip(), None)
-    assert "nothing had been compared yet" in run(*words, "--job", "0").out
-    ran = run(*words, "--job", "2")
-    assert (ran.code, "2 is not a job of 0..1" in ran.err) == (2, True)
+    assert (found["row"], found["followed"], found["choice"]) == (1, quiet.out.strip(), None)
+    assert "nothing had been compared yet" in run(*words, "--job", "row:0").out
+    ran = run(*words, "--job", "row:2")
+    assert (ran.code, "there is no row 2: the rows are 0..1" in ran.err) == (2, True)
 
 
 def test_a_trace_that_does_not_say_its_machine_asks_for_it(run: Run, diamond: Path) -> None:

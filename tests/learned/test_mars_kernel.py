@@ -181,11 +181,11 @@ def test_nothing_is_learned_from_a_run_time_before_it_is_known() -> None:
     net = classic_net("saf").net
     advance(jobs, kinds, PROCS, net, state, 2, start)
     assert np.isnan(state.records.log_ratio[0])
-    assert state.past.num_ended[kinds[0, -1]] == 0
+    assert state.past.weight[kinds[0, -1]] == 0
     is_known[0], jobs.run[0] = True, 50.0
     advance(jobs, kinds, PROCS, net, state, 3, start)
     assert state.records.log_ratio[0] == pytest.approx(np.log(0.5))
-    assert state.past.num_ended[kinds[0, -1]] == 2
+    assert state.past.weight[kinds[0, -1]] == 1.95  # the second counts, and the first a little less
 
 
 def test_foresight_leads_to_the_short_end_of_a_series() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stretto.cli.console import Output, new_table, print_json, print_tables
+from stretto.cli.console import Output, new_table, print_json, print_tables, remark
 from stretto.cli.mars_options import (
     ByOption,
     DefaultOption,
@@ -29,8 +29,13 @@ if TYPE_CHECKING:
 def explain(
     trace: TraceArgument,
     job: Annotated[
-        int | None,
-        typer.Option("--job", metavar="N", help="The choice that held when job N arrived.", show_default="the last"),
+        str | None,
+        typer.Option(
+            "--job",
+            metavar="ID|row:N",
+            help="The choice that held when this job arrived: its id in the trace, or a row counted from 0.",
+            show_default="the last",
+        ),
     ] = None,
     procs: ProcsOption = None,
     window: WindowOption = None,
@@ -45,10 +50,14 @@ def explain(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Say which strategy mars followed when a job arrived, and why."""
+    import numpy as np
+
     from stretto.cli.background import in_background
+    from stretto.cli.job_names import name_of, row_of
+    from stretto.cli.jobs_bar import JobsBar
     from stretto.cli.mars_options import MARS, mars_settings
-    from stretto.cli.progress import ProgressLine
-    from stretto.cli.queue_sources import cut_window, load_queue, machine_of
+    from stretto.cli.queue_sources import cut_window, load_queue, machine_of, tell_notes
+    from stretto.domain.queue_notes import notes_of, why_left_out
     from stretto.training.mars_play import play_mars
 
     said = mars_settings(
@@ -57,31 +66,55 @@ def explain(
     jobs = cut_window(load_queue(trace), window)
     machine = machine_of(jobs, procs, None)
     assert isinstance(machine, int)
-    with ProgressLine(f"replaying {jobs.num_jobs:,} jobs"):
-        found = in_background(lambda: play_mars(jobs, machine, settings=said, seed=seed))
-    at = found.trace.num_jobs - 1 if job is None else job
-    if not 0 <= at < found.trace.num_jobs:
-        raise InvalidInput(f"{at} is not a job of 0..{found.trace.num_jobs - 1}", field="--job")
+    fits = jobs.fits(machine)
+    rows = np.flatnonzero(fits)
+    notes = notes_of(jobs, machine, fits)
+    tell_notes(notes)
+    row = None if job is None else row_of(job, jobs)
+    if row is not None and not fits[row]:
+        reason = "; ".join(why_left_out(jobs.take([row]), machine, fits[[row]]))
+        raise InvalidInput(f"job {name_of(row, jobs)} (row:{row}) is not in the replay: {reason}", field="--job")
+    with JobsBar(f"replaying {jobs.num_jobs:,} jobs") as bar:
+        found = in_background(lambda: play_mars(jobs, machine, settings=said, watch=bar.watch, seed=seed))
+    at = found.trace.num_jobs - 1 if row is None else int(np.searchsorted(rows, row))
+    if at >= found.trace.num_jobs:
+        remark(f"interrupted after {found.trace.num_jobs:,} jobs, before job {job} arrived")
+        raise typer.Exit(130)
+    row = int(rows[at])
+    name = name_of(row, jobs)
     choice = next((one for one in reversed(found.choices) if one.job <= at), None)
     followed = found.candidates[int(found.chosen[at])]
     if output is Output.JSON:
         from stretto.learned.mars.journal import rival_fields
 
         told = None if choice is None else {**vars(choice), "rival": rival_fields(choice)}
-        print_json({"job": at, "followed": followed, "measure": found.cost.measure, "choice": told})
+        print_json(
+            {
+                "job": name,
+                "row": row,
+                "followed": followed,
+                "measure": found.cost.measure,
+                "choice": told,
+                "not_compared": list(found.left_out),
+                "notes": list(notes),
+            }
+        )
     elif output is Output.QUIET:
         print(followed)
     else:
-        _print(found, at, followed, choice)
+        _print(found, name, followed, choice)
+    if found.num_unplayed:
+        remark(f"interrupted: {found.trace.num_jobs:,} of {len(rows):,} jobs were replayed")
+        raise typer.Exit(130)
 
 
 def _print(found: MarsReplay, job: int, followed: str, choice: Choice | None) -> None:
     if choice is None:
-        print(f"When job {job:,} arrived, mars followed {followed}: nothing had been compared yet.")
+        print(f"When job {job} arrived, mars followed {followed}: nothing had been compared yet.")
         return
     from stretto.learned.mars.journal import reason_of
 
-    table = new_table(f"When job {job:,} arrived, mars followed {followed}")
+    table = new_table(f"When job {job} arrived, mars followed {followed}")
     table.add_column("candidate")
     table.add_column(f"{found.cost.summary} in its shadow", justify="right")
     table.add_column("to the default", justify="right")
@@ -92,3 +125,6 @@ def _print(found: MarsReplay, job: int, followed: str, choice: Choice | None) ->
     print_tables(table)
     print(textwrap.fill(f"Why {followed}: {reason_of(choice)}.", 79, break_on_hyphens=False))
     print(f"compared after {choice.job:,} arrivals; {len(found.choices):,} comparisons in all")
+    if found.left_out:
+        names = ", ".join(found.left_out)
+        print(f"not compared, for they can never be followed (no probability reaches their threshold): {names}")

@@ -34,7 +34,7 @@ def compare_queue(
 ) -> None:
     """Replay a trace with several strategies (None = all) and print them, the best first."""
     from stretto.cli.interrupt import Interrupt
-    from stretto.cli.queue_sources import check_folder, load_queue, machine_of
+    from stretto.cli.queue_sources import check_folder, load_queue, machine_of, tell_notes
     from stretto.experiments.queue_compare import pairs_of, usable_strategies
 
     check_folder(plot)
@@ -50,6 +50,7 @@ def compare_queue(
             from stretto.experiments.report_record import record_comparison
 
             record_comparison(run, comparison.to_json(), comparison.summary()[0].strategy)
+    tell_notes(comparison.notes)
     written = _draw(comparison, plot)
     if output is Output.JSON:
         print_json(comparison.to_json() | {"plots": written})

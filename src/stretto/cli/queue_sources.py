@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -167,6 +168,12 @@ def _tell_skipped(trace: Trace, source: str) -> None:
         remark(f"{source}: left out {count:,} row{'s' if count > 1 else ''}: {told}{more}")
 
 
+def tell_notes(notes: Iterable[str]) -> None:
+    """Say on stderr what a replay passes over."""
+    for note in notes:
+        remark(f"note: {note}")
+
+
 def machine_of(trace: Trace, procs: int | None, pools: str | None) -> int | tuple[Pool, ...]:
     """Return the machine that the options name, or the one that was recorded."""
     if procs is not None and pools is not None:
@@ -177,9 +184,7 @@ def machine_of(trace: Trace, procs: int | None, pools: str | None) -> int | tupl
         if procs < 1:
             raise InvalidInput(f"{procs} processors; a machine needs at least one", field="--procs")
         return procs
-    if trace.max_procs is None:
-        raise InvalidInput(f"{trace.name!r} does not say on how many processors it ran", field="--procs")
-    return trace.max_procs
+    return trace.recorded_procs("--procs N")
 
 
 def load_pools(source: str) -> tuple[Pool, ...]:

@@ -8,7 +8,7 @@ import typer
 
 from stretto.cli.applicable import refuse_without
 from stretto.cli.completion import backfill_names, strategy_names
-from stretto.cli.console import Output, facts, print_json, stdout
+from stretto.cli.console import Output, facts, print_json, remark, stdout
 from stretto.cli.logged import LogOption, kept
 from stretto.cli.mars_options import (
     ByOption,
@@ -83,11 +83,12 @@ def replay(
 ) -> None:
     """Replay recorded jobs with a strategy."""
     from stretto.cli.background import in_background
+    from stretto.cli.jobs_bar import JobsBar
     from stretto.cli.mars_options import mars_settings
     from stretto.cli.progress import ProgressLine
-    from stretto.cli.queue_sources import check_folder, cut_window, load_queue, machine_of
+    from stretto.cli.queue_sources import check_folder, cut_window, load_queue, machine_of, tell_notes
     from stretto.experiments.queue_evaluate import evaluate_replay
-    from stretto.experiments.queue_play import check_rules
+    from stretto.experiments.queue_play import can_be_watched, check_rules
 
     rules: dict[str, Any] = {"strategy": strategy, "backfill": backfill, "estimates": estimates, "pool_rule": pool_rule}
     more: dict[str, Any] = {"kill": kill, "tie": tie}
@@ -103,14 +104,18 @@ def replay(
     machine = machine_of(jobs, procs, pools)
     settings = {"trace": trace, "procs": machine if isinstance(machine, int) else None, "seed": seed, **rules, **more}
     settings |= {"pools": None if procs is not None else pools, **(said.spec() if said is not None else {})}
-    with kept(log, "replay", whole.name, settings) as run, ProgressLine(f"replaying {jobs.num_jobs:,} jobs"):
+    doing = f"replaying {jobs.num_jobs:,} jobs"
+    line = JobsBar(doing) if can_be_watched(strategy) else ProgressLine(doing)
+    watch = line.watch if isinstance(line, JobsBar) else None
+    with kept(log, "replay", whole.name, settings) as run, line:
         found = in_background(
-            lambda: evaluate_replay(jobs, machine, settings=said, run=run, seed=seed, **rules, **more)
+            lambda: evaluate_replay(jobs, machine, settings=said, run=run, watch=watch, seed=seed, **rules, **more)
         )
         if run is not None:
             from stretto.experiments.report_replay import record_replay
 
-            record_replay(run, found)
+            record_replay(run, found, "interrupted" if found.num_unplayed else "done")
+    tell_notes(found.result.notes)
     written = _draw(found, plot)
     if output is Output.QUIET:
         print(repr(found.metrics.bounded_slowdown.mean))
@@ -118,6 +123,10 @@ def replay(
         print_json(_document(found, whole) | {"plots": written})
     else:
         _print(found, whole, written)
+    if found.num_unplayed:
+        total = found.metrics.num_jobs + found.num_unplayed
+        remark(f"interrupted: the figures are of the first {found.metrics.num_jobs:,} of {total:,} jobs")
+        raise typer.Exit(130)
 
 
 def _draw(found: Evaluation, folder: str | None) -> list[str]:

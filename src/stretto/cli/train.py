@@ -40,6 +40,10 @@ def train(
         ),
     ] = None,
     cluster: ClusterOption = None,
+    procs: Annotated[
+        int | None,
+        typer.Option("--procs", metavar="N", help="mars: processors of the machine.", show_default="as recorded"),
+    ] = None,
     budget: Annotated[
         str | None, typer.Option("--budget", metavar="TIME", help="Wall time: 60s, 10m or 2h.", show_default="60s")
     ] = None,
@@ -121,6 +125,7 @@ def train(
         save=save,
         is_logged=log,
         output=output,
+        procs=procs,
     )
     if run_id is not None:
         refuse_with(context, "--continue", _ASKED, "the run that is continued has it on record")
@@ -138,7 +143,7 @@ def train(
 
 
 #: What a training that is gone on with has said already.
-_ASKED = ("algorithm", "source", "cluster", "seed", "checkpoint", "resume", "start", "engine", "dim")
+_ASKED = ("algorithm", "source", "cluster", "procs", "seed", "checkpoint", "resume", "start", "engine", "dim")
 
 
 def _earlier(request: TrainRequest, run_id: str) -> TrainRequest:
@@ -170,6 +175,8 @@ def _train(request: TrainRequest) -> bool:
     """Train where the algorithm learns; return whether the user stopped it."""
 
     check_algorithm(request.algorithm)
+    if request.algorithm not in QUEUE_TRAINERS:
+        request.refuse("a rack" if request.algorithm in RACK_TRAINERS else "a graph", procs=request.procs)
     if request.algorithm in RACK_TRAINERS:
         from stretto.cli.train_symphony import train_symphony
 

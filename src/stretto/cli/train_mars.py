@@ -14,6 +14,7 @@ from stretto.cli.train_state import TrainState
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from stretto.cli.progress import ProgressLine
     from stretto.cli.train_request import TrainRequest
     from stretto.domain.csr import Floats
     from stretto.domain.trace import Trace
@@ -28,7 +29,8 @@ _OPPONENTS = ("fcfs", "sjf", "saf", "f1", "f2", "f3", "f4", "wfp3", "expansion",
 def train_mars(request: TrainRequest) -> bool:
     """Train, judge and report; return whether the user stopped it."""
     from stretto.cli.progress import ProgressLine
-    from stretto.cli.queue_sources import load_queue
+    from stretto.cli.queue_sources import load_queue, machine_of, tell_notes
+    from stretto.domain.queue_notes import notes_of
     from stretto.learned.mars.network import save_nets
     from stretto.learned.mars.replay import pretrained
 
@@ -36,7 +38,10 @@ def train_mars(request: TrainRequest) -> bool:
         "a queue", cluster=request.cluster, episodes=request.rounds, start=request.start, engine=request.engine
     )
     whole = load_queue(request.source)
-    num_procs = whole.max_procs or int(whole.num_procs.max())
+    num_procs = machine_of(whole, request.procs, None)
+    assert isinstance(num_procs, int)
+    notes = notes_of(whole, num_procs, whole.fits(num_procs))
+    tell_notes(notes)
     trace, _ = whole.fitting(num_procs)
     settings = {**request.settings(), "procs": num_procs}
     wanted = request.is_logged or request.run_id is not None
@@ -47,8 +52,8 @@ def train_mars(request: TrainRequest) -> bool:
             state.run = record
             found, rows, is_stopped = _train(trace, num_procs, request, state, record)
             nets = [*pretrained(), found.net]
-            with ProgressLine("judging on the rest of the log"):
-                judged = _judge(trace, num_procs, nets)
+            with ProgressLine("judging on the rest of the log") as line:
+                judged = _judge(trace, num_procs, nets, line)
             if record is not None:
                 record.finish("interrupted" if is_stopped else "done", _summary(found, rows, judged))
     if request.save is not None:
@@ -58,7 +63,7 @@ def train_mars(request: TrainRequest) -> bool:
 
         draw_lesson(rows, request.curves, name=trace.name, algorithm="mars")
     written = [path for path in (request.checkpoint, request.save, request.curves) if path is not None]
-    _report(trace, found, rows, judged, request, written, record)
+    _report(trace, _machine(whole, num_procs, request), notes, found, rows, judged, request, written, record)
     return is_stopped
 
 
@@ -140,8 +145,16 @@ def _summary(found: LogTraining, rows: list[dict[str, Any]], judged: dict[str, f
     }
 
 
+def _machine(whole: Trace, num_procs: int, request: TrainRequest) -> str:
+    """Say what the machine is taken to be, and who says so."""
+    recorded = whole.meta.get("max_procs_from", "the trace")
+    return f"{num_procs:,} processors, as {'--procs' if request.procs is not None else recorded} says"
+
+
 def _report(
     trace: Trace,
+    machine: str,
+    notes: tuple[str, ...],
     found: LogTraining,
     rows: list[dict[str, Any]],
     judged: dict[str, float],
@@ -154,12 +167,14 @@ def _report(
     if request.output is Output.JSON:
         document = {"trace": trace.name, "seed": request.seed, "train_seconds": found.seconds, "jobs_per_second": rate}
         document |= {"run_id": record.id if record is not None else None, "history": rows}
+        document |= {"machine": machine, "notes": list(notes)}
         print_json(document | {"mean_bounded_slowdown": judged, "best_fixed": name})
     elif request.output is Output.QUIET:
         print(repr(judged["mars"]))
     else:
         change, many = judged["mars"] / judged[name] - 1, "s" * (len(found.rows) != 1)
         lines = {
+            "machine": machine,
             "trained": f"{len(found.rows):,} generation{many}, {found.num_jobs:,} scheduled jobs, {rate:,.0f}/s",
             "judged on": f"the last {trace.num_jobs - int(0.6 * trace.num_jobs):,} jobs: mean bounded slowdown",
             "the network alone": f"{judged['network']:,.2f}",
@@ -174,7 +189,7 @@ def _report(
             stdout().print(f"  wrote {path}", soft_wrap=True)
 
 
-def _judge(trace: Trace, num_procs: int, nets: list[Any]) -> dict[str, float]:
+def _judge(trace: Trace, num_procs: int, nets: list[Any], line: ProgressLine) -> dict[str, float]:
     """Replay the whole log and return the slowdowns of what was not trained on."""
     import numpy as np
 
@@ -188,7 +203,11 @@ def _judge(trace: Trace, num_procs: int, nets: list[Any]) -> dict[str, float]:
     def mean(start_s: Floats) -> float:
         return float(np.mean(bounded((start_s - trace.submit_s)[first:], trace.run_s[first:])))
 
+    def watch(num_arrived: int, num_jobs: int) -> bool:
+        line.note = f"mars: {num_arrived / num_jobs:.0%} of {num_jobs:,} jobs"
+        return True
+
     values = {name: mean(replay(trace, num_procs, strategy=name).start_s) for name in _OPPONENTS}
     values["network"] = mean(mars_replay(trace, num_procs, candidates=[nets[-1]]).start_s)
-    values["mars"] = mean(mars_replay(trace, num_procs, candidates=candidates_of(nets=nets)).start_s)
+    values["mars"] = mean(mars_replay(trace, num_procs, candidates=candidates_of(nets=nets), watch=watch).start_s)
     return values

@@ -28,6 +28,8 @@ class TrainRequest:
         When to stop; a round is an episode, or an iteration. Without both there is a minute.
     run_id
         A run of the log that is gone on with.
+    procs
+        Processors of a queue's machine; None = as the log records.
     """
 
     algorithm: str
@@ -45,6 +47,7 @@ class TrainRequest:
     is_logged: bool = True
     output: Output = Output.TABLE
     run_id: str | None = None
+    procs: int | None = None
 
     @property
     def seconds(self) -> float | None:
@@ -70,6 +73,7 @@ class TrainRequest:
             start=settings.get("start"),
             engine=settings.get("engine"),
             run_id=run_id,
+            procs=settings.get("procs"),
         )
 
     def refuse(self, what: str, **options: object) -> None:

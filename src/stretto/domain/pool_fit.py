@@ -6,7 +6,10 @@ its processors bring takes as many processors as bring enough, and leaves them i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+from numpy.typing import NDArray
 
 from stretto.domain.csr import Floats, Ints
 from stretto.domain.pool import Pool
@@ -17,6 +20,13 @@ def pool_widths(trace: Trace, pools: tuple[Pool, ...]) -> Ints:
     """Return processors by job and pool, -1 where a job does not fit even an empty pool."""
     columns = [_widths(trace, pool) for pool in pools]
     return np.ascontiguousarray(np.stack(columns, axis=1).astype(np.int32))
+
+
+def runnable(trace: Trace, machine: int | Sequence[Pool]) -> NDArray[np.bool_]:
+    """Say which jobs a machine can run: so many plain processors, or pools of which one can hold the job."""
+    if isinstance(machine, int):
+        return trace.fits(machine)
+    return np.asarray(np.any(pool_widths(trace, tuple(machine)) >= 0, axis=1))
 
 
 def _widths(trace: Trace, pool: Pool) -> Floats:

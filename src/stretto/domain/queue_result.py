@@ -35,6 +35,8 @@ class QueueResult:
         Jobs of the given trace that fit nowhere, or never ran, and were left out.
     spec
         The rules, by name and value.
+    notes
+        What was passed over, in sentences: why jobs were left out, and partitions, of which replays know nothing.
     """
 
     trace: Trace
@@ -49,6 +51,7 @@ class QueueResult:
     billed_node_s: Floats  # [K]
     num_dropped: int = 0
     spec: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     @cached_property
     def wait_s(self) -> Floats:

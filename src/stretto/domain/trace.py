@@ -174,15 +174,33 @@ class Trace:
         deadline = None if part.deadline_s is None else part.deadline_s - shift
         return replace(part, submit_s=part.submit_s - shift, deadline_s=deadline)
 
+    def fits(self, num_procs: int) -> NDArray[np.bool_]:
+        """Say which jobs can run on so many plain processors: they ran at all, and ask for no more and no GPU."""
+        fits: NDArray[np.bool_] = (self.run_s > 0) & (self.num_procs <= num_procs)
+        return fits if self.num_gpus is None else fits & (self.num_gpus == 0)
+
+    def recorded_procs(self, how: str) -> int:
+        """Return the processors of the machine that was recorded; raise where the source does not say.
+
+        Parameters
+        ----------
+        how
+            How a caller can say it.
+        """
+        if self.max_procs is None:
+            widest = f"its widest job takes {int(self.num_procs.max()):,}" if self.num_jobs else "it holds no jobs"
+            raise InvalidInput(f"{self.name!r} does not say on how many processors it ran ({widest}): say {how}")
+        return self.max_procs
+
     def fitting(self, num_procs: int) -> tuple[Trace, int]:
-        """Return the jobs that run for some time and fit the machine, the first at zero, and how many did not.
+        """Return the jobs that :meth:`fits` says can run, the first at zero, and how many cannot.
 
         Missing estimates become the run time, and estimates below the run time are raised to it: an
         earlier kill would have been in the recorded run time. Dependencies are as in ``keep``.
         """
-        kept = (self.run_s > 0) & (self.num_procs <= num_procs)
+        kept = self.fits(num_procs)
         if not np.any(kept):
-            raise InvalidInput(f"no job of {self.name!r} fits {num_procs} processors", field="procs")
+            raise InvalidInput(f"no job of {self.name!r} can run on {num_procs:,} plain processors", field="procs")
         part = self.keep(kept).window(0, int(np.count_nonzero(kept)))
         estimate = np.where(np.isfinite(part.estimate_s) & (part.estimate_s > 0), part.estimate_s, part.run_s)
         return replace(part, estimate_s=np.maximum(estimate, part.run_s)), self.num_jobs - part.num_jobs

@@ -12,7 +12,9 @@ import numpy as np
 
 from stretto import catalog
 from stretto.domain.csr import Floats
+from stretto.domain.pool_fit import runnable
 from stretto.domain.queue_metrics import QueueMetrics, bounded_slowdown
+from stretto.domain.queue_notes import notes_of
 from stretto.domain.trace import Trace
 from stretto.errors import InvalidInput
 from stretto.experiments.queue_evaluate import Machine, evaluate_replay, figures
@@ -95,12 +97,13 @@ class QueueSummary:
 
 @dataclass(frozen=True, eq=False)
 class QueueComparison:
-    """All rows, in the order they were made."""
+    """All rows, in the order they were made, and what was passed over in the whole trace."""
 
     trace: str
     num_procs: int
     window_jobs: int
     rows: tuple[QueueRow, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def num_windows(self) -> int:
@@ -125,6 +128,7 @@ class QueueComparison:
             "trace": self.trace,
             "num_procs": self.num_procs,
             "window_jobs": self.window_jobs,
+            "notes": list(self.notes),
             "rows": [row.to_json() for row in self.rows],
             "summary": [line.to_json() for line in self.summary()],
         }
@@ -201,7 +205,8 @@ def compare_strategies(
         if not rows:
             raise
     num_procs = machine if isinstance(machine, int) else sum(pool.num_procs for pool in machine)
-    return QueueComparison(trace.name, num_procs, count, tuple(rows))
+    notes = notes_of(trace, machine, runnable(trace, machine))
+    return QueueComparison(trace.name, num_procs, count, tuple(rows), notes)
 
 
 def pairs_of(strategies: Sequence[str], backfills: Sequence[str]) -> list[tuple[str, str]]:

@@ -14,7 +14,7 @@ from stretto.domain.queue_result import QueueResult
 from stretto.domain.trace import Trace
 from stretto.errors import StrettoError
 from stretto.experiments.queue_choices import choices_of
-from stretto.experiments.queue_play import play, play_told
+from stretto.experiments.queue_play import Watch, play, play_told
 from stretto.runlog import Run
 
 Machine = int | Sequence[Pool]
@@ -47,6 +47,11 @@ class Evaluation:
         return self.metrics.num_jobs / self.replay_seconds
 
     @property
+    def num_unplayed(self) -> int:
+        """Return how many jobs had not arrived when the replay was stopped."""
+        return _num_unplayed(self.found)
+
+    @property
     def choices(self) -> list[dict[str, Any]]:
         """Return what was followed from when on, and why."""
         return choices_of(self.found, str(self.result.spec["strategy"]))
@@ -59,9 +64,17 @@ class Evaluation:
                 pool.name: float(usd) for pool, usd in zip(self.result.pools, self.result.cost_usd, strict=True)
             },
             "num_dropped": self.result.num_dropped,
+            "num_unplayed": self.num_unplayed,
+            "notes": list(self.result.notes),
             "replay_seconds": self.replay_seconds,
             "jobs_per_second": self.jobs_per_second,
         }
+
+
+def _num_unplayed(found: Any) -> int:
+    """Return what a selector tells of it; one that cannot be stopped tells nothing."""
+    count: int = 0 if found is None else getattr(found, "num_unplayed", 0)
+    return count
 
 
 def figures(metrics: QueueMetrics) -> dict[str, float]:
@@ -89,7 +102,13 @@ def _spread(name: str, spread: Spread) -> dict[str, float]:
 
 
 def evaluate_replay(
-    trace: Trace, machine: Machine, *, timed: bool = True, run: Run | None = None, **rules: Any
+    trace: Trace,
+    machine: Machine,
+    *,
+    timed: bool = True,
+    run: Run | None = None,
+    watch: Watch | None = None,
+    **rules: Any,
 ) -> Evaluation:
     """Replay and measure; ``rules`` are those of :func:`stretto.experiments.queue_play.play`.
 
@@ -99,6 +118,8 @@ def evaluate_replay(
         Whether the time matters: loading compiled code is kept out of it, and a short replay is repeated.
     run
         Where a selector writes down what it does while it plays; nothing is repeated then.
+    watch
+        As for :func:`stretto.experiments.queue_play.play_told`.
     """
     if timed:
         with suppress(StrettoError):  # a few jobs may fit nowhere, or the rules be wrong: the replay itself will say so
@@ -106,9 +127,9 @@ def evaluate_replay(
     seconds = float("inf")
     for _ in range(_MOST_TIMES if timed and run is None else 1):
         begin = time.perf_counter()
-        result, found = play_told(trace, machine, run=run, **rules)
+        result, found = play_told(trace, machine, run=run, watch=watch, **rules)
         took = time.perf_counter() - begin
         seconds = min(seconds, took)
-        if took > _SHORT_S:
+        if took > _SHORT_S or _num_unplayed(found):
             break
     return Evaluation(result, measure(result), seconds, found)

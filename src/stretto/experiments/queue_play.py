@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from stretto.catalog import SELECTOR_REPLAYS, SELECTORS, STRATEGIES
 from stretto.domain.pool import Pool
+from stretto.domain.queue_notes import notes_of
 from stretto.domain.queue_result import QueueResult
 from stretto.domain.trace import Trace
 from stretto.errors import InvalidInput
@@ -18,6 +19,8 @@ from stretto.registry import lookup
 from stretto.runlog import Run
 from stretto.sim.queue import make_rules, replay
 
+#: Is told how many jobs of how many have arrived; returns whether to go on.
+Watch = Callable[[int, int], bool]
 #: The only rules under which a selector plays.
 _SELECTOR_RULES = {"backfill": "easy", "estimates": "user", "kill": False, "tie": "batch", "weights": None}
 
@@ -62,6 +65,7 @@ def play_told(
     seed: int = 0,
     settings: SelectorSettings | None = None,
     run: Run | None = None,
+    watch: Watch | None = None,
     **rules: Any,
 ) -> tuple[QueueResult, Any]:
     """Replay a trace, and return what a selector tells of it, too, which is None for a fixed strategy.
@@ -72,6 +76,8 @@ def play_told(
         What its operator says to a selector.
     run
         Where a selector that can do so writes down what it chooses, while it plays.
+    watch
+        Told on the way by a selector that can do so how many jobs of how many have arrived; False stops it there.
     """
     if strategy not in SELECTORS:
         if settings is not None:
@@ -85,14 +91,22 @@ def play_told(
     known = inspect.signature(select).parameters
     if settings is not None and "settings" not in known:
         raise InvalidInput(f"{strategy!r} has none", field="settings")
-    wanted = {"settings": settings, "run": run}
+    wanted = {"settings": settings, "run": run, "watch": watch}
     found = select(trace, machine, seed=seed, **{name: value for name, value in wanted.items() if name in known})
     rules = {name: needed for name, needed in _SELECTOR_RULES.items() if needed is not None}
     more = {} if settings is None else settings.spec()
-    return _result(found, machine, {"strategy": strategy, **rules, **more, "seed": seed}), found
+    notes = notes_of(trace, machine, trace.fits(machine))
+    return _result(found, machine, {"strategy": strategy, **rules, **more, "seed": seed}, notes), found
 
 
-def _result(found: Any, machine: int, spec: dict[str, Any]) -> QueueResult:
+def can_be_watched(strategy: str) -> bool:
+    """Say whether a strategy tells on the way how far it is, and can be stopped there."""
+    if strategy not in SELECTORS:
+        return False
+    return "watch" in inspect.signature(lookup("selector", strategy, SELECTOR_REPLAYS)).parameters
+
+
+def _result(found: Any, machine: int, spec: dict[str, Any], notes: tuple[str, ...]) -> QueueResult:
     """Return what a selector did with a trace in the form that every replay has."""
     n = found.trace.num_jobs
     end = found.start_s + found.trace.run_s
@@ -109,4 +123,5 @@ def _result(found: Any, machine: int, spec: dict[str, Any]) -> QueueResult:
         billed_node_s=np.array([float(np.ceil(end.max())) * machine]),
         num_dropped=found.num_dropped,
         spec=spec,
+        notes=notes,
     )

@@ -6,7 +6,7 @@ import dataclasses
 import io
 import zipfile
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -27,7 +27,7 @@ _RESULT = ("start_s", "end_s", "ready_s", "pool", "is_killed", "num_interruption
 _CHOICE = "choice"
 
 
-def record_replay(run: Run, found: Evaluation) -> dict[str, Any]:
+def record_replay(run: Run, found: Evaluation, status: Literal["done", "interrupted"] = "done") -> dict[str, Any]:
     """Keep a replay and its choices, close the run, and return the figures."""
     summary: dict[str, Any] = plain(figures(found.metrics))
     with run.batch():
@@ -36,7 +36,7 @@ def record_replay(run: Run, found: Evaluation) -> dict[str, Any]:
         if not run.log.events(run.id, kinds=[_CHOICE], limit=1):  # some selectors write them down while they play
             for choice in found.choices:
                 run.record(_CHOICE, str(choice["chosen"]), **plain(choice))
-        run.finish("done", summary)
+        run.finish(status, summary)
     return summary
 
 

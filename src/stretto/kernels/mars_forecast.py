@@ -58,6 +58,13 @@ class Forecaster(NamedTuple):
     out_bias: np.ndarray  # [NUM_HEADS]
 
 
+class Chains(NamedTuple):
+    """Who is whose neighbour: the same under every order, so that all candidates share it; n jobs."""
+
+    link: np.ndarray  # [NUM_CHAINS, n] the next job on each way; -1 = none
+    pause: np.ndarray  # [n] logarithm of the time since the user's submission before
+
+
 class Records(NamedTuple):
     """What has ended so far, and who is whose neighbour; n jobs, C kinds, U users."""
 
@@ -76,8 +83,13 @@ class Records(NamedTuple):
 @njit(cache=True, nogil=True)
 def new_records(q, num_kinds, num_hidden):
     """Return records of a queue in which nothing has ended."""
+    return records_along(q, chains_of(q), num_kinds, num_hidden)
+
+
+@njit(cache=True, nogil=True)
+def chains_of(q):
+    """Return the ways from each job to others."""
     n = q.submit.shape[0]
-    num_users = q.user.max() + 1
     procs = q.procs.astype(np.int64)
     user = q.user.astype(np.int64)
     width = procs.max() + 1
@@ -95,12 +107,19 @@ def new_records(q, num_kinds, num_hidden):
     for job in range(n):
         if link[3, job] >= 0:
             pause[job] = np.log(1.0 + max(0.0, q.submit[job] - q.submit[link[3, job]]))
+    return Chains(link, pause)
+
+
+@njit(cache=True, nogil=True)
+def records_along(q, chains, num_kinds, num_hidden):
+    """Return records of a queue in which nothing has ended, with chains that others may share."""
+    num_users = q.user.max() + 1
     last = np.zeros((num_users, 3))
     last[:, 2] = -1.0
     return Records(
-        link,
-        pause,
-        np.full(n, np.nan),
+        chains.link,
+        chains.pause,
+        np.full(q.submit.shape[0], np.nan),
         np.zeros((num_kinds, 5)),
         np.zeros((num_kinds, PER_KIND)),
         last,

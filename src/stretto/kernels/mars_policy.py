@@ -65,11 +65,15 @@ class Seen(NamedTuple):
     looked: np.ndarray  # [n] when that was
     static: np.ndarray  # [n, NUM_STATIC]
     base: np.ndarray  # [n] the linear part of what does not change
+    gate: np.ndarray  # [n] the same of the gate
     inner: np.ndarray  # [H, n] the hidden layer before what changes
     log_wait: np.ndarray  # [n] scratch
     log_expansion: np.ndarray  # [n] scratch
     fits: np.ndarray  # [n] scratch
     score: np.ndarray  # [n]
+    top: np.ndarray  # [n] the score when it was last computed for this job alone, for ``mars_lazy``
+    slope: np.ndarray  # [n] how fast it grew then
+    rated: np.ndarray  # [n] when that was
     queue: np.ndarray  # [NUM_QUEUE]
     size: np.ndarray  # [1]
 
@@ -89,7 +93,11 @@ def new_seen(n, num_hidden):
         np.empty(n),
         np.empty((n, NUM_STATIC)),
         np.empty(n),
+        np.empty(n),
         np.empty((num_hidden, n)),
+        np.empty(n),
+        np.empty(n),
+        np.empty(n),
         np.empty(n),
         np.empty(n),
         np.empty(n),
@@ -135,9 +143,12 @@ def describe(s, net, k, believed, sharp, num_procs):
     if trust > 0.0:
         s.length[k] = estimate * (min(believed, estimate) / estimate) ** trust
     base = 0.0
+    gate = net.gate[NUM_FEATURES]
     for f in range(NUM_STATIC):
         base += net.skip[f] * x[f]
+        gate += net.gate[f] * min(CLIP, x[f])
     s.base[k] = base
+    s.gate[k] = gate
     for h in range(net.bias.shape[0]):
         z = net.bias[h]
         for f in range(NUM_STATIC):
@@ -167,10 +178,20 @@ def looks_for(net, feature):
 
 
 @njit(cache=True, nogil=True)
+def looks_around(net):
+    """Say whether features of the queue can make a difference."""
+    found = net.bias.shape[0] > 0
+    for f in range(NUM_QUEUE):
+        found |= net.gate[NUM_JOB + f] != 0.0
+    return found
+
+
+@njit(cache=True, nogil=True)
 def fill_scores(s, net, now, free, num_procs):
     """Compute the scores of all waiting jobs."""
     size = s.size[0]
-    look_around(s, now, free, num_procs)
+    if looks_around(net):
+        look_around(s, now, free, num_procs)
     for k in range(size):
         s.fits[k] = 1.0 if s.need[k] <= free else 0.0
         s.log_wait[k] = 0.0
@@ -212,9 +233,7 @@ def fill_scores(s, net, now, free, num_procs):
 @njit(cache=True, nogil=True)
 def may_pass(s, net, k, now):
     """Say whether a job that fits may be backfilled."""
-    z = net.gate[NUM_FEATURES]
-    for f in range(NUM_STATIC):
-        z += net.gate[f] * min(CLIP, s.static[k, f])
+    z = s.gate[k]
     z += net.gate[LOG_WAIT] * s.log_wait[k]
     z += net.gate[LOG_EXPANSION] * s.log_expansion[k]
     z += net.gate[FITS] * s.fits[k]
@@ -253,6 +272,10 @@ def move_last(s, k, num_hidden):
         s.stamp[k] = s.stamp[last]
         s.looked[k] = s.looked[last]
         s.base[k] = s.base[last]
+        s.gate[k] = s.gate[last]
+        s.top[k] = s.top[last]
+        s.slope[k] = s.slope[last]
+        s.rated[k] = s.rated[last]
         for f in range(NUM_STATIC):
             s.static[k, f] = s.static[last, f]
         for h in range(num_hidden):

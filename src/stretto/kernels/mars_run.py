@@ -14,7 +14,17 @@ from typing import NamedTuple
 import numpy as np
 
 from stretto.kernels.compile import njit
-from stretto.kernels.mars_forecast import HARMONIC, TYPICAL, Forecaster, Records, foresee, new_records, note_end
+from stretto.kernels.mars_forecast import (
+    HARMONIC,
+    TYPICAL,
+    Forecaster,
+    Records,
+    chains_of,
+    foresee,
+    note_end,
+    records_along,
+)
+from stretto.kernels.mars_lazy import follower, goes_by_beliefs, is_lazy, leader, rate
 from stretto.kernels.mars_policy import (
     Seen,
     describe,
@@ -26,7 +36,7 @@ from stretto.kernels.mars_policy import (
     sharp_run,
 )
 from stretto.kernels.queue_expected import SIZE, Expected, expect, forget, new_expected, put_in_order, shadow_at
-from stretto.kernels.queue_forecast import BOUND, Past, believe, new_past, remember
+from stretto.kernels.queue_forecast import BOUND, Past, believe, new_means, remember_means
 from stretto.kernels.queue_running import Running, begin_job, end_first, new_running
 
 #: A job is forecast anew when it has waited for this part of its time once more: what is new is used so much later.
@@ -62,6 +72,12 @@ def new_state(q, kinds, num_procs, num_hidden, forecaster, is_known):
     is_known
         Whether a run time is a fact; may change from one ``advance`` to the next.
     """
+    return state_along(q, chains_of(q), kinds.max() + 1, num_procs, num_hidden, forecaster, is_known)
+
+
+@njit(cache=True, nogil=True)
+def state_along(q, chains, num_kinds, num_procs, num_hidden, forecaster, is_known):
+    """Return the same with chains that several machines share."""
     n = q.submit.shape[0]
     num = np.zeros(5, np.int64)
     num[FREE] = num_procs
@@ -69,8 +85,8 @@ def new_state(q, kinds, num_procs, num_hidden, forecaster, is_known):
         new_running(n),
         new_expected(2 * n),  # a job that outlives a belief is expected twice
         new_seen(n, num_hidden),
-        new_past(kinds.max() + 1),
-        new_records(q, kinds.max() + 1, forecaster.bias.shape[0]),
+        new_means(num_kinds),
+        records_along(q, chains, num_kinds, forecaster.bias.shape[0]),
         forecaster,
         np.zeros(q.user.max() + 1, np.int64),
         np.empty(n, np.int64),
@@ -125,12 +141,13 @@ def look(q, kinds, num_procs, net, forecaster, s, past, records, k, num_arrived,
         believed = believed ** (1.0 - share) * (longest * np.exp(records.said[TYPICAL])) ** share
         sharp = sharp ** (1.0 - share) * (longest * np.exp(records.said[HARMONIC])) ** share
     describe(s, net, k, believed, sharp, num_procs)
+    rate(s, net, k, now)
 
 
 @njit(cache=True, nogil=True)
 def learn(q, kinds, past, records, changed, num, job, now):
     """Take a run time into account."""
-    remember(past, kinds[job], q.run[job], max(1.0, q.estimate[job]))
+    remember_means(past, kinds[job], q.run[job], max(1.0, q.estimate[job]))
     note_end(q, records, kinds[job], job, now)
     changed[q.user[job]] = num[NUM_PASSES]
 
@@ -153,10 +170,15 @@ def learn_late(q, kinds, t):
 
 
 @njit(cache=True, nogil=True)
-def renew(q, kinds, num_procs, net, forecaster, s, past, records, changed, num, now, start):
+def renew(q, kinds, num_procs, net, forecaster, s, past, records, changed, num, now, start, has_beliefs):
     """Look again at jobs of whose users something new is known.
 
     The forecaster takes its time, so that it is not asked again before a job has waited for some more of its time.
+
+    Parameters
+    ----------
+    has_beliefs
+        Whether the network goes by any. If not, another look would find the same and is only noted.
     """
     pause = PAUSE if net.foresight[0] > 0.0 else 0.0
     for k in range(s.size[0]):
@@ -166,7 +188,9 @@ def renew(q, kinds, num_procs, net, forecaster, s, past, records, changed, num, 
             changed[user] = num[NUM_PASSES]
         if s.stamp[k] < changed[user] and now - s.looked[k] >= pause * (now - s.submit[k]):
             s.stamp[k] = num[NUM_PASSES]
-            look(q, kinds, num_procs, net, forecaster, s, past, records, k, num[ARRIVED], now, start)
+            s.looked[k] = now
+            if has_beliefs:
+                look(q, kinds, num_procs, net, forecaster, s, past, records, k, num[ARRIVED], now, start)
 
 
 @njit(cache=True, nogil=True)
@@ -177,6 +201,7 @@ def advance(q, kinds, num_procs, net, t, until, start):
     r, x, s, past, records, forecaster = t.running, t.expected, t.seen, t.past, t.records, t.forecaster
     num = t.num
     changed, left, is_known, late = t.changed, t.left, t.is_known, t.late
+    has_beliefs, lazily = goes_by_beliefs(net), is_lazy(net)
     learn_late(q, kinds, t)
     while num[ARRIVED] < min(until, n) or (until > n and r.size[0] > 0):
         now = r.end[0] if r.size[0] > 0 else np.inf
@@ -199,36 +224,50 @@ def advance(q, kinds, num_procs, net, t, until, start):
             look(q, kinds, num_procs, net, forecaster, s, past, records, k, num[ARRIVED], now, start)
         if not any_fits(s, num[FREE]):
             continue
-        renew(q, kinds, num_procs, net, forecaster, s, past, records, changed, num, now, start)
-        fill_scores(s, net, now, num[FREE], num_procs)
-        num[NUM_SCORED] += s.size[0]
-        num[FREE] = start_jobs(q, net, r, x, s, left, num[FREE], now, start)
+        renew(q, kinds, num_procs, net, forecaster, s, past, records, changed, num, now, start, has_beliefs)
+        if not lazily:
+            fill_scores(s, net, now, num[FREE], num_procs)
+            num[NUM_SCORED] += s.size[0]
+        num[FREE] = start_jobs(q, net, r, x, s, left, num[FREE], now, start, lazily)
 
 
 @njit(cache=True, nogil=True)
-def start_jobs(q, net, r, x, s, left, free, now, start):
-    """Start what is first while it fits, then what may pass the head; return the processors that stay free."""
+def start_jobs(q, net, r, x, s, left, free, now, start, lazily):
+    """Start what is first while it fits, then what may pass the head; return the processors that stay free.
+
+    Parameters
+    ----------
+    lazily
+        Whether scores are computed as far as needed (``mars_lazy``), or have been for everybody.
+    """
     count = 0
-    head = first_of(s)
+    head = leader(s, net, now) if lazily else first_of(s)
     while head >= 0 and s.need[head] <= free:
         free -= begin(q, r, x, s, head, now, start)
         left[count] = head
         count += 1
-        head = first_of(s)
+        head = leader(s, net, now) if lazily else first_of(s)
     if head >= 0 and free > 0 and any_fits(s, free):
         put_in_order(x)
         if net.trust[0] > 0.0:
             put_off(q, x, start, now)
             put_in_order(x)
         shadow, extra = shadow_at(x, s.need[head] - free, now, now)
-        k = next_of(s, net, head, free, now, shadow, extra)
+        k = (
+            follower(s, net, head, free, now, shadow, extra)
+            if lazily
+            else next_of(s, net, head, free, now, shadow, extra)
+        )
         while k >= 0:
             if now + s.length[k] > shadow:
                 extra -= s.procs[k]
             free -= begin(q, r, x, s, k, now, start)
             left[count] = k
             count += 1
-            k = next_of(s, net, head, free, now, shadow, extra)
+            if lazily:
+                k = follower(s, net, head, free, now, shadow, extra)
+            else:
+                k = next_of(s, net, head, free, now, shadow, extra)
     sort_few(left, count)
     for i in range(count - 1, -1, -1):
         move_last(s, left[i], net.bias.shape[0])
@@ -256,6 +295,7 @@ def begin(q, r, x, s, k, now, start):
     begin_job(r, job, now + q.run[job], 0.0, 0, False)
     expect(x, job, now + s.length[k], s.procs[k])
     s.score[k] = -np.inf
+    s.top[k] = -np.inf
     return s.procs[k]
 
 

@@ -27,6 +27,7 @@ from stretto.kernels.mars_policy import (
     WAIT_DAYS,
     fill_scores,
     join,
+    look_around,
     move_last,
 )
 from stretto.kernels.mars_run import (
@@ -172,7 +173,8 @@ def sample_mars(q, kinds, num_procs, net, forecaster, state, start, rec):
             look(q, kinds, num_procs, net, forecaster, s, past, records, k, num[ARRIVED], now, start)
         if not any_fits(s, num[FREE]):
             continue
-        renew(q, kinds, num_procs, net, forecaster, s, past, records, t.changed, num, now, start)
+        renew(q, kinds, num_procs, net, forecaster, s, past, records, t.changed, num, now, start, True)
+        look_around(s, now, num[FREE], num_procs)  # recorded, whether the network goes by it or not
         fill_scores(s, net, now, num[FREE], num_procs)
         started = 0
         head = -1

@@ -67,16 +67,35 @@ def new_past(num_kinds):
 
 
 @njit(cache=True, nogil=True)
+def new_means(num_kinds):
+    """Return a past from which nothing will be drawn: it has no rings, which are most of its memory."""
+    return Past(
+        np.zeros(num_kinds),
+        np.zeros(num_kinds),
+        np.zeros(num_kinds),
+        np.zeros((0, RING)),
+        np.zeros(0, np.int64),
+    )
+
+
+@njit(cache=True, nogil=True)
 def remember(past, kinds, run, estimate):
     """Add an ended job to its kinds."""
+    remember_means(past, kinds, run, estimate)
+    for kind in kinds:
+        past.ring[kind, past.num_ended[kind] % RING] = run / estimate
+        past.num_ended[kind] += 1
+
+
+@njit(cache=True, nogil=True)
+def remember_means(past, kinds, run, estimate):
+    """Add an ended job to the means of its kinds."""
     ratio = run / estimate
     sharp = max(BOUND, estimate) / max(BOUND, run)
     for kind in kinds:
         past.weight[kind] = DISCOUNT * past.weight[kind] + 1.0
         past.ratio[kind] = DISCOUNT * past.ratio[kind] + ratio
         past.sharp[kind] = DISCOUNT * past.sharp[kind] + sharp
-        past.ring[kind, past.num_ended[kind] % RING] = ratio
-        past.num_ended[kind] += 1
 
 
 @njit(cache=True, nogil=True)

@@ -188,4 +188,5 @@ def to_result(setup: Setup, out: Outcome, spec: dict[str, Any]) -> QueueResult:
         billed_node_s=out.node_s,
         num_dropped=setup.num_dropped,
         spec=spec,
+        notes=setup.notes,
     )

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from stretto.domain.csr import Floats, Ints
 from stretto.domain.pool import MAX_NODES, Pool
-from stretto.domain.pool_fit import pool_widths
+from stretto.domain.pool_fit import pool_widths, runnable
+from stretto.domain.queue_notes import notes_of
 from stretto.domain.trace import QueueArrays, Trace
 from stretto.errors import InvalidInput
 from stretto.kernels.queue_codes import LAST_TWO, MULTIFACTOR, NUM_DRAWS, PERFECT, POOL_FACTS, STEP, PoolArrays, Rules
@@ -29,6 +30,8 @@ class Setup:
         What the user asked for: the wall limit, and the most that a prediction may say.
     draws
         Unit exponentials, one per job and interruption; empty where nothing is interrupted.
+    notes
+        What is passed over, as ``QueueResult`` has it.
     """
 
     trace: Trace
@@ -39,6 +42,7 @@ class Setup:
     limit: Floats  # [n]
     width: Ints  # [n, K]
     draws: Floats  # [n, NUM_DRAWS] or [0, 0]
+    notes: tuple[str, ...] = ()
 
     @property
     def is_plain(self) -> bool:
@@ -105,7 +109,13 @@ def prepare(trace: Trace, machine: int | tuple[Pool, ...], rules: Rules, seed: i
             raise InvalidInput("no pools", field="machine")
     if trace.num_jobs == 0:
         raise InvalidInput(f"no jobs in {trace.name!r}", field="trace")
-    part, width = _runnable(trace, pools, plain=isinstance(machine, int), kill=rules.kill)
+    fits = runnable(trace, machine)
+    notes = notes_of(trace, machine, fits)
+    if not np.any(fits):
+        total = sum(pool.num_procs for pool in pools)
+        raise InvalidInput(f"no job of {trace.name!r} can run on these {total:,} processors: {'; '.join(notes)}")
+    part = _prepared(trace, fits, plain=isinstance(machine, int), kill=rules.kill)
+    width = pool_widths(part, pools)
     jobs = _arrays(part, with_users=rules.strategy == MULTIFACTOR or rules.estimates >= LAST_TWO)
     limit = jobs.estimate
     if rules.estimates == PERFECT:
@@ -114,23 +124,14 @@ def prepare(trace: Trace, machine: int | tuple[Pool, ...], rules: Rules, seed: i
     interrupted = any(p.spot is not None and bool(np.any(p.spot.hazard_per_hour > 0)) for p in pools)
     shape = (part.num_jobs, NUM_DRAWS) if interrupted else (0, 0)
     draws = np.random.default_rng(seed).standard_exponential(shape)
-    return Setup(part, pools, trace.num_jobs - part.num_jobs, rules, jobs, limit, width, draws)
+    return Setup(part, pools, trace.num_jobs - part.num_jobs, rules, jobs, limit, width, draws, notes)
 
 
-def _runnable(trace: Trace, pools: tuple[Pool, ...], *, plain: bool, kill: bool) -> tuple[Trace, Ints]:
-    """Return the jobs that some pool can hold, with estimates, and their widths by pool.
-
-    On a plain machine, jobs that never ran are left out.
-    """
-    width = pool_widths(trace, pools)
-    fits = width[:, 0] >= 0 if len(pools) == 1 else np.any(width >= 0, axis=1)
-    if plain:
-        fits &= trace.run_s > 0
+def _prepared(trace: Trace, fits: NDArray[np.bool_], *, plain: bool, kill: bool) -> Trace:
+    """Return the jobs that fit, with estimates, the first submitted at zero."""
     part = _lean(trace)
     if not np.all(fits):
-        if not np.any(fits):
-            raise InvalidInput(f"no job of {trace.name!r} fits {sum(pool.num_procs for pool in pools)} processors")
-        part, width = part.keep(fits), width[fits]
+        part = part.keep(fits)
     known = np.isfinite(part.estimate_s)
     if plain:  # no user means zero
         known &= part.estimate_s > 0
@@ -139,7 +140,7 @@ def _runnable(trace: Trace, pools: tuple[Pool, ...], *, plain: bool, kill: bool)
         np.maximum(estimate, part.run_s, out=estimate)
     origin = float(part.submit_s[0])
     deadline = None if part.deadline_s is None else part.deadline_s - origin
-    return replace(part, submit_s=part.submit_s - origin, deadline_s=deadline, estimate_s=estimate), width
+    return replace(part, submit_s=part.submit_s - origin, deadline_s=deadline, estimate_s=estimate)
 
 
 def _lean(trace: Trace) -> Trace:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from stretto.domain.trace import Trace
+from stretto.learned.mars.follower import Watch
 from stretto.learned.mars.replay import MarsReplay, mars_replay
 from stretto.learned.mars.selector import Selection
 from stretto.learned.mars.settings import MarsSettings
@@ -11,7 +12,13 @@ from stretto.training.mars_online import OnlineLearner
 
 
 def play_mars(
-    trace: Trace, num_procs: int, *, settings: MarsSettings | None = None, run: Run | None = None, seed: int = 0
+    trace: Trace,
+    num_procs: int,
+    *,
+    settings: MarsSettings | None = None,
+    run: Run | None = None,
+    watch: Watch | None = None,
+    seed: int = 0,
 ) -> MarsReplay:
     """Replay a trace.
 
@@ -19,6 +26,8 @@ def play_mars(
     ----------
     run
         Where choices and rewards are recorded while the queue is played.
+    watch
+        Told on the way how many jobs of how many have arrived; False ends the replay there.
     seed
         For lessons; nothing else draws random numbers.
     """
@@ -32,5 +41,6 @@ def play_mars(
         cost=said.cost,
         learner=learner,
         run=run,
+        watch=watch,
         seed=seed,
     )

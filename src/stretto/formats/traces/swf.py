@@ -82,7 +82,7 @@ class Swf:
             submit,
             np.maximum(values[:, RUN], 0.0),
             origin_unix_s=origin,
-            max_procs=_machine(header, columns["num_procs"], meta),
+            max_procs=_machine(header, meta),
             meta=meta,
             **columns,
         )
@@ -160,14 +160,14 @@ def _clock(header: Header, submit: Floats, meta: dict[str, Any]) -> tuple[float 
     return None, submit.copy()
 
 
-def _machine(header: Header, procs: Ints, meta: dict[str, Any]) -> int:
+def _machine(header: Header, meta: dict[str, Any]) -> int | None:
+    """Return the size that the header states; the widest job says only that the machine was no smaller."""
     for key in ("MaxProcs", "MaxNodes"):
         stated = header.number(key)
         if stated is not None and 1 <= stated <= _MAX_INT:
             meta["max_procs_from"] = key
             return int(stated)
-    meta["max_procs_from"] = "widest job"
-    return int(procs.max())
+    return None
 
 
 def _columns(values: Floats, nodes: Floats | None) -> dict[str, Any]:

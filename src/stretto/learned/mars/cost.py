@@ -114,8 +114,9 @@ class Cost:
         """
         if not MEASURES[self.measure].by_user:
             return None
-        _, index, count = np.unique(user, return_inverse=True, return_counts=True)
-        share: Floats = len(user) / (len(count) * count[index])
+        index = user - user.min()
+        count = np.bincount(index)
+        share: Floats = len(user) / (np.count_nonzero(count) * count[index])
         return share
 
 

@@ -36,6 +36,11 @@ class Ensemble:
         if not names or len(set(names)) < len(names):
             raise InvalidInput("an ensemble needs members, each with a name of its own", field="members")
 
+    @property
+    def is_ever_sure(self) -> bool:
+        """Whether a member can be followed at all: no probability reaches a threshold above one."""
+        return self.confidence.threshold <= 1.0
+
     def allowed(
         self,
         names: Sequence[str],
@@ -56,7 +61,7 @@ class Ensemble:
         """
         members = [net.name for net in self.members]
         is_member = np.array([name in members for name in names])
-        if not is_member.any():
+        if not is_member.any() or not self.is_ever_sure:
             return ~is_member
         is_watched = np.asarray(np.isfinite(epochs).all(axis=1))
         seen = observe(np.where(is_watched[:, None], epochs, epochs[0]), wait, jobs, num_played, num_procs)

@@ -7,15 +7,15 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stretto.domain.csr import Floats
 from stretto.domain.trace import QueueArrays
-from stretto.kernels.mars_forecast import Forecaster
-from stretto.kernels.mars_run import advance, new_state, take_over
+from stretto.kernels.mars_forecast import Forecaster, chains_of
+from stretto.kernels.mars_run import advance, state_along, take_over
 from stretto.learned.mars.cost import Cost
 from stretto.learned.mars.counsel import Counsel
 from stretto.learned.mars.ensemble import Ensemble
-from stretto.learned.mars.evidence import means_of
 from stretto.learned.mars.journal import Journal
 from stretto.learned.mars.network import MarsNet
 from stretto.learned.mars.novelty import LATEST, is_new_workload
@@ -26,8 +26,14 @@ from stretto.policies.queueing.portfolio import kinds_of
 
 #: Is given the jobs so far, with guesses for what has not ended, and how many have been played.
 Learner = Callable[[QueueArrays, int], MarsNet | None]
+#: Is told how many of how many jobs have arrived, at every epoch; False stops the replay there.
+Watch = Callable[[int, int], bool]
 #: The name of what a learner made, the last of the candidates.
 LEARNED = "learned"
+#: Times the memory of a selector after which a job no longer counts.
+_WHOLE_MEMORY = 3
+#: The latest jobs by which an ensemble sees a queue.
+_SEEN_JOBS = 2000
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,17 +87,24 @@ class Follower:
         self._jobs, self._num_procs, self._nets = jobs, num_procs, nets
         self._selector, self._aides = selector, aides
         self._kinds = kinds_of(jobs)
-        self._shadows = Shadows(jobs, self._kinds, num_procs, nets, aides.forecaster, cost)
+        chains = chains_of(jobs)
+        self._shadows = Shadows(jobs, self._kinds, num_procs, nets, aides.forecaster, cost, chains)
         most_hidden = max(net.num_hidden for net in nets)
-        known = np.ones(n, np.bool_)
-        self._state = new_state(jobs, self._kinds, num_procs, most_hidden, aides.forecaster, known)
+        shape = (int(self._kinds.max()) + 1, num_procs, most_hidden)
+        self._state = state_along(jobs, chains, *shape, aides.forecaster, np.ones(n, np.bool_))
+        memory = selector.rules.memory_jobs
+        age = np.arange(min(n, _WHOLE_MEMORY * memory) - 1, -1, -1)
+        self._fade = np.exp(-age / memory)  # what jobs count, the latest last
         self._settled = 0  # jobs that had arrived when the workload was last taken for another one
         self.start = np.full(n, -1.0)
         self.chosen = np.zeros(n, np.int64)
         self.choices: list[Choice] = []
 
-    def follow(self, executor: Executor) -> None:
-        """Play all jobs, and choose anew at every epoch."""
+    def follow(self, executor: Executor, watch: Watch | None = None) -> int:
+        """Play all jobs, and choose anew at every epoch; return how many have been played.
+
+        Where it is stopped, the jobs that have arrived are worked off as whoever was followed last would have it.
+        """
         n, selector = len(self.start), self._selector
         for done in range(0, n, selector.rules.epoch_jobs):
             until = min(done + selector.rules.epoch_jobs, n)
@@ -99,10 +112,28 @@ class Follower:
             net = self._nets[selector.chosen].net
             last = until if until < n else n + 1
             advance(self._jobs, self._kinds, self._num_procs, net, self._state, last, self.start)
+            if watch is not None and not watch(until, n) and until < n:
+                return self._work_off(until)
             if until < n:
                 self._reconsider(until, executor)
         if self._aides.journal is not None:
             self._aides.journal.rest(self._jobs, self.start)
+        return n
+
+    def _work_off(self, num_arrived: int) -> int:
+        """Play the jobs that have arrived to their ends, as if no other came."""
+        jobs = self._jobs._replace(
+            **{
+                name: column[:num_arrived]
+                for name, column in self._jobs._asdict().items()
+                if len(column) >= num_arrived
+            }
+        )
+        net, kinds = self._nets[self._selector.chosen].net, self._kinds[:num_arrived]
+        advance(jobs, kinds, self._num_procs, net, self._state, num_arrived + 1, self.start[:num_arrived])
+        if self._aides.journal is not None:
+            self._aides.journal.rest(jobs, self.start[:num_arrived])
+        return num_arrived
 
     def _reconsider(self, done: int, executor: Executor) -> None:
         """Let shadows play as far as they can, compare, and let whoever is chosen take over."""
@@ -115,7 +146,7 @@ class Follower:
         is_taught = self._take_lesson(done, played)
         shadows.play(played, executor)
         before = selector.chosen
-        choice = self._choose(done, played, now)
+        choice = self._choose(done, played, now, executor)
         self.choices.append(choice)
         if journal is not None:
             journal.epoch(choice, selector, self._jobs, self.start, now, self._aides.counsel)
@@ -135,33 +166,37 @@ class Follower:
             journal.learned(taught, done)
         return True
 
-    def _choose(self, done: int, played: int, now: float) -> Choice:
+    def _choose(self, done: int, played: int, now: float, executor: Executor) -> Choice:
         """Compare what all have cost, and let the selector choose."""
         selector, shadows, rules = self._selector, self._shadows, self._selector.rules
         reached = float(self._jobs.submit[played - 1])
-        first = max(selector.since, played - 3 * rules.memory_jobs)
-        weights = selector.weights(played)[first - selector.since :]
-        weights /= weights.sum()
-        costs = shadows.costs(first, played, reached)
-        really = shadows.real_costs(self.start, first, played, reached)
-        cost, epochs = costs @ weights, means_of(costs, rules.epoch_jobs)
+        first = max(selector.since, played - _WHOLE_MEMORY * rules.memory_jobs)
+        span = (first, played, reached)
+        cost, epochs = shadows.compare(*span, self._fade, rules.epoch_jobs, executor)
+        really = shadows.real_cost(self.start, *span, self._fade)
+        latest = shadows.real_costs(self.start, first, played, reached)[-rules.epoch_jobs :]
         is_new = is_new_workload(self._jobs, done) and done - self._settled >= LATEST
         self._settled = done if is_new else self._settled
-        waits = shadows.waits(first, played, reached)
         counsel = self._aides.counsel
         choice = selector.choose(
             *(cost, epochs, played, done, now),
-            real=float(really @ weights),
-            real_latest=float(really[-rules.epoch_jobs :].mean()),
-            least=float(shadows.least_costs(first, played, reached) @ weights),
+            real=really,
+            real_latest=float(latest.mean()),
+            least=shadows.least_cost(*span, self._fade),
             is_new=is_new,
-            allowed=self._aides.ensemble.allowed(selector.names, epochs, waits, shadows.jobs, played, self._num_procs),
+            allowed=self._allowed(epochs, first, played, reached),
             likely=None if counsel is None else counsel.advise(self._sight(cost, epochs, done, played, now)),
             threshold=1.0 if counsel is None else counsel.threshold,
         )
         for k in selector.hopeless(cost, played):
             shadows.give_up(k)
         return choice
+
+    def _allowed(self, epochs: Floats, first: int, played: int, reached: float) -> NDArray[np.bool_]:
+        """Say who may be followed."""
+        waits = self._shadows.waits(max(first, played - _SEEN_JOBS), played, reached)
+        seen = (epochs, waits, self._shadows.jobs, played, self._num_procs)
+        return self._aides.ensemble.allowed(self._selector.names, *seen)
 
     def _sight(self, cost: Floats, epochs: Floats, done: int, played: int, now: float) -> Sight:
         """Return what a strategist sees."""

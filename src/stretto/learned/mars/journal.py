@@ -48,7 +48,8 @@ class Journal:
 
     def __init__(self, run: Run, num_jobs: int, followed: str, cost: Cost = USUAL) -> None:
         self._run, self._followed, self._cost = run, followed, cost
-        self._is_told = np.zeros(num_jobs, np.bool_)
+        self._open = np.zeros(0, np.int64)  # jobs that have arrived and have no reward yet
+        self._num_arrived = 0
 
     def epoch(
         self,
@@ -84,8 +85,9 @@ class Journal:
 
     def _rewards(self, jobs: QueueArrays, start: Floats, num_arrived: int, now: float) -> None:
         """Write what has ended since the last time, under the name of whom was followed until now."""
-        ended = np.flatnonzero((start >= 0) & (start + jobs.run <= now) & ~self._is_told)
-        self._is_told[ended] = True
+        job = np.concatenate([self._open, np.arange(self._num_arrived, num_arrived)])
+        has_ended = (start[job] >= 0) & (start[job] + jobs.run[job] <= now)
+        ended, self._open, self._num_arrived = job[has_ended], job[~has_ended], num_arrived
         reward = -self._cost.of(start[ended] - jobs.submit[ended], jobs.run[ended], jobs.procs[ended])
         shares = self._cost.shares(jobs.user[:num_arrived])
         if shares is not None:

@@ -44,6 +44,11 @@ class Ledger:
         """Begin a row anew."""
         self._open[row], self._num_seen[row] = np.zeros(0, np.int64), 0
 
+    def row(self, row: int) -> Floats:
+        """Return what all jobs cost in one row."""
+        part: Floats = self._cost[row]
+        return part
+
     def rows(self, first: int, last: int) -> Floats:
         """Return what some jobs cost, of which all have been computed; [rows, jobs]."""
         part: Floats = self._cost[:, first:last]

@@ -16,7 +16,7 @@ from stretto.kernels.mars_forecast import Forecaster
 from stretto.learned.mars.cost import USUAL, Cost
 from stretto.learned.mars.counsel import Counsel
 from stretto.learned.mars.ensemble import Ensemble, shipped_ensemble
-from stretto.learned.mars.follower import LEARNED, Aides, Follower, Learner
+from stretto.learned.mars.follower import LEARNED, Aides, Follower, Learner, Watch
 from stretto.learned.mars.forecaster import shipped
 from stretto.learned.mars.journal import Journal
 from stretto.learned.mars.network import (
@@ -60,6 +60,10 @@ class MarsReplay:
         One per epoch, with the estimates behind it.
     cost
         What was compared.
+    left_out
+        Trained networks that were not replayed, for the ensemble says that they can never be followed.
+    num_unplayed
+        Jobs that had not arrived when the replay was stopped; they are not in ``trace``.
     """
 
     trace: Trace
@@ -69,6 +73,8 @@ class MarsReplay:
     choices: tuple[Choice, ...]
     num_dropped: int
     cost: Cost = USUAL
+    left_out: tuple[str, ...] = ()
+    num_unplayed: int = 0
 
 
 def pretrained() -> tuple[MarsNet, ...]:
@@ -130,6 +136,7 @@ def mars_replay(
     ensemble: Ensemble | None = None,
     strategist: Strategist | None = None,
     run: Run | None = None,
+    watch: Watch | None = None,
     seed: int = 0,
     num_threads: int = 2,
 ) -> MarsReplay:
@@ -152,32 +159,59 @@ def mars_replay(
         Who decides where ``selection`` says so; by default the one that comes with Stretto. It goes on learning.
     run
         Where choices and rewards (minus what an ended job cost) are recorded while the queue is played.
+    watch
+        Told at every epoch how many jobs of how many have arrived. Where it returns False, the replay ends there: the
+        jobs that have arrived are worked off, and only they are in the result.
     seed
         As all selectors have it; MARS draws no random numbers.
     """
     if trace.parent is not None and len(trace.parent):
         raise InvalidInput("MARS replays jobs without dependencies only", field="dependencies")
     kept, num_dropped = trace.fitting(num_procs)
-    nets = list(candidates) if candidates is not None else candidates_of()
+    rules, judge = selection or Selection(), ensemble or shipped_ensemble()
+    nets, left_out = _followable(candidates if candidates is not None else candidates_of(), judge, rules)
     if learner is not None:
         nets.append(replace(nets[0], name=LEARNED))  # until the first lesson, the default once more
     names = [net.name for net in nets]
     doubted = doubted_of(names)
     sisters = [net.name for net in sister_nets()]
     kin = Family(sisters, calm=OPEN) if names[0] == STEADY else Family()
-    rules = selection or Selection()
     counsel = None
     if rules.by == STRATEGIST:
         counsel = Counsel(strategist or shipped_strategist(), names, doubted, kin.sisters)
     aides = Aides(
         forecaster=forecaster or shipped(),
-        ensemble=ensemble or shipped_ensemble(),
+        ensemble=judge,
         counsel=counsel,
         learner=learner,
         journal=None if run is None else Journal(run, kept.num_jobs, names[0], cost),
     )
     follower = Follower(kept.arrays(), num_procs, nets, Selector(names, doubted, rules, kin), cost, aides)
     with ThreadPoolExecutor(num_threads) as executor:
-        follower.follow(executor)
-    choices = tuple(follower.choices)
-    return MarsReplay(kept, tuple(names), follower.start, follower.chosen, choices, num_dropped, cost)
+        num_played = follower.follow(executor, watch)
+    part = kept if num_played == kept.num_jobs else kept.window(0, num_played)
+    return MarsReplay(
+        part,
+        tuple(names),
+        follower.start[:num_played],
+        follower.chosen[:num_played],
+        tuple(follower.choices),
+        num_dropped,
+        cost,
+        left_out,
+        kept.num_jobs - num_played,
+    )
+
+
+def _followable(
+    candidates: Sequence[MarsNet], ensemble: Ensemble, rules: Selection
+) -> tuple[list[MarsNet], tuple[str, ...]]:
+    """Return who is replayed, and the names of those for whom that would be in vain.
+
+    A strategist sees all of them beside one another, so that its probabilities would change without any.
+    """
+    if ensemble.is_ever_sure or rules.by == STRATEGIST:
+        return list(candidates), ()
+    members = {net.name for net in ensemble.members}
+    kept = [net for k, net in enumerate(candidates) if k == 0 or net.name not in members]
+    return kept, tuple(net.name for net in candidates if net not in kept)

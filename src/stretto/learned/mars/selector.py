@@ -338,15 +338,20 @@ class Selector:
         cost = cost.copy()
         known = [*self._family, *([] if self._calm is None else [self._calm])]
         cost[[k for k in known if k not in (now, self._default)]] = np.inf  # they are not strangers
-        is_sure = surely_cheaper(epochs, now, rules.certainty)
-        if epochs.shape[1] >= _UNANIMOUS:
-            is_sure |= np.all(epochs < _WON * epochs[now], axis=1) & (cost < _TINY * cost[now])
-        is_sure[now] = True
-        best = int(np.argmin(np.where(is_sure, cost, np.inf)))
         needed = min(rules.least_gain + rules.early_gain * rules.least_jobs / num_seen, _MOST_GAIN)
-        if cost[best] < (1.0 - needed) * cost[now]:
-            return best
+        cheap = np.flatnonzero(cost < (1.0 - needed) * cost[now])
+        sure = cheap[self._is_sure(cost, epochs, now, cheap)] if len(cheap) else cheap
+        if len(sure):
+            return int(sure[np.argmin(cost[sure])])
         return now if cost[now] < (1.0 - 0.5 * needed) * cost[self._default] else self._default
+
+    def _is_sure(self, cost: Floats, epochs: Floats, now: int, who: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Say of some candidates whether they are surely cheaper than the present one; of many epochs that is slow."""
+        theirs = epochs[[now, *who]]
+        is_sure = surely_cheaper(theirs, 0, self.rules.certainty)[1:]
+        if epochs.shape[1] >= _UNANIMOUS:
+            is_sure |= np.all(theirs[1:] < _WON * theirs[0], axis=1) & (cost[who] < _TINY * cost[now])
+        return is_sure
 
     def _favourite(self, likely: Floats, threshold: float, is_open: NDArray[np.bool_]) -> int:
         """Return the likeliest of those that may be followed, or the default where none is likely enough."""
@@ -357,15 +362,16 @@ class Selector:
     def _best_sister(self, cost: Floats, epochs: Floats, num_seen: int) -> int:
         """Return who stands for the default: the cheapest of its family where that is likely, until it is dearer."""
         rules, now = self.rules, self._default
-        is_likely = surely_cheaper(epochs, now, rules.sister_certainty)
         needed = min(rules.sister_gain + rules.early_gain * rules.least_jobs / num_seen, _MOST_GAIN)
         lately = epochs[:, -_LATELY:].mean(axis=1)
         family = [k for k in self._family if lately[k] <= _SOUR * lately[0]]
         best = min(family, key=lambda k: float(cost[k]))
         if now not in family:
             return 0
-        if is_likely[best] and cost[best] < (1.0 - needed) * cost[now]:
-            return best
+        if cost[best] < (1.0 - needed) * cost[now]:
+            is_likely = surely_cheaper(epochs[[now, best]], 0, rules.sister_certainty)[1]
+            if is_likely:
+                return best
         return now if cost[now] <= cost[0] else 0
 
     def _learn(self, latest: Floats, real_latest: float | None) -> None:

@@ -12,7 +12,6 @@ is learned from a guess: a shadow is told of a run time when its job has ended t
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Executor
 
@@ -21,20 +20,14 @@ from numpy.typing import NDArray
 
 from stretto.domain.csr import Floats
 from stretto.domain.trace import QueueArrays
-from stretto.kernels.mars_forecast import Forecaster
-from stretto.kernels.mars_run import advance, new_state
+from stretto.kernels.mars_forecast import Chains, Forecaster, chains_of
+from stretto.kernels.mars_run import State, advance, state_along
+from stretto.kernels.mars_weigh import weigh
 from stretto.learned.mars.cost import USUAL, Cost
+from stretto.learned.mars.guesses import FIRST_SHARE, Guesses
 from stretto.learned.mars.ledger import Ledger
 from stretto.learned.mars.network import MarsNet
 
-#: Before anything has ended, jobs are taken to run for this share of their estimates.
-_FIRST_SHARE = 0.5
-#: Ended jobs that guesses are drawn from: of all users, and of one.
-_MOST_DRAWN, _MOST_OF_USER = 2000, 16
-#: Tries to draw a run time that a running job has not outlived.
-_TRIES = 4
-#: An estimate is exact if it is off by no more than this part.
-_OFF = 0.05
 #: Shadows play as far as this part of the jobs has ended, of so many.
 _KNOWN, _STRETCH = 0.75, 200
 
@@ -48,6 +41,8 @@ class Shadows:
         All jobs; run times are looked at only once they have ended.
     cost
         What a job costs.
+    chains
+        Of the jobs, where somebody has them already.
     """
 
     def __init__(
@@ -58,6 +53,7 @@ class Shadows:
         nets: Sequence[MarsNet],
         forecaster: Forecaster,
         cost: Cost = USUAL,
+        chains: Chains | None = None,
     ) -> None:
         n = len(jobs.submit)
         self._real = jobs
@@ -65,34 +61,40 @@ class Shadows:
         self._forecaster = forecaster
         self._is_known = np.zeros(n, np.bool_)
         self._first_open = 0  # all jobs before this one are known
-        self._rng = np.random.default_rng(0)
-        self._of_user: dict[int, deque[float]] = {}
-        self._of_all: deque[float] = deque([_FIRST_SHARE], maxlen=_MOST_DRAWN)
+        self._open = np.zeros(0, np.int64)  # jobs that have arrived and are not known
+        self._num_arrived = 0
+        self._guesses = Guesses(int(jobs.user.max()) + 1)
         self._num_playable = 0
-        self.jobs = jobs._replace(run=np.maximum(1.0, _FIRST_SHARE * jobs.estimate))
+        self.jobs = jobs._replace(run=np.maximum(1.0, FIRST_SHARE * jobs.estimate))
         self.start = np.full((len(nets), n), -1.0)
-        self._states = [new_state(jobs, kinds, num_procs, net.num_hidden, forecaster, self._is_known) for net in nets]
+        self._chains = chains_of(jobs) if chains is None else chains
+        self._num_kinds = int(kinds.max()) + 1
+        self._states: list[State | None] = [self._new_state(net) for net in nets]
         self._is_given_up = np.zeros(len(nets), np.bool_)
         self._cost = cost
         self._ledger = Ledger(len(nets), n, cost)
         self._real_ledger, self._least_ledger = Ledger(1, n, cost), Ledger(1, n, cost)
 
+    def _new_state(self, net: MarsNet) -> State:
+        shape = (self._num_kinds, self._num_procs, net.num_hidden)
+        state: State = state_along(self._real, self._chains, *shape, self._forecaster, self._is_known)
+        return state
+
     def learn(self, real_start: Floats, num_arrived: int, now: float) -> None:
         """Note the run times of the jobs that have ended by now, and guess those of the others anew."""
-        part = slice(self._first_open, num_arrived)
-        begin, run = real_start[part], self._real.run[part]
+        first = self._first_open
+        job = np.concatenate([self._open, np.arange(self._num_arrived, num_arrived)])
+        begin, run = real_start[job], self._real.run[job]
         ended = (begin >= 0) & (begin + run <= now)
-        elapsed = np.where(begin >= 0, now - begin, 0.0)
-        self.jobs.run[part] = run
-        still_open = np.flatnonzero(~ended)
-        self.jobs.run[part.start + still_open] = self._guesses(part.start + still_open, elapsed[still_open])
-        self._is_known[part] = ended
-        while self._first_open < num_arrived and self._is_known[self._first_open]:
-            self._remember(self._first_open)
-            self._first_open += 1
-        share = np.convolve(self._is_known[part], np.ones(_STRETCH) / _STRETCH)[: part.stop - part.start]
-        enough = np.flatnonzero(share >= _KNOWN)
-        reached = part.start + int(enough[-1]) + 1 if len(enough) else self._first_open
+        self.jobs.run[job[ended]] = run[ended]
+        self._is_known[job[ended]] = True
+        self._open, self._num_arrived = job[~ended], num_arrived
+        elapsed = np.where(begin >= 0, now - begin, 0.0)[~ended]
+        user, estimate = self._real.user[self._open], self._real.estimate[self._open]
+        self.jobs.run[self._open] = self._guesses.draw(user, estimate, elapsed)
+        self._first_open = int(self._open[0]) if len(self._open) else num_arrived
+        self._remember(slice(first, self._first_open))
+        reached = known_until(self._is_known, first, num_arrived, self._num_playable)
         self._num_playable = max(self._num_playable, self._first_open, reached)
 
     @property
@@ -103,39 +105,24 @@ class Shadows:
     @property
     def exactness(self) -> float:
         """Return the share of jobs that have ended lately which ran as long as was estimated."""
-        return float(np.mean(np.abs(np.array(self._of_all) - 1.0) <= _OFF))
+        return self._guesses.exactness
 
-    def _remember(self, job: int) -> None:
-        ratio = float(self._real.run[job] / max(self._real.estimate[job], 1.0))
-        self._of_all.append(ratio)
-        self._of_user.setdefault(int(self._real.user[job]), deque(maxlen=_MOST_OF_USER)).append(ratio)
-
-    def _guesses(self, jobs: NDArray[np.int64], elapsed: Floats) -> Floats:
-        """Draw run times of jobs that have run so long, each as one of those before."""
-        estimate = np.maximum(self._real.estimate[jobs], 1.0)
-        everybody = np.array(self._of_all)
-        guess = np.empty(len(estimate))
-        for k, user in enumerate(self._real.user[jobs].tolist()):
-            own = self._of_user.get(user)
-            pool = everybody if own is None else np.array(own)
-            drawn = self._rng.choice(pool, _TRIES) * estimate[k]
-            fit = drawn[drawn > elapsed[k]]
-            guess[k] = fit[0] if len(fit) else max(elapsed[k], 0.5 * (elapsed[k] + estimate[k]))
-        return np.maximum(guess, 1.0)
+    def _remember(self, part: slice) -> None:
+        jobs = self._real
+        self._guesses.remember(jobs.user[part], jobs.run[part] / np.maximum(jobs.estimate[part], 1.0))
 
     def replace(self, k: int, net: MarsNet) -> None:
         """Put another network in the place of a candidate; it has yet to play."""
         self._nets[k] = net
         self.start[k] = -1.0
-        self._states[k] = new_state(
-            self.jobs, self._kinds, self._num_procs, net.num_hidden, self._forecaster, self._is_known
-        )
+        self._states[k] = self._new_state(net)
         self._ledger.forget(k)
         self._is_given_up[k] = False
 
     def give_up(self, k: int) -> None:
         """Let a candidate play no more; from now on it costs infinitely much."""
         self._is_given_up[k] = True
+        self._states[k] = None
         self._ledger.give_up(k)
 
     @property
@@ -161,13 +148,49 @@ class Shadows:
             self._ledger.update(k, self.start[k], self.jobs, self._is_known, last, now)
         return self._weighed(self._ledger.rows(first, last), first, last)
 
+    def compare(
+        self, first: int, last: int, now: float, fade: Floats, length: int, executor: Executor | None = None
+    ) -> tuple[Floats, Floats]:
+        """Return the mean cost of some jobs per candidate, [K], and in stretches of so many that end last, [K, E].
+
+        Parameters
+        ----------
+        fade
+            What jobs count in the mean over all; that of the last job last.
+        """
+        share = self._shares(first, last)
+        cost = np.full(len(self._nets), np.inf)
+        means = np.full((len(self._nets), _num_stretches(last - first, length)), np.inf)
+
+        def one(k: int) -> None:
+            self._ledger.update(k, self.start[k], self.jobs, self._is_known, last, now)
+            row = self._ledger.row(k)
+            cost[k] = weigh(row, first, last, fade, share, min(length, last - first), means[k])
+
+        list((executor.map if executor else map)(one, self._playing))
+        return cost / fade[len(fade) - (last - first) :].sum(), means
+
+    def real_cost(self, real_start: Floats, first: int, last: int, now: float, fade: Floats) -> float:
+        """Return the mean cost of what really happened until then."""
+        return self._mean(self._real_ledger, real_start, first, last, now, fade)
+
+    def least_cost(self, first: int, last: int, now: float, fade: Floats) -> float:
+        """Return the same of a machine on which nobody waits."""
+        return self._mean(self._least_ledger, self._real.submit, first, last, now, fade)
+
     def real_costs(self, real_start: Floats, first: int, last: int, now: float) -> Floats:
-        """Return the same of what really happened until then; [jobs]."""
+        """Return what some jobs really cost until then; [jobs]."""
         return self._row(self._real_ledger, real_start, first, last, now)
 
     def least_costs(self, first: int, last: int, now: float) -> Floats:
         """Return the same of a machine on which nobody waits; [jobs]."""
         return self._row(self._least_ledger, self._real.submit, first, last, now)
+
+    def _mean(self, ledger: Ledger, begin: Floats, first: int, last: int, now: float, fade: Floats) -> float:
+        ledger.update(0, begin, self.jobs, self._is_known, last, now)
+        share = self._shares(first, last)
+        total = weigh(ledger.row(0), first, last, fade, share, 1, np.zeros(0))
+        return float(total / fade[len(fade) - (last - first) :].sum())
 
     def waits(self, first: int, last: int, now: float) -> Floats:
         """Return how long some jobs wait under the default, until now at the most; [jobs]."""
@@ -181,5 +204,27 @@ class Shadows:
         return row
 
     def _weighed(self, rows: Floats, first: int, last: int) -> Floats:
+        shares = self._shares(first, last)
+        return rows * shares if len(shares) else rows
+
+    def _shares(self, first: int, last: int) -> Floats:
+        """Return what each job counts beside the others; empty where all count the same."""
         shares = self._cost.shares(self._real.user[first:last])
-        return rows if shares is None else rows * shares
+        return np.zeros(0) if shares is None else shares
+
+
+def _num_stretches(num_jobs: int, length: int) -> int:
+    return max(1, num_jobs // length)
+
+
+def known_until(is_known: NDArray[np.bool_], first: int, last: int, least: int) -> int:
+    """Return up to which job three in four of those before it are known; zero where that is not beyond the least.
+
+    Jobs before the first do not count.
+    """
+    begin = max(first, least - _STRETCH)
+    part = is_known[begin:last]
+    count = np.cumsum(part, dtype=np.int64)
+    count[_STRETCH:] -= count[:-_STRETCH].copy()
+    enough = np.flatnonzero(count >= _KNOWN * _STRETCH)
+    return begin + int(enough[-1]) + 1 if len(enough) else 0
