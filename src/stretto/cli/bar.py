@@ -32,7 +32,9 @@ class ProgressBar:
                 TimeElapsedColumn(),
                 TextColumn("{task.fields[note]}", style="dim", markup=False),
             )
-            self._progress = Progress(*columns, console=stderr(), transient=True, redirect_stdout=False)
+            self._progress = Progress(
+                *columns, console=stderr(), transient=True, redirect_stdout=False, redirect_stderr=False
+            )
             self._task = self._progress.add_task(self.doing, total=self.total, note="")
             self._progress.start()
         return self

@@ -50,11 +50,17 @@ def demo(
         _print_introduction(cluster.num_devices)
     with Interrupt() as interrupt:
         comparison = run_comparison(graphs, cluster, POLICIES, interrupt, seeds=[seed], time_limit_s=time_limit)
-    lesson = _learn(train_seconds, seed) if not interrupt.pressed else None
+    is_interrupted = interrupt.pressed
+    lesson = None
+    if not is_interrupted:
+        try:
+            lesson = _learn(train_seconds, seed)
+        except KeyboardInterrupt:  # before anything was learned: the comparison is still worth its table
+            is_interrupted = True
     best = _best(comparison, graphs[_PICTURE_OF].name)
     pictures = _write(comparison, best, out) if best is not None else []
     _report(comparison, lesson, best, pictures, output)
-    if interrupt.pressed or (lesson is not None and lesson.is_interrupted):
+    if is_interrupted or (lesson is not None and lesson.is_interrupted):
         remark("interrupted: the tables hold what was finished until then")
         raise typer.Exit(130)
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from stretto.cli.interrupt import Patience
     from stretto.domain.problem import Problem
+    from stretto.training.trainer import TrainingRow
 
 GRAPH = "workload:llama-block"
 #: Where bandwidth is scarce between machines, heuristics that look one step ahead do badly.
@@ -91,6 +92,7 @@ def learn(seconds: float, seed: int) -> Lesson:
 
 
 def _train(problem: Problem, seconds: float, seed: int, patience: Patience) -> Any:
+    from stretto.cli.background import in_background
     from stretto.cli.train_bar import TrainingBar
     from stretto.experiments.training_run import TrainingRun, trainer_named
     from stretto.training.trainer import TrainingSpec
@@ -99,7 +101,13 @@ def _train(problem: Problem, seconds: float, seed: int, patience: Patience) -> A
     run = TrainingRun(trainer_named("doppler", problem, spec), problem, algorithm="doppler")
     doing = f"training doppler on {problem.num_tasks} tasks"
     with TrainingBar(doing, time_limit_s=seconds, episodes=None) as bar:
-        return run.train(time_limit_s=seconds, on_row=bar.show, is_stopped=lambda: patience.is_over)
+
+        def on_row(row: TrainingRow) -> None:
+            patience.has_result = True
+            bar.show(row)
+
+        in_background(run.compile)
+        return run.train(time_limit_s=seconds, on_row=on_row, is_stopped=lambda: patience.is_over)
 
 
 def lesson_table(lesson: Lesson) -> Table:

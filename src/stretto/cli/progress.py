@@ -34,7 +34,12 @@ class ProgressLine:
             from rich.live import Live
 
             self._live = Live(
-                console=stderr(), get_renderable=self._line, transient=True, refresh_per_second=5, redirect_stdout=False
+                console=stderr(),
+                get_renderable=self._line,
+                transient=True,
+                refresh_per_second=5,
+                redirect_stdout=False,
+                redirect_stderr=False,
             )
             self._live.start()
         return self

@@ -71,7 +71,7 @@ def rack(
     show = RackShow(case, by, stream=stream, seed=seed, weights=None if weights is None else str(weights))
     settings = {"policy": by, "cluster": case, "stream": stream, "seed": seed, "pace": pace}
     with kept(log, "rack", case, settings, usual=True) as run:
-        with Patience() as patience, ProgressLine(f"playing {case}"):
+        with Patience(has_result=True) as patience, ProgressLine(f"playing {case}"):
             _play(show, run, pace, patience)
         summary = show.watched.summary() | {"num_processors": len(show.model.processors)}
         if run is not None:

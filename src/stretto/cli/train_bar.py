@@ -52,7 +52,9 @@ class TrainingBar:
                 TimeRemainingColumn(table_column=clock()),
                 TextColumn("{task.fields[note]}", style="dim", markup=False),
             )
-            self._progress = Progress(*columns, console=stderr(), transient=True, redirect_stdout=False)
+            self._progress = Progress(
+                *columns, console=stderr(), transient=True, redirect_stdout=False, redirect_stderr=False
+            )
             self._task = self._progress.add_task(self.doing, total=1.0, note="compiling")
             self._progress.start()
         return self

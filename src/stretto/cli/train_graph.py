@@ -69,6 +69,7 @@ def train_graph(request: TrainRequest) -> bool:
 def _train(
     run: TrainingRun, request: TrainRequest, problem: Problem, record: Run | None, state: TrainState
 ) -> TrainingResult:
+    from stretto.cli.background import in_background
     from stretto.cli.train_bar import TrainingBar
 
     doing = f"training {request.algorithm} on {problem.num_tasks:,} tasks"
@@ -76,11 +77,13 @@ def _train(
     with Patience() as patience, bar, news(record, "row") as rows:
 
         def on_row(row: TrainingRow) -> None:
+            patience.has_result = True
             bar.show(row)
             if rows is not None:
                 rows.add(**row._asdict())
             state.keep()
 
+        in_background(run.compile)
         found = run.train(time_limit_s=request.seconds, on_row=on_row, is_stopped=lambda: patience.is_over)
     state.keep()
     return found

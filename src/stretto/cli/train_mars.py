@@ -77,6 +77,7 @@ def _train(
         begin_s = _earlier_s(record)
 
         def on_row(row: MarsRow) -> None:
+            patience.has_result = True
             now_s = time.monotonic() - start_s + begin_s
             before_s = rows[-1]["seconds"] if rows else begin_s
             rows.append(_row(row, now_s, row.num_jobs / max(now_s - before_s, 1e-9)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+from stretto.cli.background import in_background
 from stretto.cli.console import Output, facts, print_json, stdout
 from stretto.cli.interrupt import Patience
 from stretto.cli.logged import kept, news
@@ -88,10 +89,11 @@ def _train(
     with Patience() as patience, bar, news(record, "row") as news_rows:
         begin_s = saved_s = time.monotonic()
         while not found or not (patience.is_over or _is_done(lesson, request, time.monotonic() - begin_s)):
-            row = lesson.step()
+            row = in_background(lesson.step) if not found else lesson.step()  # the first one compiles
             if not found and request.seconds is not None:
                 begin_s = time.monotonic()  # the first step compiles; the budget is for learning
             found.append(row)
+            patience.has_result = True
             best = [f"best {format_seconds(row.best_s)}", f"mean {format_seconds(row.mean_s)}"]
             bar.tell(row.iteration, [*best, f"{row.iteration:,} iterations"])
             if news_rows is not None:
