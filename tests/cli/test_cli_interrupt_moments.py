@@ -18,12 +18,12 @@ INTERRUPTED = (130, -signal.SIGINT)
 TRACE = "trace:lublin?num_jobs=30000&num_procs=256&load=1.0"
 COMMANDS = {
     "plan lookahead": ("plan", "workload:fft", "-c", "cpu:4", "--policy", "lookahead"),
-    "plan doppler": ("plan", "workload:fft", "-c", "cpu:4", "--policy", "doppler", "--time-limit", "120"),
-    "plan annealing": ("plan", "workload:fft", "-c", "cpu:4", "--policy", "annealing", "--time-limit", "120"),
-    "compare": ("compare", "workload:fft", "-c", "cpu:4", "--policies", "heft,tabu", "--time-limit", "120"),
-    "train doppler": ("train", "doppler", "workload:fft", "-c", "gpu:4", "--budget", "120s", "--no-log"),
-    "train symphony": ("train", "symphony", "two-nics", "--budget", "120s", "--no-log"),
-    "train mars": ("train", "mars", "trace:lublin?num_jobs=2000&num_procs=64", "--budget", "120s", "--no-log"),
+    "plan doppler": ("plan", "workload:fft", "-c", "cpu:4", "--policy", "doppler", "--time-limit", "30"),
+    "plan annealing": ("plan", "workload:fft", "-c", "cpu:4", "--policy", "annealing", "--time-limit", "30"),
+    "compare": ("compare", "workload:fft", "-c", "cpu:4", "--policies", "heft,tabu", "--time-limit", "30"),
+    "train doppler": ("train", "doppler", "workload:fft", "-c", "gpu:4", "--budget", "30s", "--no-log"),
+    "train symphony": ("train", "symphony", "two-nics", "--budget", "30s", "--no-log"),
+    "train mars": ("train", "mars", "trace:lublin?num_jobs=2000&num_procs=64", "--budget", "30s", "--no-log"),
     "replay": ("replay", TRACE, "--strategy", "portfolio"),
     "rack": ("rack", "two-nics", "--pace", "0.01", "--no-log"),
     "run": ("run", "workload:montage", "-c", "cpu:2", "--scale", "1"),
@@ -32,8 +32,8 @@ COMMANDS = {
     "list": ("list", "policies"),
     "doctor": ("doctor",),
 }
-#: Commands that are over before some of the moments.
-SHORT = ("help", "list", "doctor", "plan lookahead")
+#: Commands that are over before some of the moments, and the one for which Ctrl-C is the usual end.
+SHORT = ("help", "list", "doctor", "plan lookahead", "serve")
 
 
 def _interrupted_after(words: tuple[str, ...], moment_s: float, home: Path) -> tuple[int, str, str]:

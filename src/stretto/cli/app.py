@@ -23,6 +23,7 @@ from stretto.cli.exit_codes import EXIT_BROKEN_PIPE, EXIT_INTERRUPTED
 from stretto.cli.explain import explain
 from stretto.cli.gantt import gantt
 from stretto.cli.help_cmd import help_page
+from stretto.cli.help_types import hide_types
 from stretto.cli.interrupt import answering_ctrl_c
 from stretto.cli.listing import list_components
 from stretto.cli.plan import plan
@@ -48,6 +49,10 @@ _EPILOG = (
 
 class _Group(TyperGroup):
     """Brings in the settings, and handles what must not reach typer: Ctrl-C and a reader that went away."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        hide_types(self)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)

@@ -9,6 +9,8 @@ import typer
 
 from stretto.cli.console import Output, new_table, print_json, remark, stdout
 from stretto.cli.options import OutputOption, SeedOption
+from stretto.cli.time_option import parse_time
+from stretto.domain.units import format_percent, format_seconds_alike
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -30,7 +32,7 @@ _PICTURE_OF = 0
 def demo(
     out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where the pictures go.")] = Path("out"),
     time_limit: Annotated[
-        float, typer.Option("--time-limit", metavar="SECONDS", help="For each search, per graph.")
+        float, typer.Option("--time-limit", metavar="TIME", parser=parse_time, help="For each search, per graph.")
     ] = 3.0,
     train_seconds: Annotated[
         float, typer.Option("--train-seconds", metavar="SECONDS", min=0, help="For the training; 0 leaves it out.")
@@ -124,18 +126,17 @@ def _make_folder(out: Path) -> None:
 
 def _table(comparison: Comparison) -> Table:
     """Return gaps, policies by workloads, and how long each policy thought."""
-    from stretto.domain.units import format_seconds
-
     graphs = list(dict.fromkeys(row.graph for row in comparison.rows))
     table = new_table("Gap to the lower bound")
     table.add_column("policy", no_wrap=True)
     for graph in graphs:
         table.add_column(graph, justify="right", no_wrap=True)
     table.add_column("planned in", justify="right", no_wrap=True)
-    for line in comparison.summary():
+    lines = comparison.summary()
+    for line, time in zip(lines, format_seconds_alike([line.plan_seconds for line in lines]), strict=True):
         results = {row.graph: row.result for row in comparison.rows if row.policy == line.policy and row.result}
         cells = [_gap(results.get(graph), comparison.bound(graph), comparison.best(graph)) for graph in graphs]
-        table.add_row(line.policy, *cells, format_seconds(line.plan_seconds))
+        table.add_row(line.policy, *cells, time)
     table.caption = "* the best of its column; planning time over all graphs"
     return table
 
@@ -144,7 +145,7 @@ def _gap(result: PlanResult | None, bound_s: float, best_s: float) -> str:
     if result is None:
         return "-"
     star = "*" if result.makespan_s <= best_s * (1 + 1e-9) else " "
-    return f"{result.makespan_s / bound_s - 1:.1%}{star}"
+    return f"{format_percent(result.makespan_s / bound_s - 1)}{star}"
 
 
 def _best(comparison: Comparison, graph: str) -> PlanResult | None:

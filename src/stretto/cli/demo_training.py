@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from stretto.cli.console import new_table
+from stretto.domain.units import format_count, format_percent, format_seconds, format_seconds_alike
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -99,7 +100,7 @@ def _train(problem: Problem, seconds: float, seed: int, patience: Patience) -> A
 
     spec = TrainingSpec(seed, None, seconds)
     run = TrainingRun(trainer_named("doppler", problem, spec), problem, algorithm="doppler")
-    doing = f"training doppler on {problem.num_tasks} tasks"
+    doing = f"training doppler on {format_count(problem.num_tasks, 'task')}"
     with TrainingBar(doing, time_limit_s=seconds, episodes=None) as bar:
 
         def on_row(row: TrainingRow) -> None:
@@ -112,20 +113,19 @@ def _train(problem: Problem, seconds: float, seed: int, patience: Patience) -> A
 
 def lesson_table(lesson: Lesson) -> Table:
     """Return the lesson for people."""
-    from stretto.domain.units import format_seconds
-
-    table = new_table(f"Learned just now: {lesson.graph} ({lesson.num_tasks} tasks) on {lesson.cluster}")
+    table = new_table(
+        f"Learned just now: {lesson.graph} ({format_count(lesson.num_tasks, 'task')}) on {lesson.cluster}"
+    )
     table.add_column("policy", no_wrap=True)
     for column in ("makespan", "gap", "thought for"):
         table.add_column(column, justify="right", no_wrap=True)
-    for place, (policy, makespan_s, gap, seconds) in enumerate(lesson.rows):
-        table.add_row(
-            policy,
-            format_seconds(makespan_s),
-            f"{gap:.1%}",
-            format_seconds(seconds),
-            style="bold" if place == 0 else None,
-        )
+    names, makespans, gaps, seconds = zip(*lesson.rows, strict=True)
+    cells = zip(
+        names, format_seconds_alike(makespans), map(format_percent, gaps), format_seconds_alike(seconds), strict=True
+    )
+    for place, row in enumerate(cells):
+        table.add_row(*row, style="bold" if place == 0 else None)
     compiled = format_seconds(lesson.compile_seconds)
-    table.caption = f"{lesson.num_episodes:,} episodes from the weights that come with Stretto; compiled in {compiled}"
+    episodes = format_count(lesson.num_episodes, "episode")
+    table.caption = f"{episodes} from the weights that come with Stretto; compiled in {compiled}"
     return table

@@ -18,6 +18,7 @@ from stretto.cli.mars_options import (
 )
 from stretto.cli.options import OutputOption, SeedOption
 from stretto.cli.queue_sources import ProcsOption, TraceArgument, WindowOption
+from stretto.domain.units import format_percent
 from stretto.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -85,6 +86,6 @@ def _print(found: MarsReplay, job: int, followed: str, choice: Choice | None) ->
     default = choice.cost[found.candidates[0]]
     for name, cost in sorted(choice.cost.items(), key=lambda pair: pair[1]):
         mark = " <" if name == followed else ""
-        table.add_row(name + mark, f"{cost:,.2f}", f"{cost / default - 1:+.1%}")
+        table.add_row(name + mark, f"{cost:,.2f}", format_percent(cost / default - 1, is_signed=True))
     print_tables(table)
     print(f"compared after {choice.job:,} arrivals; {len(found.choices):,} comparisons in all")

@@ -23,6 +23,7 @@ from stretto.cli.options import (
     TimeLimitOption,
 )
 from stretto.cli.queue_sources import PoolsOption
+from stretto.domain.units import format_count, format_percent, format_seconds
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -152,22 +153,20 @@ def _report(result: PlanResult, document: dict[str, object], output: Output, wri
 
 
 def _gap_text(gap: float) -> str:
-    return "0%, proven optimal" if gap <= 1e-9 else f"{gap:.1%}, so at most this far above the optimum"
+    return "0 %, proven optimal" if gap <= 1e-9 else f"{format_percent(gap)}, so at most this far above the optimum"
 
 
 def _table(result: PlanResult) -> RenderableType:
-    from stretto.domain.units import format_seconds
-
     problem = result.problem
     setting = f"{result.schedule.discipline}, contention {result.schedule.contention}"
     rows = {
-        "graph": f"{problem.num_tasks:,} tasks, {problem.graph.num_edges:,} edges",
-        "cluster": f"{problem.cluster.name} ({problem.num_devices:,} devices)",
+        "graph": f"{format_count(problem.num_tasks, 'task')}, {format_count(problem.graph.num_edges, 'edge')}",
+        "cluster": f"{problem.cluster.name} ({format_count(problem.num_devices, 'device')})",
         "executed": setting,
         "makespan": format_seconds(result.makespan_s),
         "lower bound": f"{format_seconds(result.lower_bound_s)} ({result.bound.method})",
         "gap": _gap_text(result.gap),
-        "utilisation": f"{result.metrics.utilisation:.1%}",
+        "utilisation": format_percent(result.metrics.utilisation),
         "cost": f"${result.cost_usd:,.4g}",
         "planned in": format_seconds(result.plan_seconds),
     }

@@ -10,6 +10,8 @@ import typer
 from stretto.cli.completion import estimate_names, pool_rule_names
 from stretto.cli.console import remark
 from stretto.cli.sources import WORKLOAD_PREFIX, load_graph, parse_params
+from stretto.domain.units import format_count
+from stretto.domain.units import format_wait as format_wait
 from stretto.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -164,7 +166,7 @@ def _tell_skipped(trace: Trace, source: str) -> None:
         listed = trace.meta.get("skipped", ())
         told = "; ".join(f"line {line}: {reason}" for line, reason in listed[:_TOLD])
         more = f"; and {count - _TOLD:,} more" if count > _TOLD else ""
-        remark(f"{source}: left out {count:,} row{'s' if count > 1 else ''}: {told}{more}")
+        remark(f"{source}: left out {format_count(count, 'row')}: {told}{more}")
 
 
 def machine_of(trace: Trace, procs: int | None, pools: str | None) -> int | tuple[Pool, ...]:
@@ -195,8 +197,8 @@ def load_pools(source: str) -> tuple[Pool, ...]:
 def machine_name(machine: int | tuple[Pool, ...]) -> str:
     """Return the machine in a few words."""
     if isinstance(machine, int):
-        return f"{machine:,} processors"
-    return ", ".join(f"{pool.name} ({pool.num_procs:,} processors)" for pool in machine)
+        return format_count(machine, "processor")
+    return ", ".join(f"{pool.name} ({format_count(pool.num_procs, 'processor')})" for pool in machine)
 
 
 def cut_window(trace: Trace, window: str | None) -> Trace:
@@ -220,12 +222,3 @@ def check_folder(path: str | None) -> None:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise InvalidInput(f"cannot make this directory: {reason}", source=path) from None
-
-
-def format_wait(seconds: float) -> str:
-    """Write a wait so that minutes, hours and days are told apart at a glance."""
-    for unit, unit_s in (("d", 86400.0), ("h", 3600.0), ("min", 60.0)):
-        if seconds >= unit_s:
-            value = seconds / unit_s
-            return f"{value:.1f} {unit}" if value < 100 else f"{value:,.0f} {unit}"
-    return f"{seconds:.3g} s"

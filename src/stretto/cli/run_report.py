@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stretto.cli.console import Output, facts, print_json, remark, stdout
+from stretto.domain.units import format_percent, format_seconds
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,8 +76,6 @@ def _notes(session: Session) -> tuple[str, ...]:
 
 
 def _rows(session: Session, problem: Problem) -> dict[str, str]:
-    from stretto.domain.units import format_seconds
-
     result = session.result
     now = int(np.sum(result.is_finished))
     before = f", {session.num_done_before:,} before" if session.num_done_before else ""
@@ -90,7 +89,7 @@ def _rows(session: Session, problem: Problem) -> dict[str, str]:
         busy_s = float(np.nansum(result.end_s - result.start_s))
         rows["makespan"] = format_seconds(result.makespan_s)
         rows["predicted"] = f"{format_seconds(session.predicted_s)} for the whole, by the simulator"
-        rows["utilisation"] = f"{busy_s / max(result.makespan_s * problem.num_devices, 1e-12):.1%}"
+        rows["utilisation"] = format_percent(busy_s / max(result.makespan_s * problem.num_devices, 1e-12))
     for failure in result.failures[:5]:
         name = problem.graph.task_name(failure.task)
         where = problem.cluster.devices[failure.device].name

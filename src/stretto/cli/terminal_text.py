@@ -52,7 +52,7 @@ class GuardedStream:
 
 def unguarded(stream: TextIO) -> TextIO:
     """Return the stream behind a guard, for those who escape names themselves and draw with colours."""
-    return cast(TextIO, stream.stream) if isinstance(stream, GuardedStream) else stream
+    return stream.stream if isinstance(stream, GuardedStream) else stream
 
 
 @contextmanager

@@ -12,7 +12,8 @@ from stretto.cli.configured import is_typed
 from stretto.cli.console import Output, remark
 from stretto.cli.logged import LogOption
 from stretto.cli.options import ClusterOption, OutputOption, SeedOption
-from stretto.cli.train_request import TrainRequest, check_algorithm, parse_budget
+from stretto.cli.time_option import parse_time
+from stretto.cli.train_request import TrainRequest, check_algorithm
 from stretto.errors import InvalidInput
 
 
@@ -38,7 +39,14 @@ def train(
     ] = None,
     cluster: ClusterOption = None,
     budget: Annotated[
-        str | None, typer.Option("--budget", metavar="TIME", help="Wall time: 60s, 10m or 2h.", show_default="60s")
+        float | None,
+        typer.Option(
+            "--budget",
+            metavar="TIME",
+            parser=parse_time,
+            help="Wall time: 60s, 10m or 2h; compiling counts.",
+            show_default="60s",
+        ),
     ] = None,
     episodes: Annotated[
         int | None,
@@ -106,7 +114,7 @@ def train(
         algorithm or "",
         source or "",
         cluster,
-        time_limit_s=parse_budget(budget) if budget is not None else None,
+        time_limit_s=budget,
         rounds=episodes,
         seed=seed,
         checkpoint=checkpoint,
