@@ -17,7 +17,7 @@ from stretto.domain.plan import Plan
 from stretto.domain.planner import Budget
 from stretto.domain.problem import Problem
 from stretto.domain.schedule import Schedule
-from stretto.domain.units import format_seconds
+from stretto.domain.units import format_percent, format_seconds, format_seconds_alike
 from stretto.errors import Infeasible, InvalidInput, StrettoError
 from stretto.experiments.evaluate import PlanResult, Setting, evaluate, planner_named
 from stretto.formats.jax_graph import from_jax
@@ -118,11 +118,16 @@ class Placement:
             f"{self.graph.name}: {self.graph.num_tasks:,} operations on {used} of {cluster.num_devices} devices "
             f"({cluster.name}), by {self.result.policy}",
             f"{format_seconds(self.makespan_s)}, {self.speedup_over_single:.2f} times as fast as one device, "
-            + ("proven optimal" if self.result.gap <= 1e-9 else f"at most {self.result.gap:.1%} above the optimum"),
+            + (
+                "proven optimal"
+                if self.result.gap <= 1e-9
+                else f"at most {format_percent(self.result.gap)} above the optimum"
+            ),
         ]
         rows = self.operations[:_NUM_SHOWN]
         cells = [("operation", "device", "start", "end")]
-        cells += [(row.operation, row.device, format_seconds(row.start_s), format_seconds(row.end_s)) for row in rows]
+        starts, ends = (format_seconds_alike([getattr(row, name) for row in rows]) for name in ("start_s", "end_s"))
+        cells += [(row.operation, row.device, start, end) for row, start, end in zip(rows, starts, ends, strict=True)]
         rest = len(self.operations) - len(rows)
         return "\n".join([*head, *_columns(cells), *([f"... and {rest:,} more"] if rest else [])])
 
