@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -184,13 +185,35 @@ def _print_next_steps(pictures: list[Path]) -> None:
         console.print(f"wrote {place}", soft_wrap=True)
     console.print("\nWhat to try next", style="bold")
     console.print(
+        f"{_how_to_call()}"
         "  stretto doctor\n"
         "  stretto list policies\n"
         "  stretto plan 'workload:cholesky?num_tiles=12' -c cpu:8,gpu:2 \\\n"
-        "      --policy annealing --time-limit 10 --save plan.json --gantt plan.html\n"
+        "      --policy annealing --time-limit 10s --save plan.json --gantt plan.html\n"
         "  stretto simulate plan.json --contention fair --noise 0.2\n"
         "  stretto serve\n"
         "  stretto compare 'trace:lublin?num_jobs=3000&num_procs=128&load=0.95' --windows 10 --window-size 1000\n"
-        "  stretto plan YOUR_WORKFLOW.json -c YOUR_CLUSTER.toml",
+        "  stretto plan YOUR_WORKFLOW.json -c YOUR_CLUSTER.toml"
+        f"{_files_to_look_at()}",
         soft_wrap=True,
     )
+
+
+def _how_to_call() -> str:
+    """Return the line that lets the shell find us, where it does not yet."""
+    import shlex
+    import shutil
+    import sys
+
+    ours = Path(sys.executable).parent
+    if shutil.which("stretto") is not None or not (ours / "activate").is_file():
+        return ""
+    folder = os.path.relpath(ours)
+    activate = shlex.quote(os.path.join(folder, "activate"))
+    return f"  source {activate}    # so that this shell finds stretto (or type {shlex.quote(folder)}/stretto)\n"
+
+
+def _files_to_look_at() -> str:
+    """Name the examples of such files, where we run in the folder of the repository."""
+    files = (Path("examples/workflow.json"), Path("examples/lab.toml"))
+    return f"    # such as {' and '.join(map(str, files))}" if all(path.is_file() for path in files) else ""
