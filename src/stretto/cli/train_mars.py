@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -159,6 +160,8 @@ def _report(
     record: Run | None,
     budget: TrainBudget,
 ) -> None:
+    from stretto.learned.mars.network import TRAINED
+
     name = min(_OPPONENTS, key=lambda one: judged[one])
     rate = found.num_jobs / found.seconds
     if request.output is Output.JSON:
@@ -174,7 +177,7 @@ def _report(
         lines = {
             "trained": f"{generations}, {found.num_jobs:,} scheduled jobs, {rate:,.0f}/s",
             "judged on": f"the last {rest}: mean bounded slowdown",
-            "the network alone": f"{judged['network']:,.2f}",
+            f"the network {TRAINED!r}": f"{judged['network']:,.2f} alone",
             "mars": f"{judged['mars']:,.2f}",
             "best fixed strategy": f"{judged[name]:,.2f} ({name}), so mars is {compared}",
             "fcfs": f"{judged['fcfs']:,.2f}",
@@ -185,6 +188,9 @@ def _report(
         if record is not None:
             lines["run"] = record.id
         stdout().print(facts(f"mars on {trace.name}", lines))
+        if request.save is not None:
+            words = ("stretto", "replay", request.source, "--strategy", "mars", "--nets", str(request.save))
+            stdout().print(f"  follow it: {shlex.join([*words, '--default', TRAINED])}", soft_wrap=True)
         for path in written:
             stdout().print(f"  wrote {path}", soft_wrap=True)
 
