@@ -17,7 +17,7 @@ _WIDTH = 100
 
 def commands_page() -> str:
     """Return every command's help."""
-    from stretto.cli.main import app
+    from stretto.cli.app import app
 
     root = typer.main.get_command(app)
     parts = [

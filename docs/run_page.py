@@ -28,7 +28,7 @@ _BLOCK = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.DOTALL | r
 #: What may differ from run to run: the names of runs, numbers with their units, and whether a gap is closed.
 _NUMBER = re.compile(
     r"\b\d{8}-\d{6}-[0-9a-f]{6}\b"
-    r"|[-+]?\d[\d.,:]*(?:e[-+]?\d+)?(?: ?(?:ns|us|ms|s|min|h|d|%|[kMGT]?B))?\b%?"
+    r"|<?[-+]?\d[\d.,:]*(?:e[-+]?\d+)?(?: ?(?:ns|us|µs|ms|s|min|h|d|%|[kMGT]?B))?\b%?"
     r"|\bproven optimal\b"
 )
 _WIDTH = "88"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -48,3 +49,32 @@ def test_the_demo_says_what_is_missing_for_learning(run: Run, tmp_path: Path, mo
 def test_the_demo_cannot_write_over_a_file(run: Run, tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
     run("demo", "--out", tmp_path / "taken").assert_refused("taken")
+
+
+def _lesson(*rows: tuple[str, float]) -> demo_training.Lesson:
+    table = tuple((name, makespan_s, 0.1, 12.0) for name, makespan_s in sorted(rows, key=lambda row: row[1]))
+    return demo_training.Lesson("g", "c", 3, 100, 1.0, False, table)
+
+
+def test_a_trained_policy_behind_an_untrained_one_is_explained() -> None:
+    ahead = _lesson((demo_training.TRAINED, 1.0), ("annealing", 1.1), ("heft", 2.0))
+    assert demo_training.behind(ahead) == []
+    behind = demo_training.behind(_lesson((demo_training.TRAINED, 1.2), ("annealing", 1.1), ("doppler-zero", 1.0)))
+    assert "The trained policy is behind doppler-zero and annealing: 12 s of training are few." in behind
+    assert "--train-seconds 120" in " ".join(behind)
+
+
+def test_the_demo_says_how_to_call_stretto(monkeypatch: pytest.MonkeyPatch) -> None:
+    from stretto.cli.demo import _how_to_call
+
+    environment = Path(sys.executable).parent
+    if not (environment / "activate").is_file():
+        pytest.skip("not in a virtual environment")
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    monkeypatch.chdir(environment.parent.parent)
+    told = _how_to_call()
+    assert told.startswith(f"  source {environment.parent.name}/bin/activate ")
+    assert f"{environment.parent.name}/bin/stretto" in told
+    monkeypatch.setenv("PATH", f"{environment}:/usr/bin:/bin")
+    if (environment / "stretto").is_file():
+        assert _how_to_call() == ""

@@ -10,9 +10,9 @@ import pytest
 import typer
 
 import stretto.errors
+from stretto.cli.app import app
 from stretto.cli.examples import EXAMPLES, SUMMARIES
 from stretto.cli.help_cmd import EXIT_CODES, TOPICS
-from stretto.cli.main import app
 from stretto.errors import StrettoError
 
 from .conftest import Run
@@ -107,9 +107,9 @@ def test_misspelt_words_are_answered_with_the_right_ones(run: Run, words: tuple[
 
 
 def test_exit_codes_are_those_of_the_program(run: Run, diamond: Path) -> None:
-    from stretto.cli import main
+    from stretto.cli import exit_codes
 
-    codes = {getattr(main, name) for name in dir(main) if name.startswith("EXIT_")}
+    codes = {getattr(exit_codes, name) for name in dir(exit_codes) if name.startswith("EXIT_")}
     codes |= {
         error.exit_code
         for error in vars(stretto.errors).values()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -192,3 +193,18 @@ def test_the_page_of_the_queue_tells_all_measures() -> None:
         assert f"| `{name}` |" in section
     for option in ("--nets", "--default", "--measure", "--money", "--price", "--learn"):
         assert f"`{option}" in section
+
+
+def test_what_train_calls_its_network_is_known_elsewhere(run: Run, tmp_path: Path) -> None:
+    """The name in the file, in the report and after --default are one."""
+    source, nets = "trace:lublin?num_jobs=300&num_procs=32", tmp_path / "nets.npz"
+    ran = run("train", "mars", source, "--budget", "0.1s", "--no-log", "--save", nets)
+    assert ran.code == 0, ran.err
+    assert "the network 'trained'" in ran.out
+    (line,) = (line for line in ran.out.splitlines() if "follow it: " in line)
+    words = shlex.split(line.partition("follow it: ")[2])[1:]
+    assert words[-2:] == ["--default", "trained"]
+    again = run(*words, "--output", "json")
+    assert (again.code, again.json["default"]) == (0, "trained"), again.err
+    without = ("replay", source, "--strategy", "mars", "--default", "trained")
+    run(*without).assert_refused("--nets FILE", "stretto train mars --save")

@@ -27,7 +27,7 @@ def test_import_stretto_loads_nothing_heavy() -> None:
 
 
 def test_the_command_line_parses_before_it_loads_anything_heavy() -> None:
-    loaded = _loaded_after("import stretto.cli.main")
+    loaded = _loaded_after("import stretto.cli.app")
     assert not loaded & {"numba", "jax", "scipy", "ortools", "matplotlib", "numpy", "rich"}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,11 +12,11 @@ import time
 from pathlib import Path
 
 import pytest
+import typer
 
 from stretto import catalog
+from stretto.cli.time_option import parse_time
 from stretto.cli.train_bar import TrainingBar
-from stretto.cli.train_request import parse_budget
-from stretto.errors import InvalidInput
 from stretto.formats.checkpoint import load
 from stretto.training.trainer import TrainingRow
 
@@ -92,7 +93,7 @@ def test_resuming_goes_on_where_it_stopped(run: Run, diamond: Path, tmp_path: Pa
     ("words", "expected"),
     [
         (("--budget", "soon"), ("--budget", "'soon'", "60s, 10m or 2h")),
-        (("--budget", "0s"), ("--budget", "no time")),
+        (("--budget", "0s"), ("--budget", "above 0")),
         (("--budget", "-5s"), ("--budget",)),
         (("--episodes", "0"), ("episodes", "at least 1")),
         (("--seed", "-1"), ("seed",)),
@@ -126,13 +127,21 @@ def test_an_existing_checkpoint_is_not_overwritten(run: Run, diamond: Path, tmp_
     [("60s", 60), ("10m", 600), ("2h", 7200), ("1.5 m", 90), ("90", 90), ("5min", 300), ("500ms", 0.5)],
 )
 def test_budgets_are_read(text: str, seconds: float) -> None:
-    assert parse_budget(text) == pytest.approx(seconds)
+    assert parse_time(text) == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize("text", ["", "m", "10 parsecs", "-3m", "1.2.3m", "nan", "inf", "1e999"])
 def test_budgets_that_mean_nothing(text: str) -> None:
-    with pytest.raises(InvalidInput, match="--budget"):
-        parse_budget(text)
+    with pytest.raises(typer.BadParameter, match=re.escape(repr(text))):
+        parse_time(text)
+
+
+@pytest.mark.parametrize("text", ["5s", "5", "0.1m"])
+def test_a_time_limit_is_read_like_a_budget(run: Run, diamond: Path, text: str) -> None:
+    ran = run("plan", diamond, "-c", CLUSTER, "--policy", "heft", "--time-limit", text, "--output", "quiet")
+    assert ran.code == 0, ran.err
+    run("train", "pretend", diamond, "-c", CLUSTER, "--budget", "soon").assert_refused("--budget", "soon", "60s")
+    run("plan", diamond, "-c", CLUSTER, "--time-limit", "soon").assert_refused("--time-limit", "soon", "60s")
 
 
 def test_the_bar_tells_best_mean_and_speed() -> None:

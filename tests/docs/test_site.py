@@ -148,7 +148,7 @@ def test_links_lead_to_pages_and_places_that_exist(site: Path) -> None:
 def test_the_reference_names_every_component_and_command(site: Path) -> None:
     import typer
 
-    from stretto.cli.main import app
+    from stretto.cli.app import app
 
     text = (site / "reference" / "catalog.html").read_text()
     for table in (catalog.PLANNERS, catalog.FORMATS, catalog.WORKLOADS, catalog.STRATEGIES, catalog.TRAINERS):

@@ -229,7 +229,7 @@ def test_wrong_quantities(parse: Any, text: Any, words: str) -> None:
 
 def test_quantities_for_people() -> None:
     times = [0.0, INF, 5e-9, 2.5e-5, 0.0123456, 1.0, 59.996, 9999.4, 12345.6, -0.002]
-    written = ["0 s", "inf s", "5 ns", "25 us", "12.35 ms", "1 s", "60 s", "9999 s", "12,346 s", "-2 ms"]
+    written = ["0 s", "inf s", "5 ns", "25 µs", "12.35 ms", "1 s", "60 s", "9999 s", "12,346 s", "-2 ms"]
     assert [units.format_seconds(value) for value in times] == written
     sizes = [0.0, 999.0, 1000.0, 2.5e6, 1e9, 3e12, -4e3]
     assert [units.format_bytes(value) for value in sizes] == ["0 B", "999 B", "1 kB", "2.5 MB", "1 GB", "3 TB", "-4 kB"]

@@ -64,7 +64,7 @@ def test_times_turn_to_whole_seconds_at_ten_thousand() -> None:
     assert units.format_seconds(9999.0) == "9999 s"
     assert units.format_seconds(10_000.0) == "10,000 s"
     assert units.format_seconds(1e-3) == "1 ms"
-    assert units.format_seconds(1e-6) == "1 us"
+    assert units.format_seconds(1e-6) == "1 µs"
     assert units.format_seconds(1.0) == "1 s"
 
 

@@ -74,7 +74,7 @@ def test_the_table_is_the_schedule(placed: Placement) -> None:
 def test_it_prints_the_gist(placed: Placement) -> None:
     lines = repr(placed).splitlines()
     assert re.fullmatch(r"attention: \d+ operations on 4 of 4 devices \(gpu:4@50GB/s\), by heft", lines[0])
-    assert re.search(r"times as fast as one device, at most [\d.]+% above", lines[1])
+    assert re.search(r"times as fast as one device, at most [\d.]+ % above", lines[1])
     assert lines[2].split() == ["operation", "device", "start", "end"]
     assert lines[-1] == f"... and {placed.graph.num_tasks - 12} more"
     assert len(lines) == 3 + 12 + 1

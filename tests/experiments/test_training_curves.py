@@ -42,7 +42,7 @@ def test_svg_names_what_it_shows(tmp_path: Path) -> None:
     for words in ("a run", "imitation", "simulator", "engine", "HEFT  237.2", "annealing  150", "best  161",
                   "mean  182", "greedy  191", "makespan (s)", "entropy", "episodes"):  # fmt: skip
         assert words in text, words
-    assert "2,560 episodes in 10 s · 256 episodes/s · best 161 s · 7.3% above annealing" in text
+    assert "2,560 episodes in 10 s · 256 episodes/s · best 161 s · 7.3 % above annealing" in text
 
 
 def test_html_holds_the_rows_and_needs_no_network(tmp_path: Path) -> None:

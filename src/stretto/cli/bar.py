@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
+import time
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from stretto.cli.bar_line import bar_line, format_clock
 from stretto.cli.console import stderr
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    from rich.live import Live
+    from rich.text import Text
 
 
 class ProgressBar:
@@ -18,32 +21,41 @@ class ProgressBar:
     def __init__(self, doing: str, total: int) -> None:
         self.doing = doing
         self.total = total
-        self._progress: Progress | None = None
-        self._task: TaskID | None = None
+        self.done = 0
+        self.note = ""
+        self._begin = time.monotonic()
+        self._live: Live | None = None
 
     def __enter__(self) -> ProgressBar:
         if sys.stderr.isatty():
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+            from rich.live import Live
 
-            columns = (
-                TextColumn("{task.description}", markup=False),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TimeElapsedColumn(),
-                TextColumn("{task.fields[note]}", style="dim", markup=False),
+            self._live = Live(
+                console=stderr(),
+                get_renderable=self._line,
+                transient=True,
+                redirect_stdout=False,
+                redirect_stderr=False,
             )
-            self._progress = Progress(*columns, console=stderr(), transient=True, redirect_stdout=False)
-            self._task = self._progress.add_task(self.doing, total=self.total, note="")
-            self._progress.start()
+            self._live.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._progress is not None:
-            self._progress.stop()
+        if self._live is not None:
+            self._live.stop()
 
     def step(self, note: str) -> None:
         """Say that one more is done."""
-        if self._progress is not None and self._task is not None:
-            self._progress.update(self._task, advance=1, note=note)
+        self.done += 1
+        self.note = note
+
+    def _line(self) -> Text:
+        assert self._live is not None
+        return self.line(self._live.console.width)
+
+    def line(self, width: int) -> Text:
+        """Return the present line for a terminal of so many columns."""
+        clock = f"{self.done}/{self.total} {format_clock(time.monotonic() - self._begin)}"
+        return bar_line(self.doing, self.done / max(1, self.total), clock, self.note, width=width)

@@ -26,11 +26,8 @@ def bound(
     from stretto.cli.progress import ProgressLine
     from stretto.cli.sources import load_problem, with_dims
     from stretto.domain.notes import problem_notes
-    from stretto.domain.units import format_seconds
-    from stretto.errors import InvalidInput
+    from stretto.domain.units import format_seconds_alike
 
-    if time_limit is not None and not time_limit > 0:
-        raise InvalidInput(f"{time_limit} must be positive", field="--time-limit")
     problem = load_problem(with_dims(graph, dim), cluster)
     with ProgressLine(f"bounding {problem.num_tasks:,} tasks") as line:
         found = lower_bound(problem, methods=QUICK_METHODS, time_limit_s=time_limit)
@@ -58,9 +55,11 @@ def bound(
             }
         )
     else:
-        rows = {f"{name}{' *' if name == found.method else ''}": format_seconds(v) for name, v in found.parts.items()}
+        values = format_seconds_alike([*found.parts.values(), found.value_s])
+        names = [f"{name}{' *' if name == found.method else ''}" for name in found.parts]
+        rows = dict(zip([*names, "lower bound"], values, strict=True))
         title = f"No schedule of {problem.graph.name} on {problem.cluster.name} is shorter than"
-        stdout().print(facts(title, rows | {"lower bound": format_seconds(found.value_s)}))
+        stdout().print(facts(title, rows))
         print_notes(problem_notes(problem))
     if is_interrupted:
         remark("interrupted: these are the quick bounds, without the solver's")

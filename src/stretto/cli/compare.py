@@ -31,6 +31,14 @@ from stretto.cli.queue_sources import (
     ProcsOption,
     StrictOption,
 )
+from stretto.domain.units import (
+    format_count,
+    format_gap,
+    format_percent,
+    format_seconds,
+    format_seconds_alike,
+    is_zero_gap,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,8 +48,10 @@ if TYPE_CHECKING:
     from stretto.cli.interrupt import Interrupt
     from stretto.domain.cluster import Cluster
     from stretto.domain.graph import TaskGraph
+    from stretto.domain.problem import Problem
     from stretto.domain.workload import Workload
     from stretto.experiments.compare import Comparison, Row
+    from stretto.experiments.evaluate import PlanResult
 
 
 _OF_GRAPHS = ("cluster", "policies", "seeds", "time_limit", "contention", "discipline", "dim")
@@ -214,7 +224,6 @@ def run_comparison(
 ) -> Comparison:
     """Compare with progress on a terminal; Ctrl-C ends it, even where a search took it for itself."""
     from stretto.cli.progress import ProgressLine
-    from stretto.domain.units import format_seconds
     from stretto.experiments.compare import compare as compare_policies
 
     planned = len(graphs) * len(policies) * len(options.get("seeds", (0,)))
@@ -251,11 +260,9 @@ def report(comparison: Comparison, output: Output) -> None:
 
 
 def _graph_table(comparison: Comparison, graph: str) -> Table:
-    from stretto.domain.units import format_seconds
-
     rows = [row for row in comparison.rows if row.graph == graph]
     first = next((row.result for row in rows if row.result is not None), None)
-    size = f": {first.problem.num_tasks:,} tasks on {first.problem.num_devices:,} devices" if first else ""
+    size = f": {_size(first.problem)}" if first else ""
     many_seeds = len({row.seed for row in rows}) > 1
     priced = any(row.result is not None and row.result.cost_usd > 0 for row in rows)
     table = new_table(f"{graph}{size}")
@@ -267,23 +274,33 @@ def _graph_table(comparison: Comparison, graph: str) -> Table:
     best = comparison.best(graph)
     # A policy may prove a better bound than the quick ones; what it proves holds for all.
     bound = comparison.bound(graph)
-    for row in sorted(rows, key=lambda row: (row.result is None, row.result.makespan_s if row.result else 0.0)):
+    ranked = sorted(((row, row.result) for row in rows if row.result), key=lambda pair: pair[1].makespan_s)
+    makespans = format_seconds_alike([result.makespan_s for _, result in ranked])
+    times = format_seconds_alike([result.plan_seconds for _, result in ranked])
+    for (row, result), makespan, time in zip(ranked, makespans, times, strict=True):
         cells = [row.policy] + ([str(row.seed)] if many_seeds else [])
-        if row.result is None:
-            continue
-        ratio = row.result.makespan_s / best if best > 0 else 1.0
-        cells += [format_seconds(row.result.makespan_s), f"{ratio:.3f}", _gap(row.result.makespan_s, bound)]
-        cells += [f"${row.result.cost_usd:,.4g}"] if priced else []
-        cells.append(format_seconds(row.result.plan_seconds))
+        ratio = result.makespan_s / best if best > 0 else 1.0
+        cells += [makespan, f"{ratio:.3f}", _gap(result, bound)]
+        cells += [f"${result.cost_usd:,.4g}"] if priced else []
+        cells.append(time)
         table.add_row(*cells, style="bold" if ratio <= 1 + 1e-9 else None)
     table.caption = "\n".join(_skipped(rows)) or None
     return table
 
 
-def _gap(makespan_s: float, bound_s: float) -> str:
-    from stretto.domain.units import format_gap
+def _size(problem: Problem) -> str:
+    return f"{format_count(problem.num_tasks, 'task')} on {format_count(problem.num_devices, 'device')}"
 
-    return format_gap(makespan_s / bound_s - 1) if bound_s > 0 else "-"
+
+def _gap(result: PlanResult, bound_s: float) -> str:
+    """Return the gap to the best bound; where optimality hangs on something unchecked, the number alone."""
+    from stretto.domain.metrics import gap
+    from stretto.domain.notes import verdict
+
+    found = gap(result.makespan_s, bound_s)
+    if is_zero_gap(found) and verdict(result.problem, found) != format_gap(found):
+        return "0 %"
+    return format_gap(found)
 
 
 def _skipped(rows: Sequence[Row]) -> list[str]:
@@ -298,23 +315,20 @@ def _skipped(rows: Sequence[Row]) -> list[str]:
 
 def summary_table(comparison: Comparison) -> Table:
     """Return the ranking over all graphs."""
-    from stretto.domain.units import format_gap, format_seconds
-
     table = new_table("All graphs")
     table.add_column("policy", overflow="fold")
     for name in ("runs", "best", "mean x best", "worst", "mean gap", "planned in"):
         table.add_column(name, justify="right", no_wrap=True)
-    for line in comparison.summary():
-        if not line.num_results:
-            continue
+    lines = [line for line in comparison.summary() if line.num_results]
+    for line, time in zip(lines, format_seconds_alike([line.plan_seconds for line in lines]), strict=True):
         table.add_row(
             line.policy,
             str(line.num_results),
             str(line.num_best),
             f"{line.mean_ratio:.3f}",
             f"{line.worst_ratio:.3f}",
-            format_gap(line.mean_gap),
-            format_seconds(line.plan_seconds),
+            format_percent(line.mean_gap),
+            time,
         )
     return table
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TextIO
 
+from stretto.cli.terminal_text import shown, shown_on_one_line, unguarded
+
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.segment import Segment
     from rich.table import Table
+    from rich.text import Text
 
 
 class Output(StrEnum):
@@ -23,7 +27,7 @@ class Output(StrEnum):
 
 
 def stdout() -> Console:
-    """Return the console of results; names from files are printed as they are, brackets and all."""
+    """Return the console of results; names from files are printed with brackets and all, but command nothing."""
     return _console(sys.stdout)
 
 
@@ -36,22 +40,29 @@ def _console(file: TextIO) -> Console:
     from rich.console import Console
 
     class Plain(Console):
-        """Leaves a reader that went away to us; rich would end the program with code 1."""
+        """Shows names that would command the terminal, and leaves a reader that went away to us, not to rich."""
 
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError
 
-    return Plain(file=file, highlight=False, markup=False, emoji=False)
+        def render_str(self, text: str, **options: Any) -> Text:
+            return super().render_str(shown(text), **options)  # before it is measured
+
+        def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+            for segment in super().render(renderable, options):
+                yield segment if segment.control else segment._replace(text=shown(segment.text))
+
+    return Plain(file=unguarded(file), highlight=False, markup=False, emoji=False)
 
 
 def remark(text: str) -> None:
     """Print one plain line to stderr."""
-    print(f"stretto: {text}", file=sys.stderr)
+    print(f"stretto: {shown_on_one_line(text)}", file=sys.stderr)
 
 
 def print_json(document: Mapping[str, Any] | list[Any]) -> None:
-    """Print one JSON document and nothing else."""
-    sys.stdout.write(to_json(document) + "\n")
+    """Print one JSON document and nothing else; what could command a terminal is escaped as JSON does."""
+    sys.stdout.write(shown(to_json(document)) + "\n")
 
 
 def to_json(document: Mapping[str, Any] | list[Any]) -> str:
@@ -118,5 +129,5 @@ def facts(title: str, pairs: Mapping[str, str]) -> RenderableType:
     table.add_column(no_wrap=True, style="dim")
     table.add_column(overflow="fold")
     for name, value in pairs.items():
-        table.add_row(Text(name), Text(value))
-    return Group(Text(title, style="bold"), table)
+        table.add_row(Text(shown_on_one_line(name)), Text(shown(value)))
+    return Group(Text(shown_on_one_line(title), style="bold"), table)

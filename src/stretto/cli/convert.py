@@ -10,6 +10,7 @@ import typer
 from stretto.cli.console import Output, print_json, remark
 from stretto.cli.files import check_target
 from stretto.cli.options import DimOption, GraphArgument, OutputOption
+from stretto.domain.units import format_count
 
 
 def convert(
@@ -46,4 +47,4 @@ def convert(
         remark(f"this format cannot hold {what}")
     for note in notes:
         remark(f"note: {note}")
-    print(target if output is Output.QUIET else f"wrote {target}: {graph.num_tasks:,} tasks")
+    print(target if output is Output.QUIET else f"wrote {target}: {format_count(graph.num_tasks, 'task')}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +10,8 @@ import typer
 
 from stretto.cli.console import Output, new_table, print_json, remark, stdout
 from stretto.cli.options import OutputOption, SeedOption
+from stretto.cli.time_option import parse_time
+from stretto.domain.units import format_seconds_alike
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -30,7 +33,7 @@ _PICTURE_OF = 0
 def demo(
     out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where the pictures go.")] = Path("out"),
     time_limit: Annotated[
-        float, typer.Option("--time-limit", metavar="SECONDS", help="For each search, per graph.")
+        float, typer.Option("--time-limit", metavar="TIME", parser=parse_time, help="For each search, per graph.")
     ] = 3.0,
     train_seconds: Annotated[
         float, typer.Option("--train-seconds", metavar="SECONDS", min=0, help="For the training; 0 leaves it out.")
@@ -50,11 +53,17 @@ def demo(
         _print_introduction(cluster.num_devices)
     with Interrupt() as interrupt:
         comparison = run_comparison(graphs, cluster, POLICIES, interrupt, seeds=[seed], time_limit_s=time_limit)
-    lesson = _learn(train_seconds, seed) if not interrupt.pressed else None
+    is_interrupted = interrupt.pressed
+    lesson = None
+    if not is_interrupted:
+        try:
+            lesson = _learn(train_seconds, seed)
+        except KeyboardInterrupt:  # before anything was learned: the comparison is still worth its table
+            is_interrupted = True
     best = _best(comparison, graphs[_PICTURE_OF].name)
     pictures = _write(comparison, best, out) if best is not None else []
     _report(comparison, lesson, best, pictures, output)
-    if interrupt.pressed or (lesson is not None and lesson.is_interrupted):
+    if is_interrupted or (lesson is not None and lesson.is_interrupted):
         remark("interrupted: the tables hold what was finished until then")
         raise typer.Exit(130)
 
@@ -118,18 +127,17 @@ def _make_folder(out: Path) -> None:
 
 def _table(comparison: Comparison) -> Table:
     """Return gaps, policies by workloads, and how long each policy thought."""
-    from stretto.domain.units import format_seconds
-
     graphs = list(dict.fromkeys(row.graph for row in comparison.rows))
     table = new_table("Gap to the lower bound")
     table.add_column("policy", no_wrap=True)
     for graph in graphs:
         table.add_column(graph, justify="right", no_wrap=True)
     table.add_column("planned in", justify="right", no_wrap=True)
-    for line in comparison.summary():
+    lines = comparison.summary()
+    for line, time in zip(lines, format_seconds_alike([line.plan_seconds for line in lines]), strict=True):
         results = {row.graph: row.result for row in comparison.rows if row.policy == line.policy and row.result}
         cells = [_gap(results.get(graph), comparison.bound(graph), comparison.best(graph)) for graph in graphs]
-        table.add_row(line.policy, *cells, format_seconds(line.plan_seconds))
+        table.add_row(line.policy, *cells, time)
     table.caption = "* the best of its column; planning time over all graphs"
     return table
 
@@ -179,13 +187,35 @@ def _print_next_steps(pictures: list[Path]) -> None:
         console.print(f"wrote {place}", soft_wrap=True)
     console.print("\nWhat to try next", style="bold")
     console.print(
+        f"{_how_to_call()}"
         "  stretto doctor\n"
         "  stretto list policies\n"
         "  stretto plan 'workload:cholesky?num_tiles=12' -c cpu:8,gpu:2 \\\n"
-        "      --policy annealing --time-limit 10 --save plan.json --gantt plan.html\n"
+        "      --policy annealing --time-limit 10s --save plan.json --gantt plan.html\n"
         "  stretto simulate plan.json --contention fair --noise 0.2\n"
         "  stretto serve\n"
         "  stretto compare 'trace:lublin?num_jobs=3000&num_procs=128&load=0.95' --windows 10 --window-size 1000\n"
-        "  stretto plan YOUR_WORKFLOW.json -c YOUR_CLUSTER.toml",
+        "  stretto plan YOUR_WORKFLOW.json -c YOUR_CLUSTER.toml"
+        f"{_files_to_look_at()}",
         soft_wrap=True,
     )
+
+
+def _how_to_call() -> str:
+    """Return the line that lets the shell find us, where it does not yet."""
+    import shlex
+    import shutil
+    import sys
+
+    ours = Path(sys.executable).parent
+    if shutil.which("stretto") is not None or not (ours / "activate").is_file():
+        return ""
+    folder = os.path.relpath(ours)
+    activate = shlex.quote(os.path.join(folder, "activate"))
+    return f"  source {activate}    # so that this shell finds stretto (or type {shlex.quote(folder)}/stretto)\n"
+
+
+def _files_to_look_at() -> str:
+    """Name the examples of such files, where we run in the folder of the repository."""
+    files = (Path("examples/workflow.json"), Path("examples/lab.toml"))
+    return f"    # such as {' and '.join(map(str, files))}" if all(path.is_file() for path in files) else ""

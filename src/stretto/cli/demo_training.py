@@ -6,12 +6,14 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from stretto.cli.console import new_table
+from stretto.domain.units import format_count, format_gap, format_seconds, format_seconds_alike
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from stretto.cli.interrupt import Patience
     from stretto.domain.problem import Problem
+    from stretto.training.trainer import TrainingRow
 
 GRAPH = "workload:llama-block"
 #: Where bandwidth is scarce between machines, heuristics that look one step ahead do badly.
@@ -20,6 +22,7 @@ name = "2 machines with 2 GPUs each"
 network = { bandwidth = "10Gbit/s", latency = "50us" }
 machine = [{ name = "node", count = 2, bandwidth = "16GB/s", device = [{ kind = "gpu", count = 2 }] }]
 """
+TRAINED = "doppler, trained"
 _HEURISTICS = ("heft", "peft", "etf", "critical-path")
 
 
@@ -74,7 +77,7 @@ def learn(seconds: float, seed: int) -> Lesson:
     best = min(outcomes.values(), key=lambda outcome: outcome.makespan_s)
     before = evaluate(problem, "doppler-zero", budget=Budget(seed))
     rows = [(one.policy, one.makespan_s, one.gap, one.plan_seconds) for one in (best, before)]
-    rows.append(("doppler, trained", trained.makespan_s, trained.gap, result.seconds))
+    rows.append((TRAINED, trained.makespan_s, trained.gap, result.seconds))
     if not result.is_interrupted:
         with ProgressLine("annealing for comparison"):
             other = evaluate(problem, "annealing", budget=Budget(seed, max(0.2, result.seconds)))
@@ -91,33 +94,53 @@ def learn(seconds: float, seed: int) -> Lesson:
 
 
 def _train(problem: Problem, seconds: float, seed: int, patience: Patience) -> Any:
+    from stretto.cli.background import in_background
     from stretto.cli.train_bar import TrainingBar
     from stretto.experiments.training_run import TrainingRun, trainer_named
     from stretto.training.trainer import TrainingSpec
 
     spec = TrainingSpec(seed, None, seconds)
     run = TrainingRun(trainer_named("doppler", problem, spec), problem, algorithm="doppler")
-    doing = f"training doppler on {problem.num_tasks} tasks"
+    doing = f"training doppler on {format_count(problem.num_tasks, 'task')}"
     with TrainingBar(doing, time_limit_s=seconds, episodes=None) as bar:
-        return run.train(time_limit_s=seconds, on_row=bar.show, is_stopped=lambda: patience.is_over)
+
+        def on_row(row: TrainingRow) -> None:
+            patience.has_result = True
+            bar.show(row)
+
+        in_background(run.compile)
+        return run.train(time_limit_s=seconds, on_row=on_row, is_stopped=lambda: patience.is_over)
 
 
 def lesson_table(lesson: Lesson) -> Table:
     """Return the lesson for people."""
-    from stretto.domain.units import format_gap, format_seconds
-
-    table = new_table(f"Learned just now: {lesson.graph} ({lesson.num_tasks} tasks) on {lesson.cluster}")
+    table = new_table(
+        f"Learned just now: {lesson.graph} ({format_count(lesson.num_tasks, 'task')}) on {lesson.cluster}"
+    )
     table.add_column("policy", no_wrap=True)
     for column in ("makespan", "gap", "thought for"):
         table.add_column(column, justify="right", no_wrap=True)
-    for place, (policy, makespan_s, gap, seconds) in enumerate(lesson.rows):
-        table.add_row(
-            policy,
-            format_seconds(makespan_s),
-            format_gap(gap),
-            format_seconds(seconds),
-            style="bold" if place == 0 else None,
-        )
+    names, makespans, gaps, seconds = zip(*lesson.rows, strict=True)
+    cells = zip(
+        names, format_seconds_alike(makespans), map(format_gap, gaps), format_seconds_alike(seconds), strict=True
+    )
+    for place, row in enumerate(cells):
+        table.add_row(*row, style="bold" if place == 0 else None)
     compiled = format_seconds(lesson.compile_seconds)
-    table.caption = f"{lesson.num_episodes:,} episodes from the weights that come with Stretto; compiled in {compiled}"
+    episodes = format_count(lesson.num_episodes, "episode")
+    caption = f"{episodes} from the weights that come with Stretto; compiled in {compiled}"
+    table.caption = "\n".join([caption, *behind(lesson)])
     return table
+
+
+def behind(lesson: Lesson) -> list[str]:
+    """Say why the trained policy is not the best, where it is not; nothing where it is."""
+    (trained,) = (row for row in lesson.rows if row[0] == TRAINED)
+    better = [name for name, makespan_s, _, _ in lesson.rows if makespan_s < trained[1] * (1 - 1e-9)]
+    if not better:
+        return []
+    time = format_seconds(round(trained[3], 1))
+    return [
+        f"The trained policy is behind {' and '.join(better)}: {time} of training are few.",
+        "stretto demo --train-seconds 120 trains longer; stretto plan --policy doppler trains and searches in turns.",
+    ]

@@ -8,6 +8,7 @@ import typer
 
 from stretto.cli.console import Output, facts, print_json, print_tables
 from stretto.cli.options import OutputOption
+from stretto.domain.units import format_bytes, format_count
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -78,8 +79,6 @@ def _sections(found: dict[str, Any]) -> list[RenderableType]:
 
 
 def _machine(machine: dict[str, Any]) -> dict[str, str]:
-    from stretto.domain.units import format_bytes
-
     usable, cores, memory = machine["usable_cores"], machine["cores"], machine["memory_bytes"]
     return {
         "cores": f"{usable}" if usable == cores else f"{usable} of {cores} may be used",
@@ -88,11 +87,9 @@ def _machine(machine: dict[str, Any]) -> dict[str, str]:
 
 
 def _places(found: dict[str, Any]) -> dict[str, str]:
-    from stretto.domain.units import format_bytes
-
     cache, log = found["kernel_cache"], found["run_log"]
     compiled = f"{cache['num_modules']:,} modules compiled, {format_bytes(cache['size_bytes'])}"
-    runs = f"{log['num_runs']:,} runs, {format_bytes(log['size_bytes'])}" if log["exists"] else "none yet"
+    runs = f"{format_count(log['num_runs'], 'run')}, {format_bytes(log['size_bytes'])}" if log["exists"] else "none yet"
     return {
         "kernels": f"{cache['path']} ({compiled if cache['num_modules'] else 'empty: the first run compiles'})",
         "run log": f"{log['path']} ({log['fault'] or runs})",

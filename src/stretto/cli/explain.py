@@ -19,6 +19,7 @@ from stretto.cli.mars_options import (
 )
 from stretto.cli.options import OutputOption, SeedOption
 from stretto.cli.queue_sources import ProcsOption, TraceArgument, WindowOption
+from stretto.domain.units import format_percent
 from stretto.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def _print(found: MarsReplay, job: int, followed: str, choice: Choice | None) ->
     default = choice.cost[found.candidates[0]]
     for name, cost in sorted(choice.cost.items(), key=lambda pair: pair[1]):
         mark = " <" if name == followed else ""
-        table.add_row(name + mark, f"{cost:,.2f}", f"{cost / default - 1:+.1%}")
+        table.add_row(name + mark, f"{cost:,.2f}", format_percent(cost / default - 1, is_signed=True))
     print_tables(table)
     print(textwrap.fill(f"Why {followed}: {reason_of(choice)}.", 79, break_on_hyphens=False))
     print(f"compared after {choice.job:,} arrivals; {len(found.choices):,} comparisons in all")

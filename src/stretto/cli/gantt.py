@@ -12,6 +12,7 @@ from stretto.cli.completion import policy_names
 from stretto.cli.console import Output, print_json
 from stretto.cli.files import check_picture
 from stretto.cli.options import ClusterOption, DimOption, OutputOption, SeedOption, TimeLimitOption
+from stretto.domain.units import format_count
 
 if TYPE_CHECKING:
     from stretto.domain.problem import Problem
@@ -56,7 +57,8 @@ def gantt(
     elif output is Output.QUIET:
         print(target)
     else:
-        print(f"wrote {target}: {problem.num_tasks:,} tasks on {problem.num_devices:,} devices")
+        size = f"{format_count(problem.num_tasks, 'task')} on {format_count(problem.num_devices, 'device')}"
+        print(f"wrote {target}: {size}")
 
 
 def _from_plan(path: Path, cluster: str | None) -> tuple[Problem, Schedule, str]:

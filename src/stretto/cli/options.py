@@ -10,6 +10,7 @@ import typer
 
 from stretto.cli.completion import graph_sources
 from stretto.cli.console import Output
+from stretto.cli.time_option import parse_time
 
 
 class DisciplineChoice(StrEnum):
@@ -66,8 +67,9 @@ TimeLimitOption = Annotated[
     float | None,
     typer.Option(
         "--time-limit",
-        metavar="SECONDS",
-        help="How long a search may take; heuristics take no notice.",
+        metavar="TIME",
+        parser=parse_time,
+        help="How long a search may take, such as 5s or 10m; heuristics take no notice.",
         show_default="the policy's own",
     ),
 ]

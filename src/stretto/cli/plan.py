@@ -26,6 +26,7 @@ from stretto.cli.options import (
 )
 from stretto.cli.queue_sources import PoolsOption
 from stretto.cli.sources import with_dims
+from stretto.domain.units import format_count, format_gap, format_percent, format_seconds, is_zero_gap
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -169,30 +170,27 @@ def _report(result: PlanResult, document: dict[str, object], output: Output, wri
 
 
 def _gap_text(result: PlanResult) -> str:
-    from stretto.domain.units import format_gap, is_zero_gap
-
     if is_zero_gap(result.gap):
-        return f"0%, {result.verdict}"
+        return f"0 %, {result.verdict}"
     if result.gap == float("inf"):
         return "unknown: the lower bound is zero"
     if result.gap < 0:
-        return f"{result.gap:.1%}: the makespan is below the lower bound, so one of them is wrong; please report this"
+        words = format_percent(result.gap)
+        return f"{words}: the makespan is below the lower bound, so one of them is wrong; please report this"
     return f"{format_gap(result.gap)}, so at most this far above the optimum"
 
 
 def _table(result: PlanResult) -> RenderableType:
-    from stretto.domain.units import format_seconds
-
     problem = result.problem
     setting = f"{result.schedule.discipline}, contention {result.schedule.contention}"
     rows = {
-        "graph": f"{problem.num_tasks:,} tasks, {problem.graph.num_edges:,} edges",
-        "cluster": f"{problem.cluster.name} ({problem.num_devices:,} devices)",
+        "graph": f"{format_count(problem.num_tasks, 'task')}, {format_count(problem.graph.num_edges, 'edge')}",
+        "cluster": f"{problem.cluster.name} ({format_count(problem.num_devices, 'device')})",
         "executed": setting,
         "makespan": format_seconds(result.makespan_s),
         "lower bound": f"{format_seconds(result.lower_bound_s)} ({result.bound.method})",
         "gap": _gap_text(result),
-        "utilisation": f"{result.metrics.utilisation:.1%}",
+        "utilisation": format_percent(result.metrics.utilisation),
         "cost": f"${result.cost_usd:,.4g}",
         "planned in": format_seconds(result.plan_seconds),
     }

@@ -73,20 +73,21 @@ def _row(one: Trial, machines: tuple[Pool, ...]) -> dict[str, Any]:
 
 
 def _print(name: str, found: list[Trial], machines: tuple[Pool, ...], aim: Aim, keeps: bool) -> None:
-    from stretto.domain.units import format_wait
+    from stretto.domain.units import format_wait, format_waits_alike
 
     table = new_table(f"{name}: ways to run it, best first ({len(found):,} tried)")
     for title in ("order", "pool rule", "pools", "grouping"):
         table.add_column(title)
     for title in ("cost", "time"):
         table.add_column(title, justify="right")
-    for one in found[:_SHOWN]:
+    shown = found[:_SHOWN]
+    for one, makespan in zip(shown, format_waits_alike([one.makespan_s for one in shown]), strict=True):
         way = one.way
         rule = way.pool_rule + (f" at ${way.wait_usd_per_hour:.2g}/h" if way.is_weighing else "")
         rule += f", {way.stretch:.3g}x path" if way.stretch < math.inf else ""
         rule += f", idle {format_wait(way.idle_s)}" if way.idle_s < math.inf else ""
         used = ", ".join(machines[k].name for k in way.pools)
-        table.add_row(way.strategy, rule, used, way.grouping, f"${one.cost_usd:,.2f}", format_wait(one.makespan_s))
+        table.add_row(way.strategy, rule, used, way.grouping, f"${one.cost_usd:,.2f}", makespan)
     print_tables(table)
     if not keeps:
         for line in _missed(found[0], aim):

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from stretto.cli.console import stderr
-from stretto.domain.units import format_seconds
+from stretto.domain.units import format_count, format_seconds
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -34,7 +34,12 @@ class ProgressLine:
             from rich.live import Live
 
             self._live = Live(
-                console=stderr(), get_renderable=self._line, transient=True, refresh_per_second=5, redirect_stdout=False
+                console=stderr(),
+                get_renderable=self._line,
+                transient=True,
+                refresh_per_second=5,
+                redirect_stdout=False,
+                redirect_stderr=False,
             )
             self._live.start()
         return self
@@ -47,7 +52,9 @@ class ProgressLine:
 
     def update(self, progress: Progress) -> None:
         """Take news from a search; this is what ``Budget.on_progress`` calls."""
-        self.note = f"{progress.evaluations:,} evaluations, best {format_seconds(progress.best_makespan_s)}"
+        self.note = (
+            f"{format_count(progress.evaluations, 'evaluation')}, best {format_seconds(progress.best_makespan_s)}"
+        )
 
     def _line(self) -> Text:
         from rich.text import Text

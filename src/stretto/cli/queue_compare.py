@@ -8,6 +8,7 @@ import typer
 
 from stretto.cli.console import Output, new_table, print_json, remark, stdout
 from stretto.cli.logged import kept
+from stretto.domain.units import format_count, format_percent, format_waits_alike
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -95,7 +96,7 @@ def _table(comparison: QueueComparison) -> Table:
     what = (
         f"{windows} windows of {comparison.window_jobs:,} jobs" if windows > 1 else f"{comparison.window_jobs:,} jobs"
     )
-    table = new_table(f"{comparison.trace}: {what} on {comparison.num_procs:,} processors")
+    table = new_table(f"{comparison.trace}: {what} on {format_count(comparison.num_procs, 'processor')}")
     table.collapse_padding = True  # many columns
     many_backfills = len({line.backfill for line in lines}) > 1
     priced = any(line.ranges["cost_usd"].median > 0 for line in lines)
@@ -106,8 +107,10 @@ def _table(comparison: QueueComparison) -> Table:
     for name in (*names, *(["cost"] if priced else [])):
         table.add_column(name, justify="right", no_wrap=True)
     best = _best(lines)
-    for line in lines:
-        table.add_row(line.strategy, *([line.backfill] if many_backfills else []), *_cells(line, best, windows, priced))
+    columns = [format_waits_alike([line.ranges[figure].median for line in lines]) for _, figure in _WAITS]
+    for line, *waits in zip(lines, *columns, strict=True):
+        cells = _cells(line, waits, best, windows, priced)
+        table.add_row(line.strategy, *([line.backfill] if many_backfills else []), *cells)
     if windows > 1:
         table.caption = "medians over windows, and the interval of the first; the best of each column in bold"
     return table
@@ -118,10 +121,8 @@ def _best(lines: list[QueueSummary]) -> dict[str, float]:
     return least | {"utilization": max(line.ranges["utilization"].median for line in lines)}
 
 
-def _cells(line: QueueSummary, best: dict[str, float], windows: int, priced: bool) -> list[Text]:
+def _cells(line: QueueSummary, waits: list[str], best: dict[str, float], windows: int, priced: bool) -> list[Text]:
     from rich.text import Text
-
-    from stretto.domain.units import format_wait
 
     def cell(figure: str, text: str) -> Text:
         return Text(text, style="bold" if line.ranges[figure].median == best[figure] else "")
@@ -132,8 +133,8 @@ def _cells(line: QueueSummary, best: dict[str, float], windows: int, priced: boo
         cells.append(Text(f"{_number(first.low)}..{_number(first.high)}"))
     else:
         cells.append(cell("p99_bounded_slowdown", _number(line.ranges["p99_bounded_slowdown"].median)))
-    cells += [cell(figure, format_wait(line.ranges[figure].median)) for _, figure in _WAITS]
-    cells.append(cell("utilization", f"{line.ranges['utilization'].median:.1%}"))
+    cells += [cell(figure, wait) for (_, figure), wait in zip(_WAITS, waits, strict=True)]
+    cells.append(cell("utilization", format_percent(line.ranges["utilization"].median)))
     if priced:
         cells.append(cell("cost_usd", f"${line.ranges['cost_usd'].median:,.2f}"))
     return cells

@@ -11,6 +11,8 @@ import typer
 from stretto.cli.completion import estimate_names, pool_rule_names
 from stretto.cli.console import remark
 from stretto.cli.sources import WORKLOAD_PREFIX, load_graph, parse_params
+from stretto.domain.units import format_count
+from stretto.domain.units import format_wait as format_wait
 from stretto.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -165,7 +167,7 @@ def _tell_skipped(trace: Trace, source: str) -> None:
         listed = trace.meta.get("skipped", ())
         told = "; ".join(f"line {line}: {reason}" for line, reason in listed[:_TOLD])
         more = f"; and {count - _TOLD:,} more" if count > _TOLD else ""
-        remark(f"{source}: left out {count:,} row{'s' if count > 1 else ''}: {told}{more}")
+        remark(f"{source}: left out {format_count(count, 'row')}: {told}{more}")
 
 
 def tell_notes(notes: Iterable[str]) -> None:
@@ -204,8 +206,8 @@ def load_pools(source: str) -> tuple[Pool, ...]:
 def machine_name(machine: int | tuple[Pool, ...]) -> str:
     """Return the machine in a few words."""
     if isinstance(machine, int):
-        return f"{machine:,} processors"
-    return ", ".join(f"{pool.name} ({pool.num_procs:,} processors)" for pool in machine)
+        return format_count(machine, "processor")
+    return ", ".join(f"{pool.name} ({format_count(pool.num_procs, 'processor')})" for pool in machine)
 
 
 def cut_window(trace: Trace, window: str | None) -> Trace:

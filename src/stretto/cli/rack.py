@@ -13,6 +13,7 @@ from stretto.cli.completion import rack_cases, rack_deciders
 from stretto.cli.console import Output, facts, print_json, remark, stdout
 from stretto.cli.logged import LogOption, kept
 from stretto.cli.options import OutputOption, SeedOption
+from stretto.domain.units import format_count, format_percent, format_seconds
 
 if TYPE_CHECKING:
     from stretto.experiments.report_rack import RackShow
@@ -75,7 +76,7 @@ def rack(
     show = RackShow(case, by, stream=stream, seed=seed, weights=None if weights is None else str(weights))
     settings = {"policy": by, "cluster": case, "stream": stream, "seed": seed, "pace": pace}
     with kept(log, "rack", case, settings, usual=True) as run:
-        with Patience() as patience, ProgressLine(f"playing {case}"):
+        with Patience(has_result=True) as patience, ProgressLine(f"playing {case}"):
             _play(show, run, pace, patience)
         summary = show.watched.summary() | {"num_processors": len(show.model.processors)}
         if run is not None:
@@ -122,21 +123,19 @@ def _report(show: RackShow, summary: dict[str, Any], run_id: str | None, output:
 
 
 def _rows(show: RackShow, summary: dict[str, Any], run_id: str | None) -> dict[str, str]:
-    from stretto.domain.units import format_seconds
-
     count = len(show.model.rack.machines)
-    parts = f"{count} machine{'s' * (count != 1)}, {summary['num_processors']} processors"
-    rows = {"rack": f"{parts}, {len(show.model.resources)} shared parts"}
+    parts = f"{format_count(count, 'machine')}, {format_count(summary['num_processors'], 'processor')}"
+    rows = {"rack": f"{parts}, {format_count(len(show.model.resources), 'shared part')}"}
     if summary["mean_completion_s"] is not None:
         mean, worst = (format_seconds(summary[name]) for name in ("mean_completion_s", "p99_completion_s"))
-        rows["job completion"] = f"mean {mean}, p99 {worst}, {summary['num_jobs']} jobs"
+        rows["job completion"] = f"mean {mean}, p99 {worst}, {format_count(summary['num_jobs'], 'job')}"
     blind = summary["num_blind_decisions"]
     rows["decisions"] = f"{summary['num_decisions']:,}" + (f", {blind:,} without counters" if blind else "")
     if summary["belief_error"] is not None:
-        rows["belief"] = f"{summary['belief_error']:.1%} of capacity off, on average"
-        rows["95 % intervals"] = f"{summary['coverage_95']:.1%} of them held the truth"
+        rows["belief"] = f"{format_percent(summary['belief_error'])} of capacity off, on average"
+        rows["95 % intervals"] = f"{format_percent(summary['coverage_95'])} of them held the truth"
     if summary["counter_error"] is not None:
-        rows["its counters alone"] = f"{summary['counter_error']:.1%} off, for the parts that have any"
+        rows["its counters alone"] = f"{format_percent(summary['counter_error'])} off, for the parts that have any"
     if run_id is not None:
         rows["run"] = f"{run_id}; watch it with  stretto serve"
     return rows

@@ -31,6 +31,7 @@ from stretto.cli.queue_sources import (
     TraceArgument,
     WindowOption,
 )
+from stretto.domain.units import format_count, format_percent, format_wait
 
 if TYPE_CHECKING:
     from stretto.domain.queue_metrics import Spread
@@ -156,7 +157,6 @@ def _document(found: Evaluation, whole: Trace) -> dict[str, Any]:
 
 def _print(found: Evaluation, whole: Trace, written: list[str]) -> None:
     from stretto.cli.queue_sources import machine_name
-    from stretto.domain.units import format_wait
 
     result, metrics, spec = found.result, found.metrics, found.result.spec
     plain = len(result.pools) == 1 and result.pools[0].name == "machine"
@@ -168,7 +168,7 @@ def _print(found: Evaluation, whole: Trace, written: list[str]) -> None:
         "wait": _spread(metrics.wait_s, format_wait),
         "slowdown": f"mean {metrics.slowdown.mean:,.2f}",
         "bounded slowdown": _spread(metrics.bounded_slowdown, lambda value: f"{value:,.2f}"),
-        "utilization": f"{metrics.utilisation:.1%}",
+        "utilization": format_percent(metrics.utilisation),
         "makespan": format_wait(metrics.makespan_s),
     }
     if "measure" in spec:
@@ -179,7 +179,7 @@ def _print(found: Evaluation, whole: Trace, written: list[str]) -> None:
         if count:
             lines[name] = f"{count:,}"
     if metrics.num_late:
-        lines["late"] = f"{metrics.num_late:,} jobs after their deadline"
+        lines["late"] = f"{format_count(metrics.num_late, 'job')} after their deadline"
     if metrics.fairness.num_users > 1:
         fair = metrics.fairness
         worst = f"the worst-off has {fair.max_over_mean:.2g} times the mean slowdown"

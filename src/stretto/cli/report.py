@@ -11,6 +11,7 @@ import typer
 from stretto.cli.console import Output, print_json
 from stretto.cli.files import check_target
 from stretto.cli.options import OutputOption
+from stretto.domain.units import format_count
 from stretto.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def report(
         print(target)
     else:
         num_runs = len(found.views)
-        print(f"wrote {target}: {num_runs} run{'s' * (num_runs != 1)}, {len(page) / 1e6:.1f} MB")
+        print(f"wrote {target}: {format_count(num_runs, 'run')}, {len(page) / 1e6:.1f} MB")
         for path in written[1:]:
             print(f"wrote {path}")
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stretto.cli.console import Output, facts, print_json, remark, stdout
+from stretto.domain.units import format_percent, format_seconds
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,7 +77,6 @@ def _notes(session: Session) -> tuple[str, ...]:
 
 def _rows(session: Session, problem: Problem) -> dict[str, str]:
     from stretto.domain.provenance import duration_basis
-    from stretto.domain.units import format_seconds
 
     result = session.result
     now = int(np.sum(result.is_finished))
@@ -96,7 +96,7 @@ def _rows(session: Session, problem: Problem) -> dict[str, str]:
             rows["predicted"] += ", from assumed durations"
     if is_whole:
         busy_s = float(np.nansum(result.end_s - result.start_s))
-        rows["utilisation"] = f"{busy_s / max(result.makespan_s * problem.num_devices, 1e-12):.1%}"
+        rows["utilisation"] = format_percent(busy_s / max(result.makespan_s * problem.num_devices, 1e-12))
     for failure in result.failures[:5]:
         name = problem.graph.task_name(failure.task)
         where = problem.cluster.devices[failure.device].name

@@ -10,6 +10,7 @@ import typer
 from stretto.cli.applicable import refuse_with
 from stretto.cli.console import Output, facts, new_table, print_json, print_notes, stdout
 from stretto.cli.options import DimOption, OutputOption
+from stretto.domain.units import format_bytes, format_count, format_seconds, format_seconds_alike
 
 if TYPE_CHECKING:
     from stretto.cli.graph_facts import GraphFacts
@@ -77,11 +78,9 @@ def _show_graph(graph: TaskGraph, output: Output) -> None:
 
 
 def _graph_rows(found: GraphFacts) -> dict[str, str]:
-    from stretto.domain.units import format_bytes, format_seconds
-
     rows = {
         "tasks": f"{found.num_tasks:,}",
-        "edges": f"{found.num_edges:,} reads of {found.num_objects:,} objects",
+        "edges": f"{format_count(found.num_edges, 'read')} of {format_count(found.num_objects, 'object')}",
         "depth": f"{found.depth:,} on the longest path",
         "width": f"{found.width:,} at one depth, at most",
         "work": f"{format_seconds(found.work_s)} at speed 1",
@@ -107,7 +106,6 @@ def _graph_rows(found: GraphFacts) -> dict[str, str]:
 
 def _show_workload(work: Workload, output: Output) -> None:
     from stretto.cli.graph_facts import graph_facts
-    from stretto.domain.units import format_seconds
 
     found = [graph_facts(job.graph) for job in work.jobs]
     if output is Output.JSON:
@@ -117,19 +115,21 @@ def _show_workload(work: Workload, output: Output) -> None:
     if output is Output.QUIET:
         print(work.num_tasks)
         return
-    table = new_table(f"{work.name}: {len(work):,} graphs, {work.num_tasks:,} tasks")
+    table = new_table(f"{work.name}: {format_count(len(work), 'graph')}, {format_count(work.num_tasks, 'task')}")
     table.add_column("graph", overflow="fold")
     for name in ("arrives", "tasks", "edges", "depth", "width", "work"):
         table.add_column(name, justify="right", no_wrap=True)
-    for f, job in list(zip(found, work.jobs, strict=True))[:_MOST_ROWS]:
+    found = found[:_MOST_ROWS]
+    arrivals = format_seconds_alike([job.arrival_s for job in work.jobs[:_MOST_ROWS]])
+    for f, arrival, work_s in zip(found, arrivals, format_seconds_alike([f.work_s for f in found]), strict=True):
         table.add_row(
             f.name,
-            format_seconds(job.arrival_s),
+            arrival,
             f"{f.num_tasks:,}",
             f"{f.num_edges:,}",
             f"{f.depth:,}",
             f"{f.width:,}",
-            format_seconds(f.work_s),
+            work_s,
         )
     if len(work) > _MOST_ROWS:
         table.caption = f"and {len(work) - _MOST_ROWS:,} more; name one with FILE#GRAPH"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stretto.cli.console import Output, new_table, print_json, print_tables
+from stretto.domain.units import format_bytes, format_count, format_seconds
 
 if TYPE_CHECKING:
     from stretto.domain.cluster import Cluster
@@ -36,13 +37,11 @@ def _cluster_json(cluster: Cluster) -> dict[str, Any]:
 
 def _device_table(cluster: Cluster) -> Any:
     """Return one row per group of equal devices."""
-    from stretto.domain.units import format_bytes
-
     groups: dict[tuple[Any, ...], list[str]] = {}
     for d in cluster.devices:
         key = (d.kind, d.speed, d.memory_bytes, d.cores, d.price_usd_per_hour, d.machine)
         groups.setdefault(key, []).append(d.name)
-    table = new_table(f"{cluster.name}: {cluster.num_devices:,} devices")
+    table = new_table(f"{cluster.name}: {format_count(cluster.num_devices, 'device')}")
     table.add_column("kind")
     table.add_column("devices", overflow="fold")
     table.add_column("machine", overflow="fold")
@@ -60,15 +59,13 @@ def _device_table(cluster: Cluster) -> Any:
             f"{price:g}" if price else "-",
         )
     if len(groups) > _MOST_ROWS:
-        table.caption = f"and {len(groups) - _MOST_ROWS} groups more"
+        table.caption = f"and {format_count(len(groups) - _MOST_ROWS, 'group')} more"
     return table
 
 
 def _link_table(cluster: Cluster) -> Any:
     """Return the range of bandwidth and latency between each pair of machines."""
     import numpy as np
-
-    from stretto.domain.units import format_seconds
 
     machines = list(dict.fromkeys(device.machine for device in cluster.devices))
     members = {m: np.array([i for i, d in enumerate(cluster.devices) if d.machine == m]) for m in machines}
@@ -87,13 +84,11 @@ def _link_table(cluster: Cluster) -> Any:
             a, b, _span(cluster.bandwidth[block][off], _rate), _span(cluster.latency_s[block][off], format_seconds)
         )
     if len(pairs) > _MOST_ROWS:
-        table.caption = f"and {len(pairs) - _MOST_ROWS} pairs more"
+        table.caption = f"and {format_count(len(pairs) - _MOST_ROWS, 'pair')} more"
     return table
 
 
 def _rate(value: float) -> str:
-    from stretto.domain.units import format_bytes
-
     return f"{format_bytes(value)}/s" if value != float("inf") else "free"
 
 

@@ -11,6 +11,7 @@ from stretto.cli.applicable import refuse_without
 from stretto.cli.console import Output, facts, print_json, stdout
 from stretto.cli.files import check_target
 from stretto.cli.options import ClusterOption, ContentionChoice, DisciplineOption, OutputOption, PlanFileArgument
+from stretto.domain.units import format_count, format_percent, format_seconds
 
 if TYPE_CHECKING:
     from stretto.domain.problem import Problem
@@ -115,17 +116,16 @@ def _describe(problem: Problem, schedule: Schedule, recorded: dict[str, Any]) ->
 
 
 def _table(result: dict[str, Any]) -> Any:
-    from stretto.domain.units import format_seconds
-
     rows = {
-        "graph": f"{result['num_tasks']:,} tasks on {result['num_devices']:,} devices",
+        "graph": f"{format_count(result['num_tasks'], 'task')} on {format_count(result['num_devices'], 'device')}",
         "executed": f"{result['discipline']}, contention {result['contention']}"
         + (f", noise {result['noise']:g} (seed {result['seed']})" if result["noise"] else ""),
         "makespan": format_seconds(result["makespan_s"]),
-        "utilisation": f"{result['utilisation']:.1%}",
+        "utilisation": format_percent(result["utilisation"]),
     }
     if result["planned_makespan_s"]:
-        rows["planned"] = f"{format_seconds(result['planned_makespan_s'])} ({result['stretch'] - 1:+.1%} when executed)"
+        change = format_percent(result["stretch"] - 1, is_signed=True)
+        rows["planned"] = f"{format_seconds(result['planned_makespan_s'])} ({change} when executed)"
     if result["cost_usd"]:
         rows["cost"] = f"${result['cost_usd']:,.4g}"
     return facts(f"{result['graph']} by {result['policy'] or 'a plan'}, simulated", rows)

@@ -15,7 +15,8 @@ from stretto.cli.console import Output, remark
 from stretto.cli.logged import LogOption
 from stretto.cli.options import ClusterOption, DimOption, OutputOption, SeedOption
 from stretto.cli.sources import with_dims
-from stretto.cli.train_request import TrainRequest, check_algorithm, parse_budget
+from stretto.cli.time_option import parse_time
+from stretto.cli.train_request import TrainRequest, check_algorithm
 from stretto.errors import InvalidInput
 
 
@@ -45,7 +46,14 @@ def train(
         typer.Option("--procs", metavar="N", help="mars: processors of the machine.", show_default="as recorded"),
     ] = None,
     budget: Annotated[
-        str | None, typer.Option("--budget", metavar="TIME", help="Wall time: 60s, 10m or 2h.", show_default="60s")
+        float | None,
+        typer.Option(
+            "--budget",
+            metavar="TIME",
+            parser=parse_time,
+            help="Wall time: 60s, 10m or 2h; compiling counts.",
+            show_default="60s",
+        ),
     ] = None,
     episodes: Annotated[
         int | None,
@@ -114,7 +122,7 @@ def train(
         algorithm or "",
         with_dims(source or "", dim),
         cluster,
-        time_limit_s=parse_budget(budget) if budget is not None else None,
+        time_limit_s=budget,
         rounds=episodes,
         seed=seed,
         checkpoint=checkpoint,

@@ -9,16 +9,16 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from stretto.cli.bar_line import bar_line, format_clock
 from stretto.cli.console import stderr
-from stretto.domain.units import format_seconds
+from stretto.domain.units import format_count, format_seconds
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    from rich.live import Live
+    from rich.text import Text
 
     from stretto.training.trainer import TrainingRow
 
-#: Columns from which on there is room for both times.
-_WIDE = 110
 #: Episodes per second are those of the last so many rows.
 _RECENT = 20
 
@@ -30,38 +30,31 @@ class TrainingBar:
         self.doing = doing
         self.time_limit_s = time_limit_s
         self.episodes = episodes
+        self.done = 0
+        self.news = "compiling"
         self._begin = time.monotonic()
         self._recent: deque[tuple[float, int]] = deque(maxlen=_RECENT)
-        self._progress: Progress | None = None
-        self._task: TaskID | None = None
+        self._live: Live | None = None
 
     def __enter__(self) -> TrainingBar:
         if sys.stderr.isatty():
-            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-            from rich.table import Column
+            from rich.live import Live
 
-            def clock() -> Column:
-                return Column(min_width=7, no_wrap=True)  # a time that is cut short says nothing
-
-            is_wide = stderr().width >= _WIDE
-            columns = (
-                TextColumn("{task.description}", markup=False),
-                BarColumn(bar_width=24 if is_wide else 8),
-                *([TimeElapsedColumn(table_column=clock())] if is_wide else []),
-                TextColumn("eta", style="dim"),
-                TimeRemainingColumn(table_column=clock()),
-                TextColumn("{task.fields[note]}", style="dim", markup=False),
+            self._live = Live(
+                console=stderr(),
+                get_renderable=self._line,
+                transient=True,
+                redirect_stdout=False,
+                redirect_stderr=False,
             )
-            self._progress = Progress(*columns, console=stderr(), transient=True, redirect_stdout=False)
-            self._task = self._progress.add_task(self.doing, total=1.0, note="compiling")
-            self._progress.start()
+            self._live.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._progress is not None:
-            self._progress.stop()
+        if self._live is not None:
+            self._live.stop()
 
     def show(self, row: TrainingRow) -> None:
         """Take news of a step on a graph."""
@@ -73,21 +66,29 @@ class TrainingBar:
         return [
             f"best {format_seconds(row.best_s)}",
             f"mean {format_seconds(row.mean_s)}",
-            f"{row.episode:,} episodes",
+            format_count(row.episode, "episode"),
         ]
 
     def tell(self, done: int, words: Sequence[str], stage: str = "") -> None:
         """Take news of a step: how many rounds are done, and what there is to say."""
-        if self._progress is None or self._task is None:
-            return
+        self.done = done
+        self._recent.append((time.monotonic() - self._begin, done))
+        self.news = self.note(words, stage)
+
+    def _line(self) -> Text:
+        assert self._live is not None
+        return self.line(self._live.console.width)
+
+    def line(self, width: int) -> Text:
+        """Return the present line for a terminal of so many columns; its clock goes on while nothing is told."""
         elapsed_s = time.monotonic() - self._begin
-        self._recent.append((elapsed_s, done))
-        shares = [0.0]
+        clock, shares = format_clock(elapsed_s), [0.0]
         if self.time_limit_s is not None:
+            clock += f" of {format_clock(self.time_limit_s)}"
             shares.append(elapsed_s / self.time_limit_s)
         if self.episodes is not None:
-            shares.append(done / self.episodes)
-        self._progress.update(self._task, completed=min(1.0, max(shares)), note=self.note(words, stage))
+            shares.append(self.done / self.episodes)
+        return bar_line(self.doing, max(shares), clock, self.news, width=width)
 
     def note(self, words: Sequence[str], stage: str = "") -> str:
         """Return the news in words, with the rate of late."""

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 from stretto.cli.console import Output, facts, print_json, print_notes, stdout
 from stretto.cli.interrupt import Patience
 from stretto.cli.logged import kept, news
+from stretto.cli.train_budget import TrainBudget
 from stretto.cli.train_state import TrainState
+from stretto.domain.units import format_count, format_gap, format_percent, format_seconds, is_zero_gap
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,6 +35,7 @@ def train_graph(request: TrainRequest) -> bool:
     from stretto.experiments.training_run import TrainingRun, judged, trainer_named
     from stretto.training.trainer import TrainingSpec
 
+    budget = TrainBudget(request.seconds)
     source, cluster, engine = request.source, request.cluster, request.engine
     problem, executor = (
         (load_problem(source, cluster), None) if engine is None else load_measured(source, cluster, engine)
@@ -47,9 +50,10 @@ def train_graph(request: TrainRequest) -> bool:
         wanted = request.is_logged or request.run_id is not None
         with kept(wanted, "train", problem.graph.name, settings, usual=True, resume=request.run_id) as record:
             state.run = record
-            result = _train(run, request, problem, record, state)
+            result = _train(run, request, problem, record, state, budget)
             outcome = judged(problem, request.algorithm, result, seed=request.seed)
             opponents = _opponents(problem)
+            budget.mark("judging")
             if record is not None:
                 from stretto.experiments.report_record import record_training
 
@@ -62,27 +66,38 @@ def train_graph(request: TrainRequest) -> bool:
         title = f"{problem.graph.name} on {problem.cluster.name} by {request.algorithm}"
         draw_training(result.rows, request.curves, title=title, baselines=dict([min(opponents.items(), key=_value)]))
     written = [path for path in (request.checkpoint, request.save, request.curves) if path is not None]
-    _report(outcome, result, opponents, request.output, written, record)
+    _report(outcome, result, opponents, request.output, written, record, budget)
     return result.is_interrupted
 
 
 def _train(
-    run: TrainingRun, request: TrainRequest, problem: Problem, record: Run | None, state: TrainState
+    run: TrainingRun,
+    request: TrainRequest,
+    problem: Problem,
+    record: Run | None,
+    state: TrainState,
+    budget: TrainBudget,
 ) -> TrainingResult:
+    from stretto.cli.background import in_background
     from stretto.cli.train_bar import TrainingBar
 
-    doing = f"training {request.algorithm} on {problem.num_tasks:,} tasks"
+    doing = f"training {request.algorithm} on {format_count(problem.num_tasks, 'task')}"
     bar = TrainingBar(doing, time_limit_s=request.seconds, episodes=request.rounds)
     with Patience() as patience, bar, news(record, "row") as rows:
 
         def on_row(row: TrainingRow) -> None:
+            patience.has_result = True
             bar.show(row)
             if rows is not None:
                 rows.add(**row._asdict())
             state.keep()
 
-        found = run.train(time_limit_s=request.seconds, on_row=on_row, is_stopped=lambda: patience.is_over)
+        budget.mark("reading")
+        in_background(run.compile)
+        budget.mark("compiling")
+        found = run.train(time_limit_s=budget.left_s, on_row=on_row, is_stopped=lambda: patience.is_over)
     state.keep()
+    budget.mark("training")
     return found
 
 
@@ -103,6 +118,7 @@ def _report(
     output: Output,
     written: list[Path],
     record: Run | None,
+    budget: TrainBudget,
 ) -> None:
     if output is Output.JSON:
         document = outcome.to_json() | {
@@ -119,32 +135,37 @@ def _report(
         print(repr(outcome.makespan_s))
     else:
         console = stdout()
-        console.print(_table(outcome, result, opponents, record))
+        console.print(_table(outcome, result, opponents, record, budget))
         print_notes(outcome.notes)
         for path in written:
             console.print(f"  wrote {path}", soft_wrap=True)
 
 
 def _table(
-    outcome: PlanResult, result: TrainingResult, opponents: dict[str, float], record: Run | None
+    outcome: PlanResult,
+    result: TrainingResult,
+    opponents: dict[str, float],
+    record: Run | None,
+    budget: TrainBudget,
 ) -> RenderableType:
-    from stretto.domain.units import format_gap, format_seconds, is_zero_gap
-
     problem = outcome.problem
     name, value = min(opponents.items(), key=_value)
     change = outcome.makespan_s / value - 1
-    better = f"{abs(change):.1%} {'shorter' if change < 0 else 'longer'}"
+    better = f"{format_percent(abs(change))} {'shorter' if change < 0 else 'longer'}"
     rate = f", {result.num_episodes / result.seconds:,.0f}/s" if result.seconds > 0 else ""
     rows = {
-        "graph": f"{problem.num_tasks:,} tasks, {problem.graph.num_edges:,} edges",
-        "cluster": f"{problem.cluster.name} ({problem.num_devices:,} devices)",
-        "trained": f"{result.num_episodes:,} episodes in {format_seconds(result.seconds)}{rate}",
+        "graph": f"{format_count(problem.num_tasks, 'task')}, {format_count(problem.graph.num_edges, 'edge')}",
+        "cluster": f"{problem.cluster.name} ({format_count(problem.num_devices, 'device')})",
+        "trained": f"{format_count(result.num_episodes, 'episode')} in {format_seconds(result.seconds)}{rate}",
         "compiled in": format_seconds(result.compile_seconds),
         "makespan": format_seconds(outcome.makespan_s),
         f"best of {len(opponents)} heuristics": f"{format_seconds(value)} ({name}), so this is {better}",
         "lower bound": f"{format_seconds(outcome.lower_bound_s)} ({outcome.bound.method})",
-        "gap": f"0%, {outcome.verdict}" if is_zero_gap(outcome.gap) else format_gap(outcome.gap),
+        "gap": f"0 %, {outcome.verdict}" if is_zero_gap(outcome.gap) else format_gap(outcome.gap),
     }
+    overrun = budget.overrun()
+    if overrun is not None:
+        rows["budget"] = overrun
     if record is not None:
         rows["run"] = record.id
     return facts(f"{problem.graph.name} by {outcome.policy}", rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,9 @@ from stretto.cli.console import Output, facts, print_json, stdout
 from stretto.cli.interrupt import Patience
 from stretto.cli.logged import kept, news
 from stretto.cli.train_bar import TrainingBar
+from stretto.cli.train_budget import TrainBudget
 from stretto.cli.train_state import TrainState
+from stretto.domain.units import better_or_worse, format_count
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,6 +40,7 @@ def train_mars(request: TrainRequest) -> bool:
     request.refuse(
         "a queue", cluster=request.cluster, episodes=request.rounds, start=request.start, engine=request.engine
     )
+    budget = TrainBudget(request.seconds)
     whole = load_queue(request.source)
     num_procs = machine_of(whole, request.procs, None)
     assert isinstance(num_procs, int)
@@ -50,10 +54,13 @@ def train_mars(request: TrainRequest) -> bool:
             _check_state(trace, num_procs, state)
         with kept(wanted, "train", trace.name, settings, usual=True, resume=request.run_id) as record:
             state.run = record
+            budget.mark("reading")
             found, rows, is_stopped = _train(trace, num_procs, request, state, record)
+            budget.mark("training")
             nets = [*pretrained(), found.net]
             with ProgressLine("judging on the rest of the log") as line:
                 judged = _judge(trace, num_procs, nets, line)
+            budget.mark("judging")
             if record is not None:
                 record.finish("interrupted" if is_stopped else "done", _summary(found, rows, judged))
     if request.save is not None:
@@ -63,7 +70,7 @@ def train_mars(request: TrainRequest) -> bool:
 
         draw_lesson(rows, request.curves, name=trace.name, algorithm="mars")
     written = [path for path in (request.checkpoint, request.save, request.curves) if path is not None]
-    _report(trace, _machine(whole, num_procs, request), notes, found, rows, judged, request, written, record)
+    _report(trace, _machine(whole, num_procs, request), notes, found, rows, judged, request, written, record, budget)
     return is_stopped
 
 
@@ -76,16 +83,19 @@ def _train(
 
     seconds = request.seconds
     assert seconds is not None
-    bar = TrainingBar(f"training mars on {int(0.6 * trace.num_jobs):,} jobs", time_limit_s=seconds, episodes=None)
+    bar = TrainingBar(
+        f"training mars on {format_count(int(0.6 * trace.num_jobs), 'job')}", time_limit_s=seconds, episodes=None
+    )
     rows: list[dict[str, Any]] = []
     with Patience() as patience, bar, news(record, "row") as told:
         begin_s = _earlier_s(record)
 
         def on_row(row: MarsRow) -> None:
+            patience.has_result = True
             now_s = time.monotonic() - start_s + begin_s
             before_s = rows[-1]["seconds"] if rows else begin_s
             rows.append(_row(row, now_s, row.num_jobs / max(now_s - before_s, 1e-9)))
-            bar.tell(row.generation, [f"best {row.best_validation:.4g}", f"{row.generation:,} generations"])
+            bar.tell(row.generation, [f"best {row.best_validation:.4g}", format_count(row.generation, "generation")])
             if told is not None:
                 told.add(**rows[-1])
             state.keep()
@@ -161,7 +171,10 @@ def _report(
     request: TrainRequest,
     written: list[Path],
     record: Run | None,
+    budget: TrainBudget,
 ) -> None:
+    from stretto.learned.mars.network import TRAINED
+
     name = min(_OPPONENTS, key=lambda one: judged[one])
     rate = found.num_jobs / found.seconds
     if request.output is Output.JSON:
@@ -172,19 +185,27 @@ def _report(
     elif request.output is Output.QUIET:
         print(repr(judged["mars"]))
     else:
-        change, many = judged["mars"] / judged[name] - 1, "s" * (len(found.rows) != 1)
+        generations = format_count(len(found.rows), "generation")
+        rest = format_count(trace.num_jobs - int(0.6 * trace.num_jobs), "job")
+        compared = better_or_worse(judged["mars"], judged[name])
         lines = {
             "machine": machine,
-            "trained": f"{len(found.rows):,} generation{many}, {found.num_jobs:,} scheduled jobs, {rate:,.0f}/s",
-            "judged on": f"the last {trace.num_jobs - int(0.6 * trace.num_jobs):,} jobs: mean bounded slowdown",
-            "the network alone": f"{judged['network']:,.2f}",
+            "trained": f"{generations}, {found.num_jobs:,} scheduled jobs, {rate:,.0f}/s",
+            "judged on": f"the last {rest}: mean bounded slowdown",
+            f"the network {TRAINED!r}": f"{judged['network']:,.2f} alone",
             "mars": f"{judged['mars']:,.2f}",
-            "best fixed strategy": f"{judged[name]:,.2f} ({name}), so mars is {change:+.1%}",
+            "best fixed strategy": f"{judged[name]:,.2f} ({name}), so mars is {compared}",
             "fcfs": f"{judged['fcfs']:,.2f}",
         }
+        overrun = budget.overrun()
+        if overrun is not None:
+            lines["budget"] = overrun
         if record is not None:
             lines["run"] = record.id
         stdout().print(facts(f"mars on {trace.name}", lines))
+        if request.save is not None:
+            words = ("stretto", "replay", request.source, "--strategy", "mars", "--nets", str(request.save))
+            stdout().print(f"  follow it: {shlex.join([*words, '--default', TRAINED])}", soft_wrap=True)
         for path in written:
             stdout().print(f"  wrote {path}", soft_wrap=True)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +11,6 @@ from stretto.cli.console import Output
 from stretto.cli.files import check_target
 from stretto.errors import InvalidInput, UnknownName
 
-_MINUTES = re.compile(r"^\s*([0-9.]+)\s*m\s*$")
 _DEFAULT_S = 60.0
 
 
@@ -109,17 +107,3 @@ def check_algorithm(name: str) -> None:
     names = known("algorithm", TRAINERS) | QUEUE_TRAINERS | RACK_TRAINERS
     if name not in names:
         raise UnknownName("algorithm", name, names)
-
-
-def parse_budget(text: str) -> float:
-    """Return seconds from ``60s``, ``10m``, ``2h`` or a plain number."""
-    from stretto.domain.units import parse_seconds
-
-    minutes = _MINUTES.match(text)
-    try:
-        seconds = parse_seconds(f"{minutes.group(1)}min" if minutes else text)
-    except InvalidInput:
-        raise InvalidInput(f"{text!r} is not a time such as 60s, 10m or 2h", field="--budget") from None
-    if not 0 < seconds < float("inf"):
-        raise InvalidInput(f"{text!r} leaves no time to train", field="--budget")
-    return seconds

@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+from stretto.cli.background import in_background
 from stretto.cli.console import Output, facts, print_json, stdout
 from stretto.cli.interrupt import Patience
 from stretto.cli.logged import kept, news
 from stretto.cli.train_bar import TrainingBar
+from stretto.cli.train_budget import TrainBudget
 from stretto.cli.train_state import TrainState
-from stretto.domain.units import format_seconds
+from stretto.domain.units import better_or_worse, format_count, format_seconds
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,6 +35,7 @@ def train_symphony(request: TrainRequest) -> bool:
     from stretto.training.symphony_cases import case
 
     request.refuse("a rack", cluster=request.cluster, start=request.start, engine=request.engine)
+    budget = TrainBudget(request.seconds)
     which = case(request.source)
     lesson = RackLesson(which, seed=request.seed)
     with TrainState(request) as state:
@@ -41,8 +44,11 @@ def train_symphony(request: TrainRequest) -> bool:
         wanted = request.is_logged or request.run_id is not None
         with kept(wanted, "train", which.name, request.settings(), usual=True, resume=request.run_id) as record:
             state.run = record
-            rows, is_stopped = _train(lesson, request, state, record)
-            judged = _judge(lesson)
+            rules = _judge_rules(lesson)
+            budget.reserved_s = budget.mark("judging")  # the network is judged on as many streams, at the end
+            rows, is_stopped = _train(lesson, request, state, record, budget)
+            judged = _judge(lesson) | rules
+            budget.mark("judging")
             summary = {
                 "iterations": lesson.iteration,
                 "train_seconds": lesson.trainer.seconds,
@@ -60,7 +66,7 @@ def train_symphony(request: TrainRequest) -> bool:
 
         draw_lesson([row._asdict() for row in rows], request.curves, name=which.name, algorithm="symphony")
     written = [path for path in (request.checkpoint, request.save, request.curves) if path is not None]
-    _report(lesson, judged, rows, request, written, record)
+    _report(lesson, judged, rows, request, written, record, budget)
     return is_stopped
 
 
@@ -78,7 +84,7 @@ def _resume(lesson: RackLesson, state: TrainState) -> None:
 
 
 def _train(
-    lesson: RackLesson, request: TrainRequest, state: TrainState, record: Run | None
+    lesson: RackLesson, request: TrainRequest, state: TrainState, record: Run | None, budget: TrainBudget
 ) -> tuple[list[RackRow], bool]:
     """Step until the time or the iterations are over; what was learned is in the file and in the log at the end."""
     from stretto.formats import checkpoint
@@ -86,14 +92,15 @@ def _train(
     found: list[RackRow] = []
     bar = TrainingBar(f"training symphony on {lesson.case.name}", time_limit_s=request.seconds, episodes=request.rounds)
     with Patience() as patience, bar, news(record, "row") as news_rows:
-        begin_s = saved_s = time.monotonic()
-        while not found or not (patience.is_over or _is_done(lesson, request, time.monotonic() - begin_s)):
-            row = lesson.step()
-            if not found and request.seconds is not None:
-                begin_s = time.monotonic()  # the first step compiles; the budget is for learning
+        saved_s = time.monotonic()
+        while not found or not (patience.is_over or budget.left_s == 0.0 or _has_all_rounds(lesson, request)):
+            row = in_background(lesson.step) if not found else lesson.step()  # the first one compiles
+            if not found:
+                budget.mark("compiling and the first step")
             found.append(row)
+            patience.has_result = True
             best = [f"best {format_seconds(row.best_s)}", f"mean {format_seconds(row.mean_s)}"]
-            bar.tell(row.iteration, [*best, f"{row.iteration:,} iterations"])
+            bar.tell(row.iteration, [*best, format_count(row.iteration, "iteration")])
             if news_rows is not None:
                 news_rows.add(**row._asdict())
             if state.path is not None and time.monotonic() - saved_s >= _SAVE_EVERY_S:
@@ -103,24 +110,33 @@ def _train(
         if state.path is not None:
             checkpoint.save(state.path, *lesson.state())
             state.keep()
+    budget.mark("training")
     return found, patience.is_over
 
 
-def _is_done(lesson: RackLesson, request: TrainRequest, elapsed_s: float) -> bool:
-    is_late = request.seconds is not None and elapsed_s >= request.seconds
-    return is_late or (request.rounds is not None and lesson.iteration >= request.rounds)
+def _has_all_rounds(lesson: RackLesson, request: TrainRequest) -> bool:
+    return request.rounds is not None and lesson.iteration >= request.rounds
 
 
 def _judge(lesson: RackLesson) -> dict[str, float]:
-    """Return the mean completion time on held-out streams, of the best weights and of the rules."""
+    """Return the mean completion time of the best weights on held-out streams."""
     from stretto.cli.progress import ProgressLine
-    from stretto.sim.rack_rules import play
     from stretto.training.symphony import Judge
 
     held_out = lesson.case.world(seed=None, num_instances=_NUM_HELD_OUT)
     with ProgressLine("judging on held-out streams"):
         flow_s = Judge(held_out, lesson.trainer.shape, lesson.net).flow_s(lesson.best)
-        values = {"symphony": float(flow_s.mean())}
+    return {"symphony": float(flow_s.mean())}
+
+
+def _judge_rules(lesson: RackLesson) -> dict[str, float]:
+    """Return the mean completion times of the rules on the same streams."""
+    from stretto.cli.progress import ProgressLine
+    from stretto.sim.rack_rules import play
+
+    held_out = lesson.case.world(seed=None, num_instances=_NUM_HELD_OUT)
+    values = {}
+    with ProgressLine("judging rules on held-out streams"):
         for rule in _OPPONENTS:
             flow = play(
                 rule, held_out.model, held_out.streams, seed=0, counters=held_out.counters, params=held_out.belief
@@ -136,6 +152,7 @@ def _report(
     request: TrainRequest,
     written: list[Path],
     record: Run | None,
+    budget: TrainBudget,
 ) -> None:
     best = min(_OPPONENTS, key=lambda rule: judged[rule])
     if request.output is Output.JSON:
@@ -145,14 +162,17 @@ def _report(
     elif request.output is Output.QUIET:
         print(repr(judged["symphony"]))
     else:
-        change = judged["symphony"] / judged[best] - 1
+        compared = better_or_worse(judged["symphony"], judged[best])
         lines = {
-            "trained": f"{lesson.iteration:,} iterations in {format_seconds(lesson.trainer.seconds)}",
+            "trained": f"{format_count(lesson.iteration, 'iteration')} in {format_seconds(lesson.trainer.seconds)}",
             "judged on": f"{_NUM_HELD_OUT} held-out streams: mean job completion time",
             "symphony": f"{judged['symphony']:,.3f} s",
-            "best rule": f"{judged[best]:,.3f} s ({best}), so symphony is {change:+.1%}",
+            "best rule": f"{judged[best]:,.3f} s ({best}), so symphony is {compared}",
             "blind": f"{judged['mct']:,.3f} s (mct)",
         }
+        overrun = budget.overrun()
+        if overrun is not None:
+            lines["budget"] = overrun
         if record is not None:
             lines["run"] = record.id
         stdout().print(facts(f"symphony on {lesson.case.name}", lines))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 
 from stretto.errors import InvalidInput
 
@@ -13,6 +14,7 @@ _PREFIX = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 2.0**10, "Mi"
 _BYTES = {f"{p}B": f for p, f in _PREFIX.items()} | {"kB": 1e3, "": 1.0}
 _BITS = {f"{p}bit": f / 8 for p, f in _PREFIX.items()}
 _RATE = {f"{unit}/s": f for unit, f in (_BYTES | _BITS).items() if unit} | {"": 1.0}
+_WAITS = (("d", 86400.0), ("h", 3600.0), ("min", 60.0))
 _TIME = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0}
 
 
@@ -25,7 +27,7 @@ def _parse(value: str | float, units: dict[str, float], what: str) -> float:
         except OverflowError:  # an integer of hundreds of digits
             raise InvalidInput(f"a number of {len(str(abs(value)))} digits is not {what}", field=what) from None
     else:
-        match = _NUMBER.match(value)
+        match = _NUMBER.match(value.replace("µ", "u").replace("μ", "u"))  # the micro sign, and the Greek letter
         if match is None or match.group(2) not in units:
             known = ", ".join(unit for unit in units if unit)
             raise InvalidInput(f"{value!r} is not {what}; units: {known}", field=what)
@@ -74,20 +76,66 @@ def format_seconds(value: float) -> str:
     """Write a time so that a person reads it at a glance."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g} s"
-    size = abs(value)
-    for unit, factor, limit in (("ns", 1e-9, 1e-6), ("us", 1e-6, 1e-3), ("ms", 1e-3, 1.0)):
-        if size < limit:
-            return f"{value / factor:.4g} {unit}"
-    return f"{value:.4g} s" if size < 1e4 else f"{value:,.0f} s"
+    unit, factor = _time_unit(abs(value))
+    return f"{value / factor:.4g} {unit}" if abs(value) < 1e4 else f"{value:,.0f} s"
+
+
+def format_seconds_alike(values: Sequence[float]) -> list[str]:
+    """Write the times of one column in one unit, with equally many decimals, so that they compare at a glance."""
+    largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
+    unit, factor = _time_unit(largest)
+    decimals = 3 - math.floor(math.log10(largest / factor)) if largest > 0 else 0
+    return [_alike(value / factor, unit, max(0, min(decimals, 3))) for value in values]
+
+
+def _alike(value: float, unit: str, decimals: int) -> str:
+    least = 10.0**-decimals
+    if 0 < abs(value) < least / 2:
+        return f"<{least:.{decimals}f} {unit}"
+    return f"{value:,.{decimals}f} {unit}" if math.isfinite(value) else f"{value:g} {unit}"
+
+
+def _time_unit(size_s: float) -> tuple[str, float]:
+    """Return the unit in which a time is a number from 1 to 1,000, and its seconds; from 1 s on, the second."""
+    for unit, factor, limit in (("ns", 1e-9, 1e-6), ("µs", 1e-6, 1e-3), ("ms", 1e-3, 1.0)):
+        if 0 < size_s < limit:
+            return unit, factor
+    return "s", 1.0
+
+
+def format_waits_alike(values: Sequence[float]) -> list[str]:
+    """Write the waits of one column in days, hours, minutes or seconds: one unit for all, that of the largest."""
+    largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
+    unit, factor = next(((u, f) for u, f in _WAITS if largest >= f), ("s", 1.0))
+    return [_alike(value / factor, unit, 1) for value in values]
 
 
 def format_wait(seconds: float) -> str:
     """Write a wait so that minutes, hours and days are told apart at a glance."""
-    for unit, unit_s in (("d", 86400.0), ("h", 3600.0), ("min", 60.0)):
+    for unit, unit_s in _WAITS:
         if seconds >= unit_s:
             value = seconds / unit_s
             return f"{value:.1f} {unit}" if value < 100 else f"{value:,.0f} {unit}"
     return f"{seconds:.3g} s"
+
+
+def format_percent(share: float, *, decimals: int = 1, is_signed: bool = False) -> str:
+    """Write a share of 1 in percent, as ``71.9 %``."""
+    return f"{100 * share:{'+' if is_signed else ''},.{decimals}f} %"
+
+
+def better_or_worse(value: float, other: float) -> str:
+    """Say by how much a value, of which less is better, is better or worse than another: ``1.9 % worse``."""
+    change = value / other - 1
+    words = format_percent(abs(change))
+    if words == format_percent(0.0):
+        return "as good"
+    return f"{words} {'better' if change < 0 else 'worse'}"
+
+
+def format_count(number: int, noun: str) -> str:
+    """Write how many there are of something: ``1 device``, ``2,000 devices``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def format_bytes(value: float) -> str:
@@ -112,5 +160,5 @@ def format_gap(gap: float) -> str:
     if is_zero_gap(gap):
         return "proven optimal"
     if gap < 0 or not math.isfinite(gap):
-        return f"{gap:,.1%}" if gap < 0 else "unknown"
-    return f"{gap:,.1%}" if gap >= 0.0005 else "<0.1%"
+        return format_percent(gap) if gap < 0 else "unknown"
+    return format_percent(gap) if gap >= 0.0005 else "<0.1 %"

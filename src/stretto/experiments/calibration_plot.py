@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from stretto.domain.units import format_percent
 from stretto.engines.calibrate import Judgement
 
 
@@ -22,5 +23,5 @@ def draw_calibration(judgement: Judgement, path: str | Path, *, title: str) -> N
     axes.set_xlabel("measured makespan [ms]")
     axes.set_ylabel("simulated makespan [ms]")
     correlation, error = judgement.rank_correlation, judgement.median_error
-    axes.set_title(f"{title}\nrank correlation {correlation:.3f}, median error {error:.1%}", fontsize=10)
+    axes.set_title(f"{title}\nrank correlation {correlation:.3f}, median error {format_percent(error)}", fontsize=10)
     figure.savefig(path, dpi=150)

@@ -162,7 +162,7 @@ def _facts(problem: Problem, schedule: Schedule, lower_bound_s: float | None) ->
     facts = [
         f"makespan {format_seconds(makespan)}",
         f"{n:,} task{'s' * (n != 1)} on {m:,} device{'s' * (m != 1)}",
-        f"mean utilisation {busy:.0%}" if problem.graph.resources is None else f"{busy:.1f} tasks at a time",
+        f"mean utilisation {100 * busy:.0f} %" if problem.graph.resources is None else f"{busy:.1f} tasks at a time",
         schedule.discipline,
         f"contention {schedule.contention}",
     ]

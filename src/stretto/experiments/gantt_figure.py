@@ -160,7 +160,7 @@ def _utilisation(side: Any, chart: GanttChart, row_points: float) -> None:
     size = min(7.5, row_points * 0.6)
     if size >= 3.5:
         for place, value in enumerate(values):
-            side.text(0.97, place, f"{value:.0%}", ha="right", va="center_baseline", fontsize=size, color=_INK)
+            side.text(0.97, place, f"{100 * value:.0f} %", ha="right", va="center_baseline", fontsize=size, color=_INK)
     side.set_xlim(0, 1)
     side.set_axis_off()
     side.set_title("utilisation", fontsize=8, color=_FAINT, pad=3)

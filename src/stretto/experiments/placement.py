@@ -17,7 +17,7 @@ from stretto.domain.plan import Plan
 from stretto.domain.planner import Budget
 from stretto.domain.problem import Problem
 from stretto.domain.schedule import Schedule
-from stretto.domain.units import format_seconds
+from stretto.domain.units import format_seconds, format_seconds_alike
 from stretto.errors import Infeasible, InvalidInput, StrettoError
 from stretto.experiments.evaluate import PlanResult, Setting, evaluate, planner_named
 from stretto.formats.jax_graph import from_jax
@@ -127,7 +127,8 @@ class Placement:
         ]
         rows = self.operations[:_NUM_SHOWN]
         cells = [("operation", "device", "start", "end")]
-        cells += [(row.operation, row.device, format_seconds(row.start_s), format_seconds(row.end_s)) for row in rows]
+        starts, ends = (format_seconds_alike([getattr(row, name) for row in rows]) for name in ("start_s", "end_s"))
+        cells += [(row.operation, row.device, start, end) for row, start, end in zip(rows, starts, ends, strict=True)]
         rest = len(self.operations) - len(rows)
         tail = [f"... and {rest:,} more"] * bool(rest) + [f"note: {note}" for note in self.notes]
         return "\n".join([*head, *_columns(cells), *tail])

@@ -68,7 +68,7 @@ def timeline(result: QueueResult) -> Any:
     room = 0.03 if mean < 0.85 else -0.03
     side = "bottom" if room > 0 else "top"
     bottom.text(
-        0.995, mean + room / 3, f"mean {mean:.1%}", transform=bottom.get_yaxis_transform(), ha="right", va=side,
+        0.995, mean + room / 3, f"mean {100 * mean:.1f} %", transform=bottom.get_yaxis_transform(), ha="right", va=side,
         fontsize=8, color=_INK, bbox={"facecolor": "white", "alpha": 0.75, "pad": 1.5, "linewidth": 0},
     )  # fmt: skip
     bottom.set_xlabel(f"time ({unit})", fontsize=9, color=_FAINT)
@@ -255,7 +255,7 @@ def _heading(figure: Any, title: str, facts: str) -> None:
 def _percent() -> Any:
     from matplotlib.ticker import FuncFormatter
 
-    return FuncFormatter(lambda value, _: f"{100 * value:.4g}%")
+    return FuncFormatter(lambda value, _: f"{100 * value:.4g} %")
 
 
 def _plain() -> Any:

@@ -109,7 +109,7 @@ def _use(view: View, use: View) -> Any:
     for place, one in enumerate(use["series"]):
         axes.plot(x, numbers(one["mean"]), color=PALETTE[place % len(PALETTE)], linewidth=1.4, label=one["name"])
     axes.set_ylim(0, 1.04)
-    axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f}%")
+    axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f} %")
     return finished(figure, axes, f"time ({unit})")
 
 

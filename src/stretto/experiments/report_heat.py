@@ -27,7 +27,7 @@ def heat(view: View, names: Sequence[str], rows: Sequence[Any], times: Any, what
     box = axes.get_position()
     axes.set_position((box.x0, box.y0, 0.93 - box.x0, box.height))  # room for the scale and its words
     bar = figure.colorbar(drawn, ax=axes, fraction=0.03, pad=0.015, aspect=30)
-    bar.ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f}%")
+    bar.ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f} %")
     bar.ax.tick_params(length=3, labelsize=8, color=FAINT, labelcolor=FAINT)
     whole = finished(figure, axes, f"time ({unit})", has_legend=False)
     axes.grid(False)
@@ -54,5 +54,5 @@ def intervals(view: View) -> Any:
     axes.set_yticks(places, [shortened(name, 22) for name in names])
     axes.set_xlim(0, 1.02)
     axes.invert_yaxis()
-    axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f}%")
+    axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f} %")
     return finished(figure, axes, "utilisation")

@@ -28,7 +28,7 @@ def _percent(value: float) -> str:
 
 
 def _gap(value: float) -> str:
-    return format_gap(value).replace("%", " %")
+    return format_gap(value)
 
 
 def _number(value: float) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto.domain.units import format_seconds
+from stretto.domain.units import format_percent, format_seconds
 from stretto.errors import InvalidInput
 from stretto.experiments.colours import PALETTE
 from stretto.experiments.gantt_chart import time_unit
@@ -121,7 +121,9 @@ class _Curve:
         words.append(f"best {format_seconds(self.best_s)}")
         if self.baselines:
             name, value = min(self.baselines.items(), key=lambda item: item[1])
-            words.append(f"{abs(1 - self.best_s / value):.1%} {'below' if self.best_s <= value else 'above'} {name}")
+            words.append(
+                f"{format_percent(abs(1 - self.best_s / value))} {'below' if self.best_s <= value else 'above'} {name}"
+            )
         return " · ".join(words)
 
 

@@ -75,6 +75,14 @@ class TrainingRun:
         self.algorithm = algorithm
         self.path = path
         self.rows: list[TrainingRow] = []
+        self._compile_s: float | None = None
+
+    def compile(self) -> None:
+        """Compile what the steps need, once; this may be done in another thread, before :meth:`train`."""
+        if self._compile_s is None:
+            begin = time.perf_counter()
+            self.trainer.compile()
+            self._compile_s = time.perf_counter() - begin
 
     def resume(self) -> None:
         """Take up the training in the file; it must be of this algorithm and this problem."""
@@ -115,9 +123,7 @@ class TrainingRun:
 
         A step is never cut: the state that is saved is one from which the same training continues.
         """
-        begin = time.perf_counter()
-        self.trainer.compile()
-        compile_s = time.perf_counter() - begin
+        self.compile()
         begin = time.perf_counter()
         before_s = self.rows[-1].seconds if self.rows else 0.0
         saved_s, elapsed_s = 0.0, 0.0
@@ -137,7 +143,7 @@ class TrainingRun:
         plan = self.trainer.best_plan()
         if plan is None:
             raise InvalidInput("the training was stopped before its first episode ended", field="train")
-        return TrainingResult(tuple(self.rows), plan, is_stopped(), compile_s)
+        return TrainingResult(tuple(self.rows), plan, is_stopped(), self._compile_s or 0.0)
 
 
 def judged(

@@ -166,6 +166,7 @@ class Search:
 
     def run(self) -> None:
         """Take turns until the limit or a bound is met."""
+        self._tell()  # the heuristics' plans are there; compiling the rest takes a while
         share = self.params.train_share
         problem = self.problem
         worth_it = share > 0 and (self.is_counted or self.limit >= LEAST_TRAINING_S)

@@ -12,7 +12,7 @@ import numpy as np
 from stretto.domain.trace import Trace
 from stretto.errors import InvalidInput
 from stretto.formats import checkpoint
-from stretto.learned.mars.network import MarsNet
+from stretto.learned.mars.network import TRAINED, MarsNet
 from stretto.training.mars import Evolution, MarsRow, MarsTrainer, Objective
 from stretto.training.mars_windows import draw_windows
 
@@ -107,7 +107,7 @@ def train_on_log(
             _put_away(trainer, path, about)
     if path is not None:
         _put_away(trainer, path, about)
-    return LogTraining(trainer.net("specialist"), tuple(rows), time.perf_counter() - begin, num_jobs)
+    return LogTraining(trainer.net(TRAINED), tuple(rows), time.perf_counter() - begin, num_jobs)
 
 
 def _put_away(trainer: MarsTrainer, path: Path, about: dict[str, object]) -> None:

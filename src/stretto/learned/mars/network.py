@@ -267,6 +267,10 @@ def plain_nets() -> list[MarsNet]:
     return [plain_net(), *bold_nets(foresight=0.0), *sparing_nets(foresight=0.0)]
 
 
+#: What ``stretto train mars`` calls the network that it trains, for ``--default`` beside ``--nets``.
+TRAINED = "trained"
+
+
 def save_nets(path: str | Path, nets: list[MarsNet], meta: Mapping[str, Any]) -> None:
     """Write networks to one file."""
     from stretto.formats import checkpoint

@@ -10,7 +10,7 @@ import numpy as np
 from stretto.errors import InvalidInput
 from stretto.learned.mars.cost import USUAL, Cost
 from stretto.learned.mars.follower import LEARNED
-from stretto.learned.mars.network import MarsNet, load_nets
+from stretto.learned.mars.network import TRAINED, MarsNet, load_nets
 from stretto.learned.mars.replay import candidates_of
 from stretto.learned.mars.selector import EVIDENCE, Selection
 
@@ -49,6 +49,9 @@ class MarsSettings:
             Whether jobs can be held back; where they cannot, a trained network is asked for its order only.
         """
         nets = None if self.nets is None else _read(self.nets)
+        if nets is None and self.default == TRAINED:
+            message = f"{TRAINED!r} is in the file that stretto train mars --save wrote; name it with --nets FILE"
+            raise InvalidInput(message, field="default")
         if nets is not None and self.learns and any(net.name == LEARNED for net in nets):
             raise InvalidInput(f"{LEARNED!r} is the name of what is learned on the way", source=self.nets, field="nets")
         if nets is not None and not starts_jobs:

@@ -1,0 +1,8 @@
+"""Exit codes of the command line, besides those that errors carry themselves."""
+
+from __future__ import annotations
+
+EXIT_INTERNAL = 1
+EXIT_INPUT = 2
+EXIT_INTERRUPTED = 130
+EXIT_BROKEN_PIPE = 141
