@@ -165,7 +165,7 @@ def test_without_a_good_decision_slurm_decides(queue: Queue, order: object, why:
     layer.step()
     assert all(factor > 0 for factor in queue.factors())
     worse = steerer(queue, order=order, budget_s=0.1 if isinstance(order, Slow) else 30.0)
-    worse.book.labels = layer.book.labels
+    worse.book = layer.book
     step = worse.step()
     assert why in step.fallback
     assert step.chosen == "slurm"
