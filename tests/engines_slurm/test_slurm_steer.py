@@ -105,6 +105,7 @@ def test_jobs_start_in_the_order_of_the_strategy(queue: Queue) -> None:
     layer = steerer(queue)
     layer.step()
     late = queue.client.submit(Submission(queue.script, ("7",), queue.options(4)))
+    assert wait_until(lambda: late in queue.client.site_factors(), timeout_s=30.0)  # Slurm has looked at it
     step = layer.step()
     assert set(step.updates) == {late}  # one arrival, one word to Slurm
     thread = threading.Thread(target=layer.follow, args=(lambda step: None,))

@@ -78,7 +78,7 @@ class Step:
         Why nobody's order was followed; empty when somebody's was.
     left_alone
         Jobs among them that are told nothing: somebody else changed what we had set, set their priority itself, or
-        steers another partition that they name.
+        steers another partition that they name; or Slurm does not show yet what they have.
     """
 
     number: int
