@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stretto.cli.console import Output, print_json, remark
+from stretto.cli.console import Output, print_json, remark, stdout
 from stretto.cli.mars_options import (
     DefaultOption,
     MeasureOption,
@@ -289,10 +290,12 @@ def _print(step: Step, output: Output) -> None:
     if output is Output.JSON:
         print_json({**vars(step), "updates": {str(job): label for job, label in step.updates.items()}})
     elif output is Output.QUIET:
-        print(" ".join(map(str, step.order)), flush=True)
+        stdout().print(" ".join(map(str, step.order)), soft_wrap=True)
     else:
         head = ", ".join(map(str, step.order[:8])) + (", ..." if len(step.order) > 8 else "")
         told = f"{len(step.updates)} labels" if step.updates else "no change"
         told += f", {len(step.left_alone)} left alone" if step.left_alone else ""
         why = f"Slurm's order: {step.fallback}" if step.fallback else f"{step.chosen}: {head or 'nothing waits'}"
-        print(f"{step.number:5d}  {step.num_running} run, {step.num_waiting} wait  {why}  ({told})", flush=True)
+        line = f"{step.number:5d}  {step.num_running} run, {step.num_waiting} wait  {why}  ({told})"
+        stdout().print(line, soft_wrap=True)
+    sys.stdout.flush()

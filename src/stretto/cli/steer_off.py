@@ -86,7 +86,8 @@ def _take_back(path: Path, partition: str | None, steerer: Holder | None) -> lis
         try:
             said.append(give_back(book, client, jobs=chosen).text())
         except SlurmFailure as error:
-            raise type(error)(f"{len(book.jobs)} jobs still have labels: {error}") from None
+            left = "1 job still has a label" if len(book.jobs) == 1 else f"{len(book.jobs):,} jobs still have labels"
+            raise type(error)(f"{left}; say --off again later: {error}") from None
     if not book.jobs:
         path.unlink(missing_ok=True)
     return said

@@ -231,7 +231,7 @@ class Steerer:
         reading = Reading.of(queue, self.client)
         if changed := keep_up(self.book, reading):
             self._changed.update(changed)
-            self._note("left alone", jobs=changed)
+            self._note("left-alone", jobs=changed)
         return reading
 
     def _decide(self, view: QueueView) -> tuple[QueueDecision, str]:
