@@ -83,7 +83,10 @@ class Book:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         draft = self.path.with_suffix(f".{os.getpid()}.new")
         document = asdict(self) | {"path": None}
-        draft.write_text(json.dumps(document))
+        with open(draft, "w") as file:
+            file.write(json.dumps(document))
+            file.flush()
+            os.fsync(file.fileno())  # Slurm is told next: the machine may go down in between
         os.replace(draft, self.path)
 
     def client(self) -> QueueClient:
