@@ -44,6 +44,8 @@ class Queue:
             lambda: any(job.is_running and job.job_id == blocking for job in client.queue()), timeout_s=120.0
         )
         self.ids = [client.submit(Submission(str(note), (str(k),), self.options(t))) for k, t in enumerate(LIMITS)]
+        # Slurm shows what a job has once it has looked at it.
+        assert wait_until(lambda: set(self.ids) <= set(client.site_factors()), timeout_s=60.0)
 
     @staticmethod
     def options(minutes: int) -> dict[str, str | int | bool]:

@@ -43,6 +43,15 @@ class Bed:
         more: dict[str, str | int | bool] = {"output": "/dev/null", "partition": partition, "time": 5, **options}
         return self.client.submit(Submission(str(self._script), options=more))
 
+    def settle(self) -> None:
+        """Wait until Slurm has looked at all jobs and shows what their priorities are made of."""
+
+        def is_settled() -> bool:
+            waiting = {job.job_id for job in self.client.queue() if job.is_pending and not job.is_held}
+            return waiting <= set(self.client.site_factors())
+
+        assert wait_until(is_settled, timeout_s=60.0)
+
     def factors(self, jobs: list[int]) -> list[int | None]:
         found = self.client.site_factors()
         return [found.get(job) for job in jobs]
@@ -76,11 +85,14 @@ def place(module_bed: Bed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
 
 def steer(place: Bed, *words: str) -> int:
     """Look once, and tell Slurm."""
+    place.settle()
     once = ["--once", "--apply", "--strategy", "sjf", "--budget", "60s", "--output", "quiet"]
     return main(["steer", "slurm", "--conf", place.conf, *once, *words])
 
 
 def layer(place: Bed, folder: Path) -> Steerer:
+    """Return a steerer of jobs that Slurm has looked at."""
+    place.settle()
     settings = SteerSettings(is_applied=True, interval_s=0.1, budget_s=60.0)
     return Steerer(
         place.client, StrategyOrder("sjf"), Book(folder / "b.json", conf=place.conf), folder / "off", settings
@@ -184,7 +196,7 @@ def test_a_steerer_that_is_at_work_leaves_it_alone_too(place: Bed, tmp_path: Pat
     place.control("update", f"jobid={jobs[2]}", "sitefactor=777")
     assert steerer.step().left_alone == (jobs[2],)
     late = place.submit(time="1")  # comes first, and would move the others
-    assert wait_until(lambda: late in place.client.site_factors(), timeout_s=30.0)
+    place.settle()
     assert late in steerer.step().updates
     steerer.close()
     assert place.factors([*jobs, late]) == [0, 0, 777, 0]
@@ -218,7 +230,7 @@ def test_tasks_of_an_array_are_told_apart(place: Bed, tmp_path: Path) -> None:
     place.control("release", f"{whole}_3")
     (part,) = {job.job_id for job in place.client.queue() if job.array_id == whole and job.array_task == 3}
     late = place.submit(time="1")
-    assert wait_until(lambda: {part, late} <= set(place.client.site_factors()), timeout_s=30.0)
+    place.settle()
     step = steerer.step()
     assert step.left_alone == ()
     assert set(step.order) == {whole, part, single, late}
