@@ -78,8 +78,11 @@ def test_every_job_gets_back_what_it_had(testbed: Testbed, tmp_path: Path, mode:
                 time.sleep(rng.uniform(0.0, 0.1))
             else:
                 time.sleep(rng.uniform(0.0, 3.0))
-            process.send_signal(SIGNALS[number // 4 % 4])
-            process.wait(120)
+            sent = SIGNALS[number // 4 % 4]
+            process.send_signal(sent)
+            code = process.wait(120)
+            if number % 4:  # it was at work
+                assert code == {signal.SIGINT: 130, signal.SIGTERM: 0}.get(sent, -sent)
         finally:
             process.kill()
             process.wait()

@@ -266,24 +266,40 @@ def _follow_on(steerer: Steerer, run: Run, held: Claim | None, output: Output) -
     from stretto.engines.slurm.guard import Guard
 
     guard = Guard(steerer.book) if held is not None else None
-    reason = "interrupted"
+    reason, code = "interrupted", 0
     try:
-        signal.signal(signal.SIGTERM, _interrupt)  # a service manager asks like this
+        signal.signal(signal.SIGTERM, _terminate)  # a service manager asks like this
         reason = steerer.follow(lambda step: _print(step, output))
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         remark("stopped")
+        code = 0 if isinstance(error, _Terminated) else 130
     finally:
-        if steerer.outcome is not None:
-            remark(steerer.outcome.text())
         if held is not None and guard is not None:
-            held.release()  # the guard needs it for what is left
-            if not guard.dismiss(timeout_s=15.0):
-                remark("Slurm does not answer: a guard process tries for an hour to give it its own order back")
+            held.release()  # the guard needs it for what is left, as after a second Ctrl-C
+            is_done = guard.dismiss(timeout_s=15.0)
+            _say_outcome(steerer, is_done=is_done)
         run.finish("done", {"reason": reason})
+    if code:
+        raise typer.Exit(code)
 
 
-def _interrupt(number: int, frame: Any) -> None:
-    raise KeyboardInterrupt
+def _say_outcome(steerer: Steerer, *, is_done: bool) -> None:
+    from stretto.engines.slurm.book import Book
+
+    if not is_done:
+        remark("Slurm does not answer: a guard process tries for an hour to give it its own order back")
+    elif steerer.outcome is not None:
+        remark(steerer.outcome.text())
+    elif said := Book.read(steerer.book.path).outcome:
+        remark(said)
+
+
+class _Terminated(KeyboardInterrupt):
+    """Somebody asked politely, by SIGTERM."""
+
+
+def _terminate(number: int, frame: Any) -> None:
+    raise _Terminated
 
 
 def _print(step: Step, output: Output) -> None:

@@ -9,7 +9,7 @@ from stretto.cli.console import remark
 from stretto.engines.slurm.book import Book
 from stretto.engines.slurm.claims import Holder, SteeringTaken, claim, holder_of
 from stretto.engines.slurm.command import SlurmFailure
-from stretto.engines.slurm.giving_back import Outcome, give_back
+from stretto.engines.slurm.giving_back import give_back
 from stretto.engines.slurm.shelf import book_of_all, books, shelf, switch_path
 from stretto.errors import InvalidInput, StrettoError
 
@@ -44,7 +44,7 @@ def stop(partition: str | None) -> None:
         except (StrettoError, OSError) as error:
             failures.append(error)
     again = "--on" if partition is None else f"--on --partition {partition}"
-    remark(f"{what} is off; {'; '.join(said) or Outcome().text()} (allow it again with {again})")
+    remark(f"{what} is off; {'; '.join(said) or 'no job had a label'} (allow it again with {again})")
     for other in failures[1:]:
         remark(str(other))
     if failures:
