@@ -11,6 +11,8 @@ import pytest
 
 from stretto.domain.queue_view import KeptOrder, QueueDecision, QueueView
 from stretto.engines.slurm.book import Book
+from stretto.engines.slurm.factors import Factors
+from stretto.engines.slurm.jobs import SlurmJob
 from stretto.engines.slurm.kept_order import place_of, take_up
 from stretto.engines.slurm.steer import Steerer, SteerSettings
 from stretto.learned.mars.cost import Cost
@@ -34,10 +36,19 @@ class EmptyQueue:
     def nodes(self) -> list[Any]:
         return []
 
-    def update(self, job_id: int, **settings: int | str) -> bool:
+    def partitions(self) -> list[str]:
+        return []
+
+    def factors(self) -> dict[int, Factors]:
+        return {}
+
+    def update(self, job: int | SlurmJob, **settings: int | str) -> bool:
         return False
 
-    def restore_priority(self, job_id: int) -> bool:
+    def release(self, job: int | SlurmJob) -> bool:
+        return False
+
+    def restore_priority(self, job: int | SlurmJob) -> bool:
         return False
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from stretto.cli.main import main
-from stretto.engines.slurm.book import Book
+from stretto.engines.slurm.book import Book, Label
 from stretto.engines.slurm.client import SlurmClient, Submission
 from stretto.engines.slurm.command import SlurmRefused, SlurmUnreachable
 from stretto.engines.slurm.conf import TestbedSpec
@@ -105,7 +105,8 @@ def test_the_command_steers_and_takes_it_back(
     assert step["order"] == [jobs[k] for k in SHORTEST_FIRST]
     now = priorities(rest_bed, jobs)
     assert sorted(range(len(jobs)), key=lambda k: -now[k]) == SHORTEST_FIRST
-    book = (tmp_path / "steer-slurm.json").read_text()
+    (path,) = tmp_path.glob("steer-slurm/*/all.json")
+    book = path.read_text()
     assert Path(str(place.token_file)).read_text().strip().partition("=")[2] not in book
     assert main(["steer", "slurm", "--off"]) == 0
     assert priorities(rest_bed, jobs) == before
@@ -232,7 +233,8 @@ def test_tokens_come_from_safe_files_only(tmp_path: Path) -> None:
 
 
 def test_a_book_remembers_the_way_but_not_the_token(tmp_path: Path) -> None:
-    book = Book(tmp_path / "book.json", "priority", None, {3: 1}, RestPlace("https://slurm.example", "/run/token"))
+    place = RestPlace("https://slurm.example", "/run/token")
+    book = Book(tmp_path / "book.json", "priority", None, {3: Label(1, None, [1_000_001])}, place)
     book.write()
     assert Book.read(book.path) == book
     assert isinstance(Book.read(book.path).client(), RestClient)

@@ -44,6 +44,8 @@ class Queue:
             lambda: any(job.is_running and job.job_id == blocking for job in client.queue()), timeout_s=120.0
         )
         self.ids = [client.submit(Submission(str(note), (str(k),), self.options(t))) for k, t in enumerate(LIMITS)]
+        # Slurm shows what a job has once it has looked at it.
+        assert wait_until(lambda: set(self.ids) <= set(client.site_factors()), timeout_s=60.0)
 
     @staticmethod
     def options(minutes: int) -> dict[str, str | int | bool]:
@@ -105,6 +107,7 @@ def test_jobs_start_in_the_order_of_the_strategy(queue: Queue) -> None:
     layer = steerer(queue)
     layer.step()
     late = queue.client.submit(Submission(queue.script, ("7",), queue.options(4)))
+    assert wait_until(lambda: late in queue.client.site_factors(), timeout_s=30.0)  # Slurm has looked at it
     step = layer.step()
     assert set(step.updates) == {late}  # one arrival, one word to Slurm
     thread = threading.Thread(target=layer.follow, args=(lambda step: None,))
@@ -165,7 +168,7 @@ def test_without_a_good_decision_slurm_decides(queue: Queue, order: object, why:
     layer.step()
     assert all(factor > 0 for factor in queue.factors())
     worse = steerer(queue, order=order, budget_s=0.1 if isinstance(order, Slow) else 30.0)
-    worse.book.labels = layer.book.labels
+    worse.book = layer.book
     step = worse.step()
     assert why in step.fallback
     assert step.chosen == "slurm"

@@ -13,6 +13,7 @@ from typing import Any
 from soak_memory import NUM_SAMPLES, Watch
 
 from stretto.engines.slurm.book import Book
+from stretto.engines.slurm.factors import Factors
 from stretto.engines.slurm.jobs import SlurmJob, SlurmNode
 from stretto.engines.slurm.steer import Steerer, SteerSettings, Step
 from stretto.policies.queueing.online import PortfolioOrder, warm_up
@@ -51,16 +52,26 @@ class MovingQueue:
     def nodes(self) -> list[SlurmNode]:
         return [SlurmNode("n1", _NUM_PROCS, 0, 1e11, "IDLE", (), ("all",))]
 
-    def update(self, job_id: int, **settings: int | str) -> bool:
-        """Take a label for a job that waits."""
-        job = self._jobs.get(job_id)
-        if job is None or not job.is_pending:
+    def partitions(self) -> list[str]:
+        return ["all"]
+
+    def factors(self) -> dict[int, Factors]:
+        """Return the labels of the jobs that wait."""
+        return {number: Factors(self._labels.get(number, 0)) for number, job in self._jobs.items() if job.is_pending}
+
+    def update(self, job: int | SlurmJob, **settings: int | str) -> bool:
+        """Take a label for a job that has not ended."""
+        number = job.job_id if isinstance(job, SlurmJob) else job
+        if number not in self._jobs or self._jobs[number].is_ended:
             return False
-        self._labels[job_id] = int(settings["sitefactor"])
+        self._labels[number] = int(settings["sitefactor"])
         self.num_told += 1
         return True
 
-    def restore_priority(self, job_id: int) -> bool:
+    def release(self, job: int | SlurmJob) -> bool:
+        raise AssertionError("labels are site factors here")
+
+    def restore_priority(self, job: int | SlurmJob) -> bool:
         raise AssertionError("labels are site factors here")
 
     def _submit(self) -> None:
@@ -139,7 +150,7 @@ def steering(seconds: float, steps_per_s: float = 10.0) -> dict[str, Any]:
         why = layer.follow(on_step)
         num_events = log.run("latest").num_events
     assert why == "switched off"
-    assert not layer.book.labels  # Slurm has its own order back
+    assert not layer.book.jobs  # Slurm has its own order back
     return {
         "steps": last,
         "jobs": queue.num_jobs,

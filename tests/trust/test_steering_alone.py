@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from stretto.cli.main import main
 from stretto.engines.slurm.book import Book
-from stretto.engines.slurm.client import SlurmClient
+from stretto.engines.slurm.client import SlurmClient, Submission
 from stretto.engines.slurm.command import is_installed
 from stretto.engines.slurm.conf import TestbedSpec
+from stretto.engines.slurm.daemons import wait_until
 from stretto.engines.slurm.steer import Steerer, SteerSettings, Step
 from stretto.engines.slurm.testbed import Testbed
 from stretto.policies.queueing.online import StrategyOrder, warm_up
@@ -22,8 +24,9 @@ from stretto.runlog import RunLog
 _HUNG = """
 import sys, time
 from pathlib import Path
+from stretto.cli.main import main
 from stretto.engines.slurm.book import Book
-from stretto.engines.slurm.client import SlurmClient
+from stretto.engines.slurm.client import SlurmClient, Submission
 from stretto.engines.slurm.command import Commands
 from stretto.engines.slurm.steer import Steerer, SteerSettings
 
@@ -76,3 +79,29 @@ def test_a_controller_that_is_away_is_waited_for(testbed: Testbed, tmp_path: Pat
     assert [event.kind for event in log.events(run.id)] == ["unreachable"]
     layer.follow(steps.append, num_steps=2)
     assert [step.fallback for step in steps] == [""]
+
+
+def test_labels_are_not_forgotten_while_slurm_cannot_be_reached(
+    testbed: Testbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("STRETTO_HOME", str(tmp_path))
+    monkeypatch.setenv("SLURM_CONF", str(testbed.conf))
+    testbed.commands.run(["scontrol", "update", "nodename=n1", "state=drain", "reason=test"])
+    script = tmp_path / "sleep.sh"
+    script.write_text("#!/bin/sh\nsleep 60\n")
+    client = SlurmClient(testbed.commands)
+    job = client.submit(Submission(str(script), options={"output": "/dev/null"}))
+    assert wait_until(lambda: job in client.site_factors(), timeout_s=30.0)
+    assert main(["steer", "slurm", "--once", "--apply", "--strategy", "sjf", "--budget", "60s"]) == 0
+    assert client.site_factors()[job] > 0
+    monkeypatch.setenv("SLURM_CONF", "/absent/slurm.conf")  # the book knows which Slurm it is about
+    text = testbed.conf.read_text()
+    testbed.conf.write_text("Nonsense=1\n")  # its programs fail at once
+    try:
+        assert main(["steer", "slurm", "--off"]) == 3
+        assert "1 job still has a label" in capsys.readouterr().err
+    finally:
+        testbed.conf.write_text(text)
+    assert main(["steer", "slurm", "--off"]) == 0
+    assert "1 job has Slurm's own order back" in capsys.readouterr().err
+    assert wait_until(lambda: client.site_factors().get(job) == 0, timeout_s=30.0)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stretto.cli.console import Output, print_json, remark
+from stretto.cli.console import Output, print_json, remark, stdout
 from stretto.cli.mars_options import (
     DefaultOption,
     MeasureOption,
@@ -20,10 +21,12 @@ from stretto.cli.options import OutputOption
 if TYPE_CHECKING:
     from stretto.domain.queue_view import QueueOrder
     from stretto.engines.slurm.book import Book
+    from stretto.engines.slurm.claims import Claim
     from stretto.engines.slurm.queue_client import QueueClient
     from stretto.engines.slurm.rest import RestPlace
-    from stretto.engines.slurm.steer import Step
+    from stretto.engines.slurm.steer import Steerer, Step
     from stretto.learned.mars.settings import MarsSettings
+    from stretto.runlog import Run
 
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 steer = typer.Typer(
@@ -72,28 +75,34 @@ def steer_slurm(
         Path | None, typer.Option("--token-file", metavar="FILE", help="Token for --rest.", show_default="$SLURM_JWT")
     ] = None,
     once: Annotated[bool, typer.Option("--once", help="Look once; with --apply the order stays until --off.")] = False,
-    off: Annotated[bool, typer.Option("--off", help="Stop all steering, and give Slurm its own order back.")] = False,
+    off: Annotated[
+        bool,
+        typer.Option("--off", help="Stop all steering, or that of --partition, and give Slurm its own order back."),
+    ] = False,
     on: Annotated[bool, typer.Option("--on", help="Allow steering again.")] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Steer the queue of Slurm."""
     from stretto.cli.mars_options import mars_settings
+    from stretto.cli.steer_off import allow, stop
     from stretto.domain.units import parse_seconds
-    from stretto.engines.slurm.book import Book, book_path
+    from stretto.engines.slurm.book import Book
+    from stretto.engines.slurm.shelf import book_path
     from stretto.engines.slurm.steer import SteerSettings
     from stretto.policies.queueing.online import warm_up
 
     if off or on:
-        _switch(is_off=off)
+        (stop if off else allow)(partition)
         return
     said = mars_settings(
         strategy, nets=nets, default=default, measure=measure, money=money, price=price, starts_jobs=False
     )
     settings = SteerSettings(apply, parse_seconds(interval), parse_seconds(budget), depth, partition)
-    book = Book(book_path(), mode="priority" if mode == "priority" else "sitefactor")
-    book.conf = str(conf.resolve()) if conf is not None else None
-    book.rest = _rest_place(rest, token_file, conf)
-    _check(book.client(), mode, is_applied=apply)
+    place = _rest_place(rest, token_file, conf)
+    slurm_conf = _conf(conf) if place is None else None
+    book = Book(book_path(slurm_conf, place, partition), conf=slurm_conf, rest=place, partition=partition)
+    book.mode = "priority" if mode == "priority" else "sitefactor"
+    _check(book.client(), mode, partition, is_applied=apply)
     order = make_order(strategy, settings.budget_s, said)
     warm_up(order)  # compiling is no part of a decision
     named = {"strategy": strategy, "mode": mode, "apply": apply, "interval": interval, "budget": budget}
@@ -110,12 +119,13 @@ def make_order(name: str, budget_s: float, said: MarsSettings | None = None) -> 
     said
         What the operator says of mars.
     """
-    from stretto.catalog import ONLINE_ORDERS
+    from stretto.catalog import ONLINE_ORDERS, STRATEGIES
+    from stretto.experiments.plugin_order import PluginOrder
     from stretto.policies.queueing.online import StrategyOrder
-    from stretto.registry import construct
+    from stretto.registry import construct, plugins
 
     if name not in ONLINE_ORDERS:
-        return StrategyOrder(name)
+        return PluginOrder(name) if name not in STRATEGIES and name in plugins("strategy") else StrategyOrder(name)
     params: dict[str, Any] = {"budget_s": 0.8 * budget_s} if name == "portfolio" else {}
     if said is not None:
         params |= {"candidates": said.candidates(starts_jobs=False), "cost": said.cost}
@@ -123,21 +133,12 @@ def make_order(name: str, budget_s: float, said: MarsSettings | None = None) -> 
     return order
 
 
-def _switch(*, is_off: bool) -> None:
-    import time
+def _conf(path: Path | None) -> str | None:
+    """Return the slurm.conf that is meant, such that a guard and ``--off`` find it from anywhere."""
+    import os
 
-    from stretto.engines.slurm.book import Book, book_path, switch_path
-
-    switch = switch_path()
-    if not is_off:
-        switch.unlink(missing_ok=True)
-        remark("steering is allowed again")
-        return
-    switch.parent.mkdir(parents=True, exist_ok=True)
-    switch.write_text(time.strftime("%Y-%m-%d %H:%M:%S\n"))
-    book = Book.read(book_path())
-    count = book.reset(book.client()) if book.labels else 0
-    remark(f"steering is off; {count} jobs have Slurm's own order back (allow it again with --on)")
+    named = str(path) if path is not None else os.environ.get("SLURM_CONF")
+    return str(Path(named).resolve()) if named else None
 
 
 def _rest_place(url: str | None, token_file: Path | None, conf: Path | None) -> RestPlace | None:
@@ -156,23 +157,41 @@ def _rest_place(url: str | None, token_file: Path | None, conf: Path | None) -> 
     return place
 
 
-def _check(client: QueueClient, mode: str, *, is_applied: bool) -> None:
-    from stretto.engines.slurm.book import MODES, switch_path
+def _check(client: QueueClient, mode: str, partition: str | None, *, is_applied: bool) -> None:
     from stretto.engines.slurm.client import SlurmClient
+    from stretto.engines.slurm.reading import MODES
     from stretto.engines.slurm.rest import RestClient
+    from stretto.engines.slurm.shelf import switches_of
     from stretto.errors import InvalidInput, UnknownName
 
     if mode not in MODES:
         raise UnknownName("mode", mode, MODES)
-    if switch_path().exists():
-        raise InvalidInput(f"steering is off ({switch_path()}); allow it with  stretto steer slurm --on")
+    for switch in switches_of(partition):
+        if switch.exists():
+            raise InvalidInput(f"steering is off ({switch}); allow it with  stretto steer slurm --on")
+    if partition is not None:
+        _check_partition(partition, client.partitions())
     if not is_applied or mode != "sitefactor":
         return
-    if isinstance(client, RestClient) and not client.has_site_factors:
-        raise InvalidInput("this slurmrestd cannot set site factors (v0.0.39 can): use priority", field="--mode")
+    if isinstance(client, RestClient):
+        if not client.has_site_factors:
+            raise InvalidInput("this slurmrestd cannot set site factors (v0.0.39 can): use priority", field="--mode")
+        remark("slurmrestd does not show site factors: those that others have set are replaced, and come back as 0")
     plugin = client.setting("PriorityType") if isinstance(client, SlurmClient) else "multifactor"
     if "multifactor" not in plugin:
         raise InvalidInput(f"site factors need priority/multifactor, and this Slurm has {plugin}", field="--mode")
+
+
+def _check_partition(name: str, names: list[str]) -> None:
+    import difflib
+
+    from stretto.errors import InvalidInput
+
+    if name in names:
+        return
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    raise InvalidInput(f"{name!r} is none of this Slurm's: {', '.join(sorted(names))}{hint}", field="--partition")
 
 
 def _history(path: str | None) -> Any:
@@ -184,56 +203,115 @@ def _history(path: str | None) -> Any:
 
 
 def _follow(
-    fresh: Book, order: QueueOrder, settings: Any, named: dict[str, Any], past: Any, once: bool, output: Output
+    book: Book, order: QueueOrder, settings: Any, named: dict[str, Any], past: Any, once: bool, output: Output
 ) -> None:
-    import signal
+    """Steer; with ``--apply`` as the only one who does."""
     import time
 
-    from stretto.engines.slurm.book import Book, switch_path
-    from stretto.engines.slurm.guard import Guard
     from stretto.engines.slurm.kept_order import place_of, take_up
+    from stretto.engines.slurm.shelf import switches_of
     from stretto.engines.slurm.steer import Steerer
     from stretto.runlog import RunLog
 
-    path = fresh.path
-    book = Book.read(path)
-    if book.labels and settings.is_applied:
-        remark(f"taking back {book.reset(book.client())} labels that an earlier steerer left")
-    with RunLog.open() as log:
-        if take_up(log, order, place_of(fresh, settings.partition), time.time()):
-            remark("going on where the last steerer of this queue stopped")
-        run = log.start("steer", f"slurm by {named['strategy']}", named)
-        steerer = Steerer(fresh.client(), order, fresh, switch_path(), settings, run=run)
-        if past is not None:
-            steerer.memory.take_history(past)
-        if once:
-            _print(steerer.step(), output)
-            run.finish("done", {"reason": "once"})
-            return
-        guard = Guard(path) if settings.is_applied else None
-        reason = "interrupted"
-        try:
-            signal.signal(signal.SIGTERM, _interrupt)  # a service manager asks like this
-            reason = steerer.follow(lambda step: _print(step, output))
-        except KeyboardInterrupt:
-            remark("stopped; Slurm has its own order back")
-        finally:
-            if guard is not None:
-                guard.dismiss()
-            run.finish("done", {"reason": reason})
+    held = _take_over(book) if settings.is_applied else None
+    try:
+        with RunLog.open() as log:
+            if take_up(log, order, place_of(book, settings.partition), time.time()):
+                remark("going on where the last steerer of this queue stopped")
+            run = log.start("steer", f"slurm by {named['strategy']}", named)
+            switches = switches_of(settings.partition)
+            steerer = Steerer(book.client(), order, book, switches, settings, run=run)
+            if past is not None:
+                steerer.memory.take_history(past)
+            if once:
+                _print(steerer.step(), output)
+                run.finish("done", {"reason": "once"})
+            else:
+                _follow_on(steerer, run, held, output)
+    finally:
+        if held is not None:
+            held.release()
 
 
-def _interrupt(number: int, frame: Any) -> None:
-    raise KeyboardInterrupt
+def _take_over(book: Book) -> Claim:
+    """Become the steerer of a book, and take back what earlier ones left on the same jobs."""
+    from stretto.engines.slurm.book import Book
+    from stretto.engines.slurm.claims import claim
+    from stretto.engines.slurm.giving_back import give_back
+    from stretto.engines.slurm.shelf import book_of_all
+
+    held = claim(book.path, "steerer", book.partition)
+    try:
+        paths = {book.path}
+        if book.partition is None:
+            paths |= set(book.path.parent.glob("*.json"))
+        elif held.is_alone:
+            paths.add(book_of_all(book.path))
+        for path in sorted(paths):
+            left = Book.read(path)
+            if left.jobs:
+                remark(f"taking back the labels that an earlier steerer left: {give_back(left, left.client()).text()}")
+        held.share()
+        book.owner = held.holder.text()
+    except BaseException:
+        held.release()
+        raise
+    return held
+
+
+def _follow_on(steerer: Steerer, run: Run, held: Claim | None, output: Output) -> None:
+    """Steer until somebody stops it, with a guard beside it where Slurm is told anything."""
+    import signal
+
+    from stretto.engines.slurm.guard import Guard
+
+    guard = Guard(steerer.book) if held is not None else None
+    reason, code = "interrupted", 0
+    try:
+        signal.signal(signal.SIGTERM, _terminate)  # a service manager asks like this
+        reason = steerer.follow(lambda step: _print(step, output))
+    except KeyboardInterrupt as error:
+        remark("stopped")
+        code = 0 if isinstance(error, _Terminated) else 130
+    finally:
+        if held is not None and guard is not None:
+            held.release()  # the guard needs it for what is left, as after a second Ctrl-C
+            is_done = guard.dismiss(timeout_s=15.0)
+            _say_outcome(steerer, is_done=is_done)
+        run.finish("done", {"reason": reason})
+    if code:
+        raise typer.Exit(code)
+
+
+def _say_outcome(steerer: Steerer, *, is_done: bool) -> None:
+    from stretto.engines.slurm.book import Book
+
+    if not is_done:
+        remark("Slurm does not answer: a guard process tries for an hour to give it its own order back")
+    elif steerer.outcome is not None:
+        remark(steerer.outcome.text())
+    elif said := Book.read(steerer.book.path).outcome:
+        remark(said)
+
+
+class _Terminated(KeyboardInterrupt):
+    """Somebody asked politely, by SIGTERM."""
+
+
+def _terminate(number: int, frame: Any) -> None:
+    raise _Terminated
 
 
 def _print(step: Step, output: Output) -> None:
     if output is Output.JSON:
         print_json({**vars(step), "updates": {str(job): label for job, label in step.updates.items()}})
     elif output is Output.QUIET:
-        print(" ".join(map(str, step.order)), flush=True)
+        stdout().print(" ".join(map(str, step.order)), soft_wrap=True)
     else:
         head = ", ".join(map(str, step.order[:8])) + (", ..." if len(step.order) > 8 else "")
         told = f"{len(step.updates)} labels" if step.updates else "no change"
+        told += f", {len(step.left_alone)} left alone" if step.left_alone else ""
         why = f"Slurm's order: {step.fallback}" if step.fallback else f"{step.chosen}: {head or 'nothing waits'}"
-        print(f"{step.number:5d}  {step.num_running} run, {step.num_waiting} wait  {why}  ({told})", flush=True)
+        line = f"{step.number:5d}  {step.num_running} run, {step.num_waiting} wait  {why}  ({told})"
+        stdout().print(line, soft_wrap=True)
+    sys.stdout.flush()

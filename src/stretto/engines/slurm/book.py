@@ -2,35 +2,41 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Literal
 
 from stretto.engines.slurm.client import SlurmClient
 from stretto.engines.slurm.command import Commands
+from stretto.engines.slurm.factors import clamped
 from stretto.engines.slurm.queue_client import QueueClient
+from stretto.engines.slurm.reading import Mode, Reading
 from stretto.engines.slurm.rest import RestClient, RestPlace
 from stretto.errors import InvalidInput
-from stretto.runlog.place import default_path
 
-Mode = Literal["sitefactor", "priority"]
-MODES: tuple[Mode, ...] = ("sitefactor", "priority")
 #: Where no label is set, in mode ``priority``, jobs of ours stand above this.
 _BASE_PRIORITY = 1_000_000
 
 
-def switch_path() -> Path:
-    """Return the file whose presence means that nobody steers."""
-    return default_path().parent / "steer-slurm.off"
+@dataclass
+class Label:
+    """What was told about one job.
 
+    Attributes
+    ----------
+    label
+        Its place in our order: the higher, the earlier; 0 = it has none at present.
+    before
+        The value that was there before we changed it first; None for a priority that Slurm computes.
+    told
+        Values that Slurm may have from us, the latest last: more than one when it is not sure that the latest arrived.
+    """
 
-def book_path() -> Path:
-    """Return where the book of this user is kept."""
-    return default_path().parent / "steer-slurm.json"
+    label: int
+    before: int | None
+    told: list[int]
 
 
 @dataclass
@@ -41,23 +47,32 @@ class Book:
     ----------
     conf, rest
         How to reach that Slurm: by its programs with this configuration, or by its slurmrestd.
+    partition
+        The one that is steered; None for all.
+    owner
+        The steerer that writes here.
+    outcome
+        How many jobs got back what they had when the steerer ended, in words.
     """
 
     path: Path
     mode: Mode = "sitefactor"
     conf: str | None = None
-    labels: dict[int, int] = field(default_factory=dict)
+    jobs: dict[int, Label] = field(default_factory=dict)
     rest: RestPlace | None = None
+    partition: str | None = None
+    owner: str = ""
+    outcome: str = ""
 
     @staticmethod
     def read(path: Path) -> Book:
         """Return the book of an earlier steerer, or an empty one."""
         try:
             known = json.loads(path.read_text())
-            labels = {int(job): int(label) for job, label in known["labels"].items()}
             mode: Mode = "priority" if known["mode"] == "priority" else "sitefactor"
             rest = RestPlace(**known["rest"]) if known.get("rest") else None
-            return Book(path, mode, known["conf"], labels, rest)
+            jobs = {int(job): Label(**row) for job, row in known["jobs"].items()}
+            return Book(path, mode, known["conf"], jobs, rest, known["partition"], known["owner"], known["outcome"])
         except FileNotFoundError:
             return Book(path)
         except (ValueError, KeyError, TypeError, AttributeError):
@@ -67,8 +82,11 @@ class Book:
         """Put the labels on disk, whole or not at all."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         draft = self.path.with_suffix(f".{os.getpid()}.new")
-        rest = vars(self.rest) if self.rest is not None else None
-        draft.write_text(json.dumps({"mode": self.mode, "conf": self.conf, "labels": self.labels, "rest": rest}))
+        document = asdict(self) | {"path": None}
+        with open(draft, "w") as file:
+            file.write(json.dumps(document))
+            file.flush()
+            os.fsync(file.fileno())  # Slurm is told next: the machine may go down in between
         os.replace(draft, self.path)
 
     def client(self) -> QueueClient:
@@ -77,32 +95,34 @@ class Book:
             return RestClient(self.rest)
         return SlurmClient(Commands(Path(self.conf) if self.conf is not None else None))
 
-    def tell(self, client: QueueClient, updates: Mapping[int, int]) -> list[int]:
-        """Give jobs their labels; return those that wait no longer."""
-        self.labels |= updates
-        self.write()
-        gone = []
+    @property
+    def labels(self) -> dict[int, int]:
+        """The places of the jobs in our order."""
+        return {job: entry.label for job, entry in self.jobs.items()}
+
+    def tell(self, client: QueueClient, updates: Mapping[int, int], reading: Reading) -> list[int]:
+        """Give jobs their labels; return those that could not be changed."""
         for job, label in updates.items():
-            settings = {"sitefactor": label} if self.mode == "sitefactor" else {"priority": _BASE_PRIORITY + label}
-            if not client.update(job, **settings):
-                gone.append(job)
-        self.forget(gone)
-        return gone
-
-    def forget(self, jobs: list[int]) -> None:
-        """Strike jobs out that wait no longer."""
-        if [job for job in jobs if self.labels.pop(job, None) is not None]:
-            self.write()
-
-    def reset(self, client: QueueClient) -> int:
-        """Give Slurm its own order back; return how many jobs were told."""
-        told = sorted(self.labels)
-        for job in told:
-            if self.mode == "sitefactor":
-                client.update(job, sitefactor=0)
+            entry = self.jobs.setdefault(job, Label(0, None, []))
+            if not entry.told:
+                entry.before = reading.before(job, self.mode)
+            entry.label = label
+            entry.told.append(self._value(entry, label))
+        self.write()
+        refused = []
+        for job in updates:
+            entry = self.jobs[job]
+            if client.update(reading.jobs[job], **{self.mode: entry.told[-1]}):
+                entry.told = entry.told[-1:]
             else:
-                client.restore_priority(job)
-        self.labels.clear()
-        with contextlib.suppress(FileNotFoundError):
-            self.path.unlink()
-        return len(told)
+                refused.append(job)
+        return refused
+
+    def _value(self, entry: Label, label: int) -> int:
+        """Return what Slurm is told: a site factor is added to the one that was there."""
+        return clamped((entry.before or 0) + label) if self.mode == "sitefactor" else _BASE_PRIORITY + label
+
+    def neighbors(self) -> set[int]:
+        """Return the jobs that steerers of other partitions have changed."""
+        others = [path for path in self.path.parent.glob("*.json") if path != self.path]
+        return {job for path in others for job in Book.read(path).jobs}

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from stretto.engines.slurm.command import WAITS_NO_LONGER, Commands, SlurmFailure, SlurmRefused
+from stretto.engines.slurm.factors import SPRIO_FORMAT, Factors, parse_factors
 from stretto.engines.slurm.jobs import SlurmJob, SlurmNode, parse_jobs, parse_nodes
 
 #: Jobs of one ``scancel`` call: an argument list has an end.
@@ -85,17 +86,18 @@ class SlurmClient:
                 if not WAITS_NO_LONGER.search(str(error)):
                     raise
 
-    def update(self, job_id: int, **settings: int | str) -> bool:
-        """Change a waiting job; return False where it waits no longer."""
-        return self._change(["update", f"jobid={job_id}", *(f"{key}={value}" for key, value in settings.items())])
+    def update(self, job: int | SlurmJob, **settings: int | str) -> bool:
+        """Change a waiting job; return False where it waits no longer, or is held and cannot be changed now."""
+        words = (f"{key}={value}" for key, value in settings.items())
+        return self._change(["update", f"jobid={_address(job)}", *words])
 
-    def restore_priority(self, job_id: int) -> bool:
+    def restore_priority(self, job: int | SlurmJob) -> bool:
         """Let Slurm compute a job's priority again after somebody set it: that takes a hold and a release."""
-        return self._change(["hold", str(job_id)]) and self._change(["release", str(job_id)])
+        return self._change(["hold", _address(job)]) and self.release(job)
 
-    def release(self, job_id: int) -> bool:
-        """Let a job that is held go on."""
-        return self._change(["release", str(job_id)])
+    def release(self, job: int | SlurmJob) -> bool:
+        """Let a job that is held go on; Slurm computes its priority again, also where it was not held."""
+        return self._change(["release", _address(job)])
 
     def requeue(self, job_id: int) -> bool:
         """Have a job start again from the queue; return False where it cannot."""
@@ -124,6 +126,21 @@ class SlurmClient:
                 found[int(words[0])] = int(words[1])
         return found
 
+    def factors(self) -> dict[int, Factors]:
+        """Return what Slurm shows of the priorities of pending jobs; those that are held are not among them."""
+        try:
+            return parse_factors(self._run(["sprio", "--noheader", f"--format={SPRIO_FORMAT}"]))
+        except SlurmRefused as error:
+            if "supported priority plugin" not in str(error):
+                raise
+        # Without multifactor a priority is a number that Slurm gives once.
+        return {job.job_id: Factors(None, is_set=True) for job in self.queue() if job.is_pending and not job.is_held}
+
+    def partitions(self) -> list[str]:
+        """Return the names of the partitions."""
+        text = self._run(["scontrol", "--all", "--oneliner", "show", "partitions"])
+        return re.findall(r"^PartitionName=(\S+)", text, re.MULTILINE)
+
     def setting(self, name: str) -> str:
         """Return one line of the controller's configuration."""
         text = self._run(["scontrol", "show", "config"])
@@ -147,3 +164,7 @@ class SlurmClient:
 
     def _run(self, words: Sequence[str], timeout_s: float | None = None) -> str:
         return self.commands.run(words, timeout_s=timeout_s, pass_fds=self.held_fds)
+
+
+def _address(job: int | SlurmJob) -> str:
+    return job.address if isinstance(job, SlurmJob) else str(job)

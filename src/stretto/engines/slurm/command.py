@@ -23,8 +23,10 @@ _AWAY = re.compile(
 )
 
 
-#: What Slurm says of jobs that cannot be changed any more.
-WAITS_NO_LONGER = re.compile(r"invalid job id|finished|completed|not pending|no longer pending|disabled", re.IGNORECASE)
+#: What Slurm says of jobs that cannot be changed any more, or whose priority cannot be set while they are held.
+WAITS_NO_LONGER = re.compile(
+    r"invalid job id|finished|completed|not pending|no longer pending|disabled|in held state", re.IGNORECASE
+)
 
 
 class SlurmFailure(EngineFailure):
@@ -83,7 +85,8 @@ class Commands:
 
     def environment(self) -> dict[str, str]:
         """Return the environment of the programs: ours, with their configuration."""
-        settings = dict(os.environ, LC_ALL="C")
+        # Lists of array tasks are cut after 64 letters unless told otherwise.
+        settings = dict(os.environ, LC_ALL="C", SLURM_BITSTR_LEN="0")
         # Options of an enclosing job must not become those of the jobs we submit.
         for name in [name for name in settings if name.startswith(("SBATCH_", "SLURM_JOB", "SLURM_STEP"))]:
             del settings[name]

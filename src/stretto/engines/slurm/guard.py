@@ -11,7 +11,9 @@ import time
 from pathlib import Path
 
 from stretto.engines.slurm.book import Book
+from stretto.engines.slurm.claims import SteeringTaken, claim
 from stretto.engines.slurm.command import SlurmUnreachable
+from stretto.engines.slurm.giving_back import give_back
 
 #: How long to try, every few seconds, when the controller is away.
 _PATIENCE_S = 3600.0
@@ -19,35 +21,49 @@ _PAUSE_S = 5.0
 
 
 class Guard:
-    """The guard of this process."""
+    """The guard of this process: of one book, as long as it is this process that writes there."""
 
-    def __init__(self, book: Path) -> None:
-        words = [sys.executable, "-m", "stretto.engines.slurm.guard", str(book)]
+    def __init__(self, book: Book) -> None:
+        words = [sys.executable, "-m", "stretto.engines.slurm.guard", str(book.path), book.owner]
         # A session of its own: Ctrl-C in the terminal is for the layer, not for its guard.
         self._process = subprocess.Popen(
             words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True
         )
 
-    def dismiss(self) -> None:
-        """Let the guard go; it resets whatever is still in the book."""
-        self._process.communicate(timeout=60.0)
+    def dismiss(self, timeout_s: float = 60.0) -> bool:
+        """Let the guard go; it first takes back whatever is still in the book. Return False where it needs longer."""
+        try:
+            self._process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
 
 
-def watch(book: Path) -> None:
-    """Wait for the end of standard input, then take back what the book says."""
+def watch(path: Path, owner: str) -> None:
+    """Wait for the end of standard input, then take back what the book of that owner says."""
     sys.stdin.buffer.read()
     deadline = time.monotonic() + _PATIENCE_S
-    while True:
-        left = Book.read(book)
+    while time.monotonic() < deadline:
+        left = Book.read(path)
+        if left.owner != owner or not left.jobs:
+            return  # nothing is left, or the next steerer has taken it back
         try:
-            if left.labels:
-                left.reset(left.client())
+            held = claim(path, "guard", left.partition)
+        except SteeringTaken:  # whoever has the book now takes it back; look again whether he did
+            time.sleep(_PAUSE_S)
+            continue
+        try:
+            left = Book.read(path)
+            if left.owner == owner and left.jobs:
+                left.outcome = give_back(left, left.client()).text()
+                left.write()
             return
         except SlurmUnreachable:
-            if time.monotonic() > deadline:
-                return
-            time.sleep(_PAUSE_S)
+            pass
+        finally:
+            held.release()
+        time.sleep(_PAUSE_S)
 
 
 if __name__ == "__main__":
-    watch(Path(sys.argv[1]))
+    watch(Path(sys.argv[1]), sys.argv[2])

@@ -79,6 +79,8 @@ class SlurmJob:
     signal: int
     array_tasks: str  # of an array that waits as one job, such as "3-10%2"
     description: str = ""  # more about the reason, in Slurm's words
+    array_id: int = 0  # of the array that the job is a part of; 0 = of none
+    array_task: int | None = None  # its number there, where it is a single task
 
     @property
     def is_ended(self) -> bool:
@@ -93,9 +95,24 @@ class SlurmJob:
         return self.state == "PENDING"
 
     @property
+    def is_held(self) -> bool:
+        """Whether a user or an administrator holds the job; Slurm gives it a priority of zero then."""
+        return self.is_pending and self.priority == 0
+
+    @property
     def is_ready(self) -> bool:
         """Whether the job waits for nothing but its turn."""
-        return self.is_pending and self.reason not in _NOT_READY
+        return self.is_pending and not self.is_held and self.reason not in _NOT_READY
+
+    @property
+    def address(self) -> str:
+        """Return what ``scontrol`` calls this job and no other: the number of an array means all of its tasks."""
+        tasks = self.array_tasks.partition("%")[0]
+        if self.array_id and tasks and "..." not in tasks:
+            return f"{self.array_id}_[{tasks}]"
+        return (
+            f"{self.array_id}_{self.array_task}" if self.array_id and self.array_task is not None else f"{self.job_id}"
+        )
 
 
 @dataclass(frozen=True)
@@ -143,7 +160,7 @@ def _entries(text: str, what: str) -> list[Mapping[str, Any]]:
 
 def _job(entry: Mapping[str, Any]) -> SlurmJob:
     code, signal = _exit(entry.get("exit_code"))
-    limit = _number(entry, "time_limit")
+    limit, task = _number(entry, "time_limit"), _number(entry, "array_task_id")
     return SlurmJob(
         job_id=_whole(entry, "job_id"),
         name=_text(entry, "name"),
@@ -167,6 +184,8 @@ def _job(entry: Mapping[str, Any]) -> SlurmJob:
         signal=signal,
         array_tasks=_text(entry, "array_task_string"),
         description=_text(entry, "state_description"),
+        array_id=_whole(entry, "array_job_id"),
+        array_task=None if math.isnan(task) else int(task),
     )
 
 

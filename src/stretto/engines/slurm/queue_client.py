@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
+from stretto.engines.slurm.factors import Factors
 from stretto.engines.slurm.jobs import SlurmJob, SlurmNode
 
 
@@ -18,10 +20,22 @@ class QueueClient(Protocol):
         """Return the nodes."""
         ...
 
-    def update(self, job_id: int, **settings: int | str) -> bool:
-        """Change a waiting job; return False where it waits no longer."""
+    def partitions(self) -> list[str]:
+        """Return the names of the partitions."""
         ...
 
-    def restore_priority(self, job_id: int) -> bool:
-        """Let Slurm compute a job's priority again."""
+    def factors(self) -> Mapping[int, Factors] | None:
+        """Return what the priorities of pending jobs are made of; None where that cannot be read."""
+        ...
+
+    def update(self, job: int | SlurmJob, **settings: int | str) -> bool:
+        """Change a waiting job; return False where it waits no longer, or is held and cannot be changed now."""
+        ...
+
+    def release(self, job: int | SlurmJob) -> bool:
+        """Let a job that is held go on; Slurm computes its priority again, also where it was not held."""
+        ...
+
+    def restore_priority(self, job: int | SlurmJob) -> bool:
+        """Let Slurm compute a job's priority again, by a hold and a release."""
         ...

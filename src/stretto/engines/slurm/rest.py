@@ -108,22 +108,37 @@ class RestClient:
         """Return the nodes."""
         return parse_nodes(json.dumps(self._ask("GET", self._path("nodes"))))
 
-    def update(self, job_id: int, **settings: int | str) -> bool:
-        """Change a waiting job; return False where it waits no longer."""
+    def factors(self) -> None:
+        """Return None: slurmrestd does not show what a priority is made of."""
+        return None
+
+    def partitions(self) -> list[str]:
+        """Return the names of the partitions."""
+        found = self._ask("GET", self._path("partitions")).get("partitions")
+        entries = found if isinstance(found, list) else []
+        return [entry["name"] for entry in entries if isinstance(entry, dict) and isinstance(entry.get("name"), str)]
+
+    def update(self, job: int | SlurmJob, **settings: int | str) -> bool:
+        """Change a waiting job; return False where it waits no longer, or is held and cannot be changed now."""
         body: dict[str, int | str | bool] = dict(settings)
         if "sitefactor" in body:
             if not self.has_site_factors:
                 raise SlurmRefused(f"slurmrestd {self._name} cannot set site factors")
             body["site_factor"] = _OFFSET + int(body.pop("sitefactor"))
-        return self._change(job_id, body)
+        return self._change(job, body)
 
-    def restore_priority(self, job_id: int) -> bool:
+    def restore_priority(self, job: int | SlurmJob) -> bool:
         """Let Slurm compute a job's priority again after somebody set it: that takes a hold and a release."""
-        return self._change(job_id, {"hold": True}) and self._change(job_id, {"hold": False})
+        return self._change(job, {"hold": True}) and self.release(job)
 
-    def _change(self, job_id: int, body: dict[str, int | str | bool]) -> bool:
+    def release(self, job: int | SlurmJob) -> bool:
+        """Let a job that is held go on; Slurm computes its priority again, also where it was not held."""
+        return self._change(job, {"hold": False})
+
+    def _change(self, job: int | SlurmJob, body: dict[str, int | str | bool]) -> bool:
+        number = job.job_id if isinstance(job, SlurmJob) else job
         try:
-            self._ask("POST", self._path(f"job/{job_id}"), body)
+            self._ask("POST", self._path(f"job/{number}"), body)
         except SlurmRefused as error:
             if WAITS_NO_LONGER.search(str(error)):
                 return False

@@ -1,8 +1,8 @@
 """Steers a live Slurm queue: look, decide, tell, write it all down.
 
 The layer only advises. It sets site factors (or priorities) of waiting jobs and nothing else; whatever goes wrong with
-it, Slurm goes on by its own order. It stops when told, resets what it has set when it stops, and a guard process does
-that for it when it is killed.
+it, Slurm goes on by its own order. It stops when told, gives jobs back what they had when it stops, and a guard process
+does that for it when it is killed. What somebody else has changed since is left alone.
 """
 
 from __future__ import annotations
@@ -19,10 +19,14 @@ from stretto.domain.queue_view import QueueDecision, QueueOrder, QueueView
 from stretto.engines.background import in_background
 from stretto.engines.slurm.book import Book
 from stretto.engines.slurm.command import SlurmUnreachable
+from stretto.engines.slurm.giving_back import Outcome, give_back
+from stretto.engines.slurm.jobs import SlurmJob
 from stretto.engines.slurm.kept_order import OrderKeeper, place_of
 from stretto.engines.slurm.labels import relabel
 from stretto.engines.slurm.queue_client import QueueClient
 from stretto.engines.slurm.queue_memory import QueueMemory
+from stretto.engines.slurm.reading import Reading
+from stretto.engines.slurm.upkeep import keep_up
 from stretto.errors import InvalidInput
 from stretto.runlog import Run
 
@@ -72,6 +76,9 @@ class Step:
         What Slurm was told, or would have been: labels by job.
     fallback
         Why nobody's order was followed; empty when somebody's was.
+    left_alone
+        Jobs among them that are told nothing: somebody else changed what we had set, set their priority itself, or
+        steers another partition that they name; or Slurm does not show yet what they have.
     """
 
     number: int
@@ -84,6 +91,7 @@ class Step:
     updates: dict[int, int]
     decide_s: float
     fallback: str = ""
+    left_alone: tuple[int, ...] = ()
 
 
 @dataclass(eq=False)
@@ -93,7 +101,7 @@ class Steerer:
     Attributes
     ----------
     switch
-        A file whose presence ends the steering.
+        A file whose presence ends the steering, or several.
     run
         Where everything is written down.
     """
@@ -101,7 +109,7 @@ class Steerer:
     client: QueueClient
     order: QueueOrder
     book: Book
-    switch: Path
+    switch: Path | tuple[Path, ...]
     settings: SteerSettings = field(default_factory=SteerSettings)
     memory: QueueMemory = field(default_factory=QueueMemory)
     run: Run | None = None
@@ -112,13 +120,16 @@ class Steerer:
         self._number = 0
         self._nodes_due = 0.0
         self._last_seen: object = None
+        self._changed: set[int] = set()  # by somebody else
+        self.outcome: Outcome | None = None
         place = place_of(self.book, self.settings.partition)
         self._keeper = OrderKeeper(self.run, self.order, place) if self.run is not None else None
 
     @property
     def is_off(self) -> bool:
         """Whether somebody pulled the switch."""
-        return self.switch.exists()
+        switches = (self.switch,) if isinstance(self.switch, Path) else self.switch
+        return any(path.exists() for path in switches)
 
     def follow(self, on_step: Callable[[Step], None], *, num_steps: int | None = None) -> str:
         """Steer until told to stop, and return why it ended; Slurm has its own order back then."""
@@ -139,25 +150,27 @@ class Steerer:
 
     def close(self) -> None:
         """Give Slurm its own order back."""
-        if self.book.labels:
-            self._note("reset", num_jobs=self.book.reset(self.client))
+        if self.book.jobs:
+            self.outcome = self._give_back(None, None)
+            self.book.outcome = self.outcome.text()
+            self.book.write()
 
     def step(self) -> Step:
         """Look once, decide, and tell Slurm where that is wanted."""
         self._number += 1
-        self._look()
+        reading = self._look()
         view = self.memory.view(self.clock())
         began = time.perf_counter()
         decision, fallback = self._decide(view)
         decide_s = time.perf_counter() - began
-        waiting = {int(number) for number in view.job_id[view.waiting]}
-        self.book.forget([job for job in self.book.labels if job not in waiting])
         order = tuple(int(view.job_id[index]) for index in decision.order)
-        updates = {} if fallback else self._updates(order)
+        left_alone = self._left_alone(order, reading) if reading is not None else set()
+        ours = [job for job in order if job not in left_alone]
+        updates = {} if fallback else relabel(ours[: self.settings.depth], self.book.labels)
         step = Step(
             self._number,
             self.clock(),
-            len(waiting),
+            len(view.waiting),
             len(view.running),
             decision.chosen,
             dict(decision.costs),
@@ -165,24 +178,61 @@ class Steerer:
             updates,
             decide_s,
             fallback,
+            tuple(job for job in order if job in left_alone),
         )
         self._write_down(step, view)
         if self._keeper is not None and not fallback:
             self._keeper.keep(step.at_s)
-        if self.settings.is_applied:
-            if fallback and self.book.labels:
-                self._note("reset", num_jobs=self.book.reset(self.client))
-            elif updates:
-                gone = self.book.tell(self.client, updates)
-                self._note("told", labels={str(job): label for job, label in updates.items()}, gone=gone)
+        if reading is not None:
+            self._tell(step, reading, set(ours[self.settings.depth :]))
         return step
 
-    def _look(self) -> None:
+    def _tell(self, step: Step, reading: Reading, tail: set[int]) -> None:
+        """Tell Slurm what a step came to; jobs behind the depth get back what they had."""
+        if step.fallback:
+            if self.book.jobs:
+                self._give_back(None, reading)
+            return
+        partition = self.settings.partition
+        for job in self.book.jobs:
+            found = reading.jobs.get(job)
+            if found is not None and not _is_in(found, partition):  # somebody moved it
+                tail.add(job)
+        if dropped := tail & set(self.book.jobs):
+            self._give_back(dropped, reading)
+        if step.updates:
+            refused = self.book.tell(self.client, step.updates, reading)
+            self._note("told", labels={str(job): label for job, label in step.updates.items()}, gone=refused)
+
+    def _give_back(self, jobs: set[int] | None, reading: Reading | None) -> Outcome:
+        outcome = give_back(self.book, self.client, reading=reading, jobs=jobs)
+        self._changed.update(outcome.changed)
+        self._note("reset", num_jobs=len(outcome.restored), held=outcome.held, changed=outcome.changed)
+        return outcome
+
+    def _left_alone(self, order: tuple[int, ...], reading: Reading) -> set[int]:
+        """Return the waiting jobs that are not ours to change."""
+        fresh = [job for job in order if job not in self.book.jobs]
+        found = {job for job in fresh if not reading.is_known(job, self.book.mode)}
+        if any("," in reading.jobs[job].partition for job in fresh):
+            found |= self.book.neighbors() & set(fresh)
+        return found | (self._changed & set(order))
+
+    def _look(self) -> Reading | None:
+        """Look at the queue; return what Slurm has of us, where it is told anything."""
         partition = self.settings.partition
         if time.monotonic() >= self._nodes_due:
             self.memory.take_nodes(self.client.nodes(), partition)
             self._nodes_due = time.monotonic() + _NODES_S
-        self.memory.take_jobs(self.client.queue(partition))
+        queue = self.client.queue()
+        self.memory.take_jobs(job for job in queue if _is_in(job, partition))
+        if not self.settings.is_applied:
+            return None
+        reading = Reading.of(queue, self.client)
+        if changed := keep_up(self.book, reading):
+            self._changed.update(changed)
+            self._note("left-alone", jobs=changed)
+        return reading
 
     def _decide(self, view: QueueView) -> tuple[QueueDecision, str]:
         """Return a decision, or an empty one and why there is none."""
@@ -199,12 +249,6 @@ class Steerer:
         if sorted(decision.order) != view.waiting.tolist():
             return nobody, f"{decision.chosen} did not order the jobs that wait"
         return decision, ""
-
-    def _updates(self, order: tuple[int, ...]) -> dict[int, int]:
-        """Return the labels to be changed; jobs behind the depth have none."""
-        head, tail = order[: self.settings.depth], order[self.settings.depth :]
-        updates = relabel(head, self.book.labels)
-        return updates | {job: 0 for job in tail if self.book.labels.get(job)}
 
     def _write_down(self, step: Step, view: QueueView) -> None:
         """Record the decision with its inputs, unless nothing has changed since the last."""
@@ -243,3 +287,7 @@ class Steerer:
         """Wait for the next look, and wake when the switch is pulled."""
         while time.monotonic() < until and not self.is_off:
             time.sleep(min(0.2, max(0.0, until - time.monotonic())))
+
+
+def _is_in(job: SlurmJob, partition: str | None) -> bool:
+    return partition is None or partition in job.partition.split(",")  # a job may name several

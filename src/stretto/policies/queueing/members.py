@@ -61,7 +61,11 @@ def member_code(name: str) -> int:
     end they do not pass the head of the queue either.
     """
     order, mark, percent = name.partition(WITH_SPARE)
-    found: Strategy = lookup("strategy", order.removesuffix(BY_BELIEF), STRATEGIES)
+    found = lookup("strategy", order.removesuffix(BY_BELIEF), STRATEGIES)
+    if not isinstance(found, Strategy):
+        raise InvalidInput(
+            f"{name!r} comes from a plugin: it has a key of its own, and works by itself only", field="strategies"
+        )
     if found.uses_weights:
         raise InvalidInput(f"{name!r} has weights, and is what Slurm does by itself", field="strategies")
     code = found.code + (BELIEVED if order.endswith(BY_BELIEF) else 0)
