@@ -127,14 +127,15 @@ def _switch(*, is_off: bool) -> None:
     import time
 
     from stretto.engines.slurm.book import Book, book_path, switch_path
+    from stretto.private_files import make_private_folder, write_private
 
     switch = switch_path()
     if not is_off:
         switch.unlink(missing_ok=True)
         remark("steering is allowed again")
         return
-    switch.parent.mkdir(parents=True, exist_ok=True)
-    switch.write_text(time.strftime("%Y-%m-%d %H:%M:%S\n"))
+    make_private_folder(switch.parent)
+    write_private(switch, time.strftime("%Y-%m-%d %H:%M:%S\n"))
     book = Book.read(book_path())
     count = book.reset(book.client()) if book.labels else 0
     remark(f"steering is off; {count} jobs have Slurm's own order back (allow it again with --on)")

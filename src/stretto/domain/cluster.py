@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from stretto.domain.csr import Floats, Ints
+from stretto.domain.problem_size import check_num_devices
 from stretto.domain.units import parse_rate
 from stretto.errors import InvalidInput
 
@@ -137,6 +138,7 @@ class Cluster:
     ) -> Cluster:
         """Join all pairs of devices by equal links."""
         m = len(devices)
+        check_num_devices(m)
         latency = np.full((m, m), float(latency_s))
         np.fill_diagonal(latency, 0.0)
         return Cluster(tuple(devices), latency, np.full((m, m), float(bandwidth)), name)

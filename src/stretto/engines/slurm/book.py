@@ -15,6 +15,7 @@ from stretto.engines.slurm.command import Commands
 from stretto.engines.slurm.queue_client import QueueClient
 from stretto.engines.slurm.rest import RestClient, RestPlace
 from stretto.errors import InvalidInput
+from stretto.private_files import make_private_folder, write_private
 from stretto.runlog.place import default_path
 
 Mode = Literal["sitefactor", "priority"]
@@ -65,10 +66,11 @@ class Book:
 
     def write(self) -> None:
         """Put the labels on disk, whole or not at all."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self.path.parent)
         draft = self.path.with_suffix(f".{os.getpid()}.new")
         rest = vars(self.rest) if self.rest is not None else None
-        draft.write_text(json.dumps({"mode": self.mode, "conf": self.conf, "labels": self.labels, "rest": rest}))
+        known = {"mode": self.mode, "conf": self.conf, "labels": self.labels, "rest": rest}
+        write_private(draft, json.dumps(known))
         os.replace(draft, self.path)
 
     def client(self) -> QueueClient:
