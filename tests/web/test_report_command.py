@@ -141,7 +141,7 @@ def test_what_cannot_be_reported_is_told(
 
 
 def test_serving_is_refused_where_it_would_be_open(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["serve", "--host", "0.0.0.0"]) == 2
+    assert main(["serve", "--host", "0.0.0.0", "--no-token"]) == 2
     assert "token" in capsys.readouterr().err
     (home / "token").write_text("\n")
     assert main(["serve", "--token-file", "token"]) == 2

@@ -17,7 +17,8 @@ _SHARE = 0.5
 
 def check_num_devices(num_devices: int) -> None:
     """Raise InvalidInput where the links between so many devices would not fit into memory."""
-    _check(num_devices**2 * _PAIR_BYTES, f"{num_devices:,} devices", "links join every pair of them: take fewer devices")
+    pairs = num_devices**2 * _PAIR_BYTES
+    _check(pairs, f"{num_devices:,} devices", "links join every pair of them: take fewer devices")
 
 
 def check_problem_size(num_tasks: int, num_reads: int, num_devices: int) -> None:

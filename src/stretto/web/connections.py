@@ -1,6 +1,6 @@
 """Connections: how many there may be, and how long each may take to send a request or to read an answer.
 
-uvicorn gives a client all the time it wants for the headers of a request. A few hundred clients that never finish theirs
+uvicorn gives a client all the time it wants for the headers of a request. A few hundred clients that never finish
 would hold every connection that the process may open, at no cost to them.
 """
 

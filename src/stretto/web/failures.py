@@ -32,6 +32,8 @@ def failure_of(error: BaseException) -> dict[str, Any]:
         return {"status": 422, "body": body_of(error)}
     if isinstance(error, MemoryError):
         return _failure(413, "this needs more memory than a job may use")
+    if isinstance(error, RecursionError):
+        return _failure(422, "this is nested too deeply")
     _log.error("work failed", exc_info=error)
     return _failure(500, "the server failed at this; its log says why")
 

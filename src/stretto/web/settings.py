@@ -11,7 +11,15 @@ from stretto.memory_limit import machine_memory_bytes
 
 #: A token shorter than this can be guessed.
 MIN_TOKEN_LETTERS = 16
-_POSITIVE = ("max_job_s", "max_body_bytes", "max_body_s", "rate_per_s", "burst", "max_header_s", "max_write_s")
+_POSITIVE: tuple[str, ...] = (
+    "max_job_s",
+    "max_body_bytes",
+    "max_body_s",
+    "rate_per_s",
+    "burst",
+    "max_header_s",
+    "max_write_s",
+)
 _POSITIVE += ("max_connections", "max_connections_per_client")
 #: The server itself, and the page cache of its run log.
 _SERVER_BYTES = 2**29
