@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import html
 import os
 import secrets
+import shutil
 import stat
 import sys
 import tempfile
@@ -13,7 +15,7 @@ import webbrowser
 from pathlib import Path
 
 from stretto.errors import InvalidInput
-from stretto.private_files import make_private_folder, open_private, write_private
+from stretto.private_files import make_private_folder, write_private
 
 #: A shorter one was not written by us, or not to its end.
 _MIN_LETTERS = 32
@@ -53,8 +55,14 @@ def _make(path: Path) -> str:
         make_private_folder(path.parent)
     path.unlink(missing_ok=True)
     token = secrets.token_urlsafe(32)
-    with os.fdopen(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "w", encoding="utf-8") as file:
-        file.write(token + "\n")
+    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    write_private(draft, token + "\n")
+    try:
+        os.link(draft, path)  # whole or not at all; and where another server was quicker, its token is the one
+    except FileExistsError:
+        return _read(path) or token
+    finally:
+        draft.unlink()
     return token
 
 
@@ -74,9 +82,8 @@ def open_browser(link: str) -> None:
 
 
 def _open(link: str) -> None:
-    folder = Path(
-        tempfile.mkdtemp(prefix="stretto-")
-    )  # mode 0700; the browser may read it after this process has ended
+    folder = Path(tempfile.mkdtemp(prefix="stretto-"))  # mode 0700
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     page = folder / "open.html"
     write_private(page, _PAGE.format(link=html.escape(link)))
     webbrowser.open(page.as_uri())

@@ -39,7 +39,7 @@ _OPEN = ("/static/", "/login", "/api/health")
 #: A token and no more: whoever sends this has not shown who it is.
 _MAX_OPEN_BODY_BYTES = 4096
 #: Bodies of all requests that are under way, in multiples of the largest that one may have.
-_MAX_BODIES = 4
+_MAX_BODIES = 2
 _CHANGES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 #: Clients whose rate is remembered.
 _MAX_CLIENTS = 10_000

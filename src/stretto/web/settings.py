@@ -21,7 +21,7 @@ _POSITIVE: tuple[str, ...] = (
     "max_write_s",
 )
 _POSITIVE += ("max_connections", "max_connections_per_client")
-#: The server itself, and the page cache of its run log.
+#: What workers leave to the server itself and to the rest of the machine: this, or an eighth where that is more.
 _SERVER_BYTES = 2**29
 #: No worker gets more, however large the machine; with less there is room for the compiled code and little else.
 _MAX_WORKER_BYTES, _MIN_WORKER_BYTES = 16 * 2**30, 2**29
@@ -105,7 +105,8 @@ class ServeSettings:
         """What each of the workers may allocate, the one that reads runs among them."""
         if self.max_memory_bytes is not None:
             return self.max_memory_bytes
-        share = (machine_memory_bytes() - _SERVER_BYTES) // (self.num_workers + 1)
+        has_bytes = machine_memory_bytes()
+        share = (has_bytes - max(_SERVER_BYTES, has_bytes // 8)) // (self.num_workers + 1)
         return min(share, _MAX_WORKER_BYTES)
 
 
