@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import stat
 import subprocess
@@ -12,7 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import httpx
 import pytest
@@ -179,9 +178,9 @@ def test_the_browser_is_given_a_file_and_not_the_link(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def locked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with a token and a code that only the browser's test uses."""
+    """A server with a token of its user's own."""
     runs = tmp_path_factory.mktemp("locked") / "runs.db"
-    with serving(runs, token=TOKEN, login_code=CODE, num_workers=1) as found:
+    with serving(runs, token=TOKEN, num_workers=1) as found:
         yield found
 
 
@@ -212,31 +211,3 @@ def test_who_has_not_shown_the_token_sends_little(locked: Server) -> None:
         assert client.post("/login", content=b"token=" + b"x" * 5000).status_code == 413
         assert client.post("/login", content=iter([b"x" * 1000] * 8)).status_code == 413
         assert client.post("/api/plan", content=b"x" * 5000).status_code == 401
-
-
-def test_a_browser_logs_in_by_the_link_and_by_the_form(locked: Server, browser: Any, tmp_path: Path) -> None:
-    """From a page on disk, as the command opens it: another site, after which browsers hold strict cookies back."""
-    page_file = tmp_path / "open.html"
-    link = f"{locked.url}/login?code={CODE}"
-    page_file.write_text(f'<!DOCTYPE html><meta http-equiv="refresh" content="0; url={link}">')
-    context = browser.new_context()
-    page = context.new_page()
-    page.goto(page_file.as_uri())
-    page.wait_for_url(f"{locked.url}/", timeout=PATIENCE_S * 1000)
-    page.wait_for_selector("#list")
-    (cookie,) = context.cookies()
-    assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
-    assert not page.evaluate("document.cookie")
-    context.close()
-
-    context = browser.new_context()
-    page = context.new_page()
-    page.goto(page_file.as_uri())
-    page.wait_for_selector("text=has been used", timeout=PATIENCE_S * 1000)
-    page.fill("input[name=token]", "wrong")
-    page.click("button[type=submit]")
-    page.wait_for_selector("text=not the token", timeout=PATIENCE_S * 1000)
-    page.fill("input[name=token]", TOKEN)
-    page.click("button[type=submit]")
-    page.wait_for_url(re.compile(rf"^{locked.url}/$"), timeout=PATIENCE_S * 1000)
-    context.close()
