@@ -148,3 +148,9 @@ def test_serving_is_refused_where_it_would_be_open(home: Path, capsys: pytest.Ca
     assert "empty" in capsys.readouterr().err
     assert main(["serve", "--token-file", "missing"]) == 2
     assert "--token-file" in capsys.readouterr().err
+    (home / "not-a-log").write_text("this is no database, and long enough to be read as one")
+    assert main(["serve", "--port", "0", "--runs", "not-a-log"]) == 2
+    told = capsys.readouterr()
+    assert "not a database" in told.err
+    assert "Traceback" not in told.err
+    assert told.out == ""

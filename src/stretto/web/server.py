@@ -10,6 +10,7 @@ from typing import Any, cast
 import uvicorn
 
 from stretto.errors import InvalidInput
+from stretto.runlog import RunLog
 from stretto.web.app import create_app
 from stretto.web.connections import Connection, Connections
 from stretto.web.memory import limit_arenas
@@ -35,6 +36,7 @@ def serve(on_listening: Callable[[str], None], **values: Any) -> None:
     """
     settings = ServeSettings(**values)
     limit_arenas()
+    RunLog.open(settings.runs_path).close()  # one that cannot be used is an error of one line here, and not later
     listener = _listen(settings)
     port = listener.getsockname()[1]
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
