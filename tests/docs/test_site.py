@@ -173,7 +173,10 @@ def test_limits_in_the_security_page_are_those_of_the_code() -> None:
     from stretto.config import _MAX_BYTES
     from stretto.formats import archive, document, dot_parser, load
     from stretto.formats.traces import load as traces
+    from stretto.web import guard, login_code, quiet_log
+    from stretto.web.settings import ServeSettings
 
+    serve = ServeSettings()
     text = (ROOT / "SECURITY.md").read_text()
     for words in (
         f"{document.MAX_BYTES // 2**30} GiB; graphs {load.MAX_GRAPH_BYTES // 2**20} MiB",
@@ -182,5 +185,12 @@ def test_limits_in_the_security_page_are_those_of_the_code() -> None:
         f"{archive.MAX_MEMBERS:,} members, {archive.MAX_TOTAL_BYTES // 2**30} GiB in all",
         f"{dot_parser._MAX_DEPTH}, and {dot_parser.MAX_EDGES:,} edges",
         f"a file of settings | {_MAX_BYTES // 2**20} MiB",
+        f"{serve.max_body_bytes // 2**20} MiB; {guard._MAX_OPEN_BODY_BYTES // 2**10} KiB where no token is needed",
+        f"{serve.max_header_s:g} s, {serve.max_body_s:g} s, {serve.max_write_s:g} s",
+        f"{serve.max_connections}, and {serve.max_connections_per_client} of one address",
+        f"{serve.burst} at once, {serve.rate_per_s:g} a second",
+        f"{serve.max_job_s:g} s each; {serve.max_waiting} may wait",
+        f"{quiet_log._NUM_PER_MINUTE} a minute",
+        f"works once, within {login_code.VALID_S / 60:g} minutes",
     ):
         assert words in text

@@ -162,10 +162,16 @@ def test_what_cannot_be_reported_is_told(
 
 
 def test_serving_is_refused_where_it_would_be_open(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["serve", "--host", "0.0.0.0"]) == 2
+    assert main(["serve", "--host", "0.0.0.0", "--no-token"]) == 2
     assert "token" in capsys.readouterr().err
     (home / "token").write_text("\n")
     assert main(["serve", "--token-file", "token"]) == 2
     assert "empty" in capsys.readouterr().err
     assert main(["serve", "--token-file", "missing"]) == 2
     assert "--token-file" in capsys.readouterr().err
+    (home / "not-a-log").write_text("this is no database, and long enough to be read as one")
+    assert main(["serve", "--port", "0", "--runs", "not-a-log"]) == 2
+    told = capsys.readouterr()
+    assert "not a database" in told.err
+    assert "Traceback" not in told.err
+    assert told.out == ""

@@ -134,10 +134,14 @@ def test_commands_say_what_was_asked() -> None:
         (UnknownName("policy", "hetf", ["heft"]), 422, "heft"),
         (InvalidInput("is wrong", field="x"), 422, "is wrong"),
         (MemoryError(), 413, "more memory than a job may use"),
-        (ZeroDivisionError("by zero"), 422, "this cannot be done: ZeroDivisionError: by zero"),
+        (ZeroDivisionError("by zero"), 500, "its log says why"),
+        (OSError(28, "No space left on device", "/inner/path"), 507, "disk of the server is full"),
+        (OSError(13, "Permission denied", "/inner/path"), 500, "its log says why"),
+        (InvalidInput("is wrong", source="/inner/path/runs.db"), 422, "runs.db: is wrong"),
     ],
 )
 def test_failures_are_answers(error: BaseException, status: int, words: str) -> None:
     found = failure_of(error)
     assert found["status"] == status
     assert words in found["body"]["error"]
+    assert "inner" not in str(found)

@@ -10,15 +10,20 @@ import threading
 import time
 from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import anyio.to_thread
 import httpx
 import pytest
-from web_serving import Server
+from test_web_guard import workers
+from web_serving import Server, serving
 
+from stretto.errors import InvalidInput
+from stretto.memory_limit import machine_memory_bytes
 from stretto.web import views
 from stretto.web.app import create_app
+from stretto.web.guard import Guard
 from stretto.web.memory import NUM_THREADS, limit_threads
 from stretto.web.metrics import Requests
 from stretto.web.settings import ServeSettings
@@ -125,6 +130,67 @@ def test_views_are_few_and_not_large_together(monkeypatch: pytest.MonkeyPatch) -
     assert kept.get(("too large", 1, "done", 1.0)) is None
     kept.keep(("large", 1, "done", 1.0), b"x" * 950)  # made twice, for two who asked at once
     assert (len(kept), kept.num_bytes) == (6, 1000)
+
+
+def test_work_that_needs_too_much_memory_is_refused_and_nothing_else_is(tmp_path: Path) -> None:
+    with serving(tmp_path / "runs.db", num_workers=1, max_memory_bytes=512 * 2**20) as found, found.client() as client:
+        huge = client.post("/api/plan", json={**PLAN, "cluster": "cpu:10000"})
+        assert huge.status_code == 422  # before any of it is taken
+        assert "10,000 devices need about" in huge.json()["error"]
+        many = client.post("/api/plan", json={**PLAN, "workload_params": {"num_tasks": 2_000_000}})
+        assert many.status_code == 413  # by the limit of the process
+        for pid in [found.pid, *workers(found.pid)]:
+            assert peak_bytes(pid) < 700 * 2**20
+        assert client.post("/api/plan", json=PLAN).status_code == 200
+
+
+def peak_bytes(pid: int) -> int:
+    """Return the most memory that a process has held."""
+    found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    assert found is not None
+    return int(found[1]) * 1024
+
+
+def test_the_workers_share_the_memory_of_the_machine() -> None:
+    for num_workers in (1, 2, 4):
+        settings = ServeSettings(num_workers=num_workers)
+        assert (num_workers + 1) * settings.worker_bytes < machine_memory_bytes()
+    with pytest.raises(InvalidInput, match="take fewer"):
+        ServeSettings(num_workers=10_000)
+
+
+def test_large_requests_are_few_at_a_time() -> None:
+    """All bodies that are under way count together, whoever sent them."""
+    guard = Guard(never_answers, ServeSettings(max_body_bytes=1000), None)
+    headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
+    scope = {"type": "http", "method": "POST", "path": "/api/plan", "query_string": b"", "headers": headers}
+    scope["client"] = ("127.0.0.1", 5)
+    statuses: list[int] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"x" * 900, "more_body": False}
+
+    async def send(message: Any) -> None:
+        statuses.append(message.get("status", 0))
+
+    async def ask_three_times() -> None:
+        tasks = [asyncio.create_task(guard(dict(scope), receive, send)) for _ in range(3)]
+        await asyncio.sleep(0.1)
+        assert statuses == [429, 0]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        statuses.clear()
+        last = asyncio.create_task(guard(dict(scope), receive, send))
+        await asyncio.sleep(0.1)
+        assert statuses == []  # there is room again
+        last.cancel()
+
+    asyncio.run(ask_three_times())
+
+
+async def never_answers(scope: Any, receive: Any, send: Any) -> None:
+    await asyncio.sleep(1000.0)
 
 
 def test_a_connection_outlives_the_pauses_of_clients(server: Server) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import httpx
 
@@ -37,11 +37,11 @@ class Server:
 
 
 @contextmanager
-def serving(runs: Path, **settings: Any) -> Iterator[Server]:
+def serving(runs: Path, *, stderr: IO[bytes] | None = None, **settings: Any) -> Iterator[Server]:
     """Run a server until the block ends; it must then go when asked to."""
     words = [sys.executable, "-c", _SERVE, json.dumps({"port": 0, "runs_path": str(runs), **settings})]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment)
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=stderr, text=True, env=environment)
     try:
         assert process.stdout is not None
         yield Server(process.stdout.readline().strip(), runs, process.pid)

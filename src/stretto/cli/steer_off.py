@@ -12,6 +12,7 @@ from stretto.engines.slurm.command import SlurmFailure
 from stretto.engines.slurm.giving_back import give_back
 from stretto.engines.slurm.shelf import book_of_all, books, shelf, switch_path
 from stretto.errors import InvalidInput, StrettoError
+from stretto.private_files import make_private_folder, write_private
 
 #: For a steerer to see the switch, end its decision and take back its labels.
 _PATIENCE_S = 30.0
@@ -33,8 +34,8 @@ def stop(partition: str | None) -> None:
     if partition is not None:
         _refuse_a_part(paths)
     switch = switch_path(partition)
-    switch.parent.mkdir(parents=True, exist_ok=True)
-    switch.write_text(time.strftime("%Y-%m-%d %H:%M:%S\n"))
+    make_private_folder(switch.parent)
+    write_private(switch, time.strftime("%Y-%m-%d %H:%M:%S\n"))
     what = "steering" if partition is None else f"steering of partition {partition}"
     said: list[str] = []
     failures: list[Exception] = []

@@ -19,6 +19,7 @@ from stretto.domain.magnitudes import (
     USD_PER_HOUR,
     first,
 )
+from stretto.domain.problem_size import check_num_devices
 from stretto.domain.units import parse_rate, stating_unit
 from stretto.errors import InvalidInput
 
@@ -166,6 +167,7 @@ class Cluster:
     ) -> Cluster:
         """Join all pairs of devices by equal links."""
         m = len(devices)
+        check_num_devices(m)
         latency = np.full((m, m), float(latency_s))
         np.fill_diagonal(latency, 0.0)
         return Cluster(tuple(devices), latency, np.full((m, m), float(bandwidth)), name)

@@ -14,6 +14,7 @@ from stretto.domain.graph import TaskGraph
 from stretto.domain.heterogeneity import durations
 from stretto.domain.horizon import check_times
 from stretto.domain.merge import merge
+from stretto.domain.problem_size import check_problem_size
 from stretto.domain.workload import Workload
 
 
@@ -60,6 +61,7 @@ class Problem:
     def of(work: TaskGraph | Workload, cluster: Cluster) -> Problem:
         """Compile a graph or a workload for a cluster; raise Infeasible where a task fits nowhere."""
         graph, release, job_ptr = merge(work)
+        check_problem_size(graph.num_tasks, len(graph.in_object), cluster.num_devices)
         table, device_class = durations(graph, cluster)
         latency, inv_bandwidth = _links(graph, cluster)
         check_times(graph, cluster, table, latency, inv_bandwidth, release)

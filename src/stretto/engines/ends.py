@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from stretto.private_files import make_private_folder, open_private
 from stretto.runlog import RunLog
 from stretto.runlog.record import Json
 
@@ -34,9 +35,9 @@ class EndBook:
     """Appends ends; each is there once :meth:`add` has returned."""
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(path.parent)
         self.path = path
-        self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._handle = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
     def add(self, end: End) -> None:
         """Write an end down, where the disk has room for it."""

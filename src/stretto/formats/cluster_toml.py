@@ -49,6 +49,7 @@ import numpy as np
 
 from stretto.domain.cluster import DEFAULT_BANDWIDTH, Cluster, Device, KindRule, Links
 from stretto.domain.csr import Floats
+from stretto.domain.problem_size import check_num_devices
 from stretto.domain.topology import MAX_ROUTED_DEVICES, MAX_WIRES, Wire, route
 from stretto.domain.units import parse_bytes, parse_rate, parse_seconds, stating_unit
 from stretto.errors import InvalidInput, UnknownName
@@ -172,6 +173,7 @@ class _Reader:
         if "link" in self.root:
             return self.topology(network)
         m = len(self.devices)
+        check_num_devices(m)
         bandwidth = np.full((m, m), _rate(network.get("bandwidth", DEFAULT_BANDWIDTH), "network.bandwidth"))
         latency = np.full((m, m), _seconds(network.get("latency", 0.0), "network.latency"))
         if "switches" in network:

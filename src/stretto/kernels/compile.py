@@ -22,6 +22,8 @@ import numba
 from numba import njit
 from numba.core import caching
 
+from stretto.private_files import make_private_folder
+
 __all__ = ["njit"]
 
 _KERNELS = Path(__file__).resolve().parent
@@ -67,6 +69,8 @@ def cache_folder(module: str) -> Path:
     """Make and return a kernel module's folder; forget all but its newest versions."""
     root = cache_root()
     folder = root / f"{module}-{closure_digest(module)}"
+    if not os.environ.get("NUMBA_CACHE_DIR"):
+        make_private_folder(root)  # who can write here can run code as this user
     folder.mkdir(parents=True, exist_ok=True)
     os.utime(folder)
     versions = [path for path in root.glob(f"{module}-*") if path.name[: -len("-0123456789abcdef")] == module]

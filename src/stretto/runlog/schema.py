@@ -6,6 +6,8 @@ import sqlite3
 from pathlib import Path
 
 from stretto.errors import InvalidInput
+from stretto.private_files import make_private_file, make_private_folder, tighten
+from stretto.runlog.place import default_path
 
 VERSION = 1
 #: Writers wait this long for one another before they give up.
@@ -59,9 +61,13 @@ def connect(path: Path, *, is_read_only: bool) -> sqlite3.Connection:
         if is_read_only:
             if not path.exists():
                 raise InvalidInput("there is no run log here yet", source=source)
+            _keep_private(path)
             connection = _open(f"{path.resolve().as_uri()}?mode=ro")
         else:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            if path == default_path() or not path.parent.exists():
+                make_private_folder(path.parent)
+            make_private_file(path)
+            _keep_private(path)
             connection = _open(path.resolve().as_uri())
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=NORMAL")
@@ -71,6 +77,12 @@ def connect(path: Path, *, is_read_only: bool) -> sqlite3.Connection:
     except (sqlite3.Error, OSError) as error:
         raise InvalidInput(f"cannot be used as a run log: {error}", source=source) from None
     return connection
+
+
+def _keep_private(path: Path) -> None:
+    """Take away what others may do with a log from before; SQLite gives new companions the mode of the log itself."""
+    for name in (path.name, f"{path.name}-wal", f"{path.name}-shm", f"{path.name}-ends", f"{path.name}-jobs"):
+        tighten(path.with_name(name))
 
 
 def _open(uri: str) -> sqlite3.Connection:

@@ -17,10 +17,11 @@ import stretto
 from stretto.errors import StrettoError
 from stretto.runlog import RunLog
 from stretto.web import pages, routes_jobs, routes_runs
-from stretto.web.failures import failure_of
+from stretto.web.failures import Failures, failure_of
 from stretto.web.guard import Guard, Tokens
 from stretto.web.jobs import JobTable
 from stretto.web.kept_jobs import KeptJobs
+from stretto.web.login_code import LoginCode
 from stretto.web.memory import limit_threads
 from stretto.web.metrics import Requests
 from stretto.web.pool import WorkerPool
@@ -38,7 +39,7 @@ def create_app(settings: ServeSettings) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         limit_threads()
         with RunLog.open(settings.runs_path) as log:
-            place = (str(log.path), settings.max_memory_bytes)
+            place = (str(log.path), settings.worker_bytes)
             pool, readers = WorkerPool(settings.num_workers, *place), WorkerPool(1, *place)
             app.state.log, app.state.pool, app.state.readers = log, pool, readers
             app.state.jobs = JobTable(settings, pool, KeptJobs.beside(log.path))
@@ -63,10 +64,12 @@ def create_app(settings: ServeSettings) -> FastAPI:
     )
     tokens = Tokens(settings.token) if settings.token is not None else None
     app.state.tokens, app.state.views, app.state.requests = tokens, Views(), Requests()
+    app.state.login_code = LoginCode(settings.login_code)
     app.include_router(routes_runs.router)
     app.include_router(routes_jobs.router)
     app.include_router(pages.router)
     _handle_errors(app)
+    app.add_middleware(Failures)
     app.add_middleware(GZipMiddleware, minimum_size=2000, compresslevel=3)
     app.add_middleware(Counting, requests=app.state.requests)
     app.add_middleware(Guard, settings=settings, tokens=tokens)

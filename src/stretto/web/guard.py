@@ -7,6 +7,8 @@ import hashlib
 import hmac
 import time
 from collections import OrderedDict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import quote
 
@@ -23,7 +25,7 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-_HEADERS = {
+PROTECTIVE_HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -32,7 +34,12 @@ _HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
 }
+_FORM = "application/x-www-form-urlencoded"
 _OPEN = ("/static/", "/login", "/api/health")
+#: A token and no more: whoever sends this has not shown who it is.
+_MAX_OPEN_BODY_BYTES = 4096
+#: Bodies of all requests that are under way, in multiples of the largest that one may have.
+_MAX_BODIES = 2
 _CHANGES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 #: Clients whose rate is remembered.
 _MAX_CLIENTS = 10_000
@@ -87,6 +94,7 @@ class Guard:
         self.settings = settings
         self.tokens = tokens
         self.rates = Rates(settings.rate_per_s, settings.burst)
+        self._num_body_bytes = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or answer it."""
@@ -97,7 +105,7 @@ class Guard:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in _HEADERS.items():
+                for name, value in PROTECTIVE_HEADERS.items():
                     headers.setdefault(name, value)
                 headers.setdefault("Cache-Control", "no-store")
             await send(message)
@@ -108,11 +116,10 @@ class Guard:
             if not self._is_admitted(scope["path"], headers):
                 await self._turn_away(scope, receive, send_with_headers)
                 return
-            body = await self._body(scope, headers, receive)
+            async with self._body(scope, headers, receive) as body:
+                await self.app(scope, _again(body, receive), send_with_headers)
         except Refusal as refusal:
             await refusal.reply(scope, receive, send_with_headers)
-            return
-        await self.app(scope, _again(body, receive), send_with_headers)
 
     def _check(self, scope: Scope, headers: Headers) -> None:
         client = scope["client"][0] if scope.get("client") else "?"
@@ -149,17 +156,34 @@ class Guard:
         else:
             await RedirectResponse(f"/login?next={quote(path, safe='')}", 303)(scope, receive, send)
 
-    async def _body(self, scope: Scope, headers: Headers, receive: Receive) -> bytes:
-        """Read the body, all of it, within its limits."""
+    @asynccontextmanager
+    async def _body(self, scope: Scope, headers: Headers, receive: Receive) -> AsyncIterator[bytes]:
+        """Read the body, all of it, within its limits; its bytes count as long as the request is under way."""
         if scope["method"] not in _CHANGES:
-            return b""
-        limit = self.settings.max_body_bytes
+            yield b""
+            return
+        is_login = scope["path"].startswith(_OPEN)
+        limit = min(self.settings.max_body_bytes, _MAX_OPEN_BODY_BYTES if is_login else self.settings.max_body_bytes)
         told = headers.get("content-length", "")
         if told.isdecimal() and int(told[:18]) > limit:
             raise Refusal(
                 413, f"the request has {int(told[:18]):,} bytes, and may have {limit:,}", "Content-Length", told
             )
-        parts, size, has_more = [], 0, True
+        parts: list[bytes] = []
+        try:
+            await self._collect(parts, receive, limit)
+            body = b"".join(parts)
+            parts[:] = [body]  # held once
+            kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+            wanted = _FORM if is_login else "application/json"
+            if body and kind != wanted:
+                raise Refusal(415, f"send {wanted}", "Content-Type", kind)
+            yield body
+        finally:
+            self._num_body_bytes -= sum(map(len, parts))
+
+    async def _collect(self, parts: list[bytes], receive: Receive, limit: int) -> None:
+        size, has_more = 0, True
         try:
             async with asyncio.timeout(self.settings.max_body_s):
                 while has_more:
@@ -168,16 +192,14 @@ class Guard:
                         raise Refusal(400, "the request ended early")
                     parts.append(message.get("body", b""))
                     size += len(parts[-1])
+                    self._num_body_bytes += len(parts[-1])
                     has_more = message.get("more_body", False)
                     if size > limit:
                         raise Refusal(413, f"the request has more than {limit:,} bytes", "body")
+                    if self._num_body_bytes > _MAX_BODIES * self.settings.max_body_bytes:
+                        raise Refusal(429, "too many large requests at once", "body", headers={"Retry-After": "5"})
         except TimeoutError:
             raise Refusal(408, f"the request took longer than {self.settings.max_body_s:g} s to arrive") from None
-        body = b"".join(parts)
-        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-        if body and kind != "application/json" and scope["path"] != "/login":
-            raise Refusal(415, "send application/json", "Content-Type", kind)
-        return body
 
 
 def _again(body: bytes, receive: Receive) -> Receive:

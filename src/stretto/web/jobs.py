@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 import time
 from collections import Counter, defaultdict
@@ -95,7 +96,8 @@ class JobTable:
                 job.error = f"interrupted {left.num_begun} times: each time the server ended while it ran"
                 self._end(job, "failed")
             else:
-                self.kept.keep(left._replace(num_begun=left.num_begun + 1))
+                with contextlib.suppress(OSError):  # the disk is full: it is begun all the same
+                    self.kept.keep(left._replace(num_begun=left.num_begun + 1))
                 self._begin(job)
 
     def _begin(self, job: Job) -> None:

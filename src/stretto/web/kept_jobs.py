@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from stretto.private_files import make_private_folder, write_private
 from stretto.runlog.writer import Writer, is_alive, this_process
 
 
@@ -33,10 +34,10 @@ class KeptJobs:
 
     def keep(self, job: KeptJob) -> None:
         """Write a job down, whole or not at all."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self.folder)
         target = self._path(job.id)
         part = target.with_suffix(f".{os.getpid()}")
-        part.write_text(json.dumps({**job._asdict(), "owner": this_process()}))
+        write_private(part, json.dumps({**job._asdict(), "owner": this_process()}))
         os.replace(part, target)
 
     def forget(self, job_id: str) -> None:

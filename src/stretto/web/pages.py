@@ -10,7 +10,7 @@ from urllib.parse import parse_qs
 from fastapi import APIRouter, Query, Request
 from starlette.responses import RedirectResponse, Response
 
-from stretto.web.guard import COOKIE
+from stretto.web.guard import COOKIE, Tokens
 from stretto.web.replies import Refusal
 
 router = APIRouter(include_in_schema=False)
@@ -74,21 +74,43 @@ def static(name: str) -> Response:
 
 
 @router.get("/login")
-def login_page() -> Response:
-    """Ask for the token."""
-    return _page("login.html")
+def login_page(request: Request, code: Annotated[str, Query(max_length=200)] = "") -> Response:
+    """Ask for the token, or log a browser in that comes with the link of this server's start."""
+    tokens = request.app.state.tokens
+    if not code or tokens is None:
+        return _login()
+    if request.app.state.login_code.redeem(code):
+        # A page and no redirect: after one that began elsewhere, browsers would not send the cookie along.
+        return _with_cookie(_page("opened.html"), tokens)
+    if tokens.admits(request.headers):
+        return RedirectResponse("/", 303)
+    return _login(401, "This link has been used, or is too old. Type the token, or start the server again.")
 
 
 @router.post("/login")
 async def login(request: Request, next: Annotated[str, Query(max_length=200)] = "/") -> Response:
     """Take the token, and give a cookie that stands for it."""
     tokens = request.app.state.tokens
-    form = parse_qs((await request.body()).decode(errors="replace"), max_num_fields=4)
+    try:
+        form = parse_qs((await request.body()).decode(), max_num_fields=4, errors="strict")
+    except ValueError:
+        raise Refusal(400, "send a form with the field token, in UTF-8", "body") from None
     shown = form.get("token", [""])[0]
     if tokens is None or not tokens.is_right(shown.strip()):
-        return _page("login.html", 401)
+        if "text/html" not in request.headers.get("accept", ""):
+            raise Refusal(401, "the token is missing or wrong", "token")
+        return _login(401, "This is not the token of this server.")
     # Only a path of this server: //elsewhere would lead away.
     target = next if next.startswith("/") and not next.startswith(("//", "/\\")) else "/"
-    reply = RedirectResponse(target, 303)
+    return _with_cookie(RedirectResponse(target, 303), tokens)
+
+
+def _login(status: int = 200, notice: str = "") -> Response:
+    page = packaged("stretto.web.static", "login.html")
+    shown = f'<p class="error" role="alert">{notice}</p>'.encode() if notice else b""
+    return Response(page.replace(b"<!-- notice -->", shown), status, media_type="text/html")
+
+
+def _with_cookie(reply: Response, tokens: Tokens) -> Response:
     reply.set_cookie(COOKIE, tokens.session, max_age=30 * 86400, httponly=True, samesite="strict")
     return reply

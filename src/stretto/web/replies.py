@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import PurePath
 from typing import Any
 
 from pydantic import BaseModel, Field
@@ -62,6 +63,9 @@ def shown(value: Any) -> Any:
 
 def body_of(error: StrettoError) -> dict[str, Any]:
     """Return an error of the library as the API says it."""
+    if isinstance(error, InvalidInput) and error.source is not None and error.source.startswith("/"):
+        # A file of the server, not of the request: its name says enough.
+        error = InvalidInput(error.message, source=PurePath(error.source).name, line=error.line, field=error.field)
     field = error.field or error.source if isinstance(error, InvalidInput) else None
     value = error.name if isinstance(error, UnknownName) else None
     return {"error": str(error), "field": field, "value": shown(value)}
@@ -81,5 +85,10 @@ def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
         415: "The request must be application/json.",
         422: "A value cannot be used.",
         429: "Too much at once; Retry-After says when to come again.",
+        500: "The server failed; its log says why.",
+        507: "The disk of the server is full.",
     }
-    return {status: {"model": Problem, "description": meaning[status]} for status in (400, 401, 403, *statuses, 429)}
+    return {
+        status: {"model": Problem, "description": meaning[status]}
+        for status in (400, 401, 403, *statuses, 429, 500, 507)
+    }

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import uvicorn
 
 from stretto.errors import InvalidInput
+from stretto.runlog import RunLog
 from stretto.web.app import create_app
+from stretto.web.connections import Connection, Connections
 from stretto.web.memory import limit_arenas
+from stretto.web.quiet_log import limit_log
 from stretto.web.settings import ServeSettings
 
 #: Longer than clients and proxies keep a connection that rests (5 to 60 s): then they close it, and never send into one
 #: that was closed here a moment ago.
 _KEEP_ALIVE_S = 75
+#: asyncio accepts so many connections in one go, before any of them can be dropped.
+_BACKLOG = 128
 
 
 def serve(on_listening: Callable[[str], None], **values: Any) -> None:
@@ -30,11 +36,15 @@ def serve(on_listening: Callable[[str], None], **values: Any) -> None:
     """
     settings = ServeSettings(**values)
     limit_arenas()
+    RunLog.open(settings.runs_path).close()  # one that cannot be used is an error of one line here, and not later
     listener = _listen(settings)
     port = listener.getsockname()[1]
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     config = uvicorn.Config(
         create_app(settings),
+        http=cast(Any, partial(Connection, pool=Connections(settings))),
+        ws="none",
+        backlog=_BACKLOG,
         log_level="warning",
         access_log=False,
         server_header=False,
@@ -43,6 +53,7 @@ def serve(on_listening: Callable[[str], None], **values: Any) -> None:
         timeout_graceful_shutdown=2,
         h11_max_incomplete_event_size=64 * 1024,
     )
+    limit_log()
     on_listening(f"http://{host}:{port}")
     try:
         uvicorn.Server(config).run(sockets=[listener])
@@ -59,7 +70,7 @@ def _listen(settings: ServeSettings) -> socket.socket:
         listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((settings.host, settings.port))
-        listener.listen(128)
+        listener.listen(_BACKLOG)
     except (OSError, UnicodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise InvalidInput(

@@ -18,6 +18,8 @@ from typing import Any, BinaryIO
 #: Before every message: its kind (one letter) and its length.
 HEADER = struct.Struct("!cQ")
 NEWS, RESULT, ERROR = b"n", b"r", b"e"
+#: Address space that costs no memory: libraries, and what compilers reserve and never touch.
+_MAPPED_BYTES = 2 * 2**30
 
 
 def main() -> None:
@@ -29,8 +31,10 @@ def main() -> None:
     _limit_memory(max_memory_bytes)
     waiting: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
     threading.Thread(target=_read, args=(requests, waiting), daemon=True).start()
+    from stretto.web.quiet_log import limit_log
     from stretto.web.work import Desk, warm
 
+    limit_log()
     warm()
     desk = Desk(runs_path)
     while True:
@@ -69,9 +73,11 @@ def _read(requests: BinaryIO, waiting: queue.SimpleQueue[dict[str, Any]]) -> Non
 
 
 def _limit_memory(num_bytes: int) -> None:
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    limit = num_bytes if hard == resource.RLIM_INFINITY else min(num_bytes, hard)
-    resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
+    """Limit what may be allocated, and a little above it the address space, which holds the libraries too."""
+    for kind, wanted in ((resource.RLIMIT_DATA, num_bytes), (resource.RLIMIT_AS, num_bytes + _MAPPED_BYTES)):
+        _, hard = resource.getrlimit(kind)
+        limit = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(kind, (limit, hard))
 
 
 if __name__ == "__main__":

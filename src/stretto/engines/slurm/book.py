@@ -15,6 +15,7 @@ from stretto.engines.slurm.queue_client import QueueClient
 from stretto.engines.slurm.reading import Mode, Reading
 from stretto.engines.slurm.rest import RestClient, RestPlace
 from stretto.errors import InvalidInput
+from stretto.private_files import make_private_folder, open_private
 
 #: Where no label is set, in mode ``priority``, jobs of ours stand above this.
 _BASE_PRIORITY = 1_000_000
@@ -80,10 +81,10 @@ class Book:
 
     def write(self) -> None:
         """Put the labels on disk, whole or not at all."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self.path.parent)
         draft = self.path.with_suffix(f".{os.getpid()}.new")
         document = asdict(self) | {"path": None}
-        with open(draft, "w") as file:
+        with os.fdopen(open_private(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w", encoding="utf-8") as file:
             file.write(json.dumps(document))
             file.flush()
             os.fsync(file.fileno())  # Slurm is told next: the machine may go down in between

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from stretto.engines.slurm.shelf import book_of_all
 from stretto.errors import StrettoError
+from stretto.private_files import make_private_folder, open_private
 
 #: Somebody who only looks whether a lock is held has it for a moment.
 _LOOK_S = 0.3
@@ -139,8 +140,8 @@ def holder_of(book: Path) -> Holder | None:
 
 def _open(book: Path) -> int:
     path = book.with_suffix(".lock")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    make_private_folder(path.parent)
+    return open_private(path, os.O_RDWR | os.O_CREAT)
 
 
 def _lock(file: int, kind: int, *, patience_s: float = _LOOK_S) -> bool:

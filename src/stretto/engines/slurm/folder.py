@@ -41,8 +41,8 @@ class RunFolder:
 
     def __init__(self, path: Path, *, patience_s: float = 10.0) -> None:
         self.path = path.resolve()
-        self.path.mkdir(parents=True, exist_ok=True)
-        self._lock = os.open(self.path / "run.lock", os.O_RDWR | os.O_CREAT, 0o644)
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._lock = os.open(self.path / "run.lock", os.O_RDWR | os.O_CREAT, 0o600)
         # When a process was killed, an sbatch of its may be about to end, and holds the folder until it has.
         if not wait_until(lambda: _is_taken(self._lock), timeout_s=patience_s):
             os.close(self._lock)

@@ -28,7 +28,7 @@
   }
   function example(method, path, operation) {
     const body = operation.requestBody && schema(operation.requestBody.content["application/json"].schema.$ref),
-      start = "curl " + window.location.origin + path;
+      start = "curl " + window.location.origin + path + ' -H @<(echo "Authorization: Bearer $TOKEN")';
     if (method === "get") return start;
     if (method !== "post") return start + " -X " + method.toUpperCase();
     return (
