@@ -7,9 +7,10 @@ an exception) and may take very long on others. Reading a file must not be able 
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
+
+from stretto.child_python import python_environment, python_words
 
 #: Values up to this size may be shapes that inference has to see; larger ones are weights.
 MAX_VALUE_BYTES = 1024
@@ -38,9 +39,9 @@ def infer_shapes(model: Any) -> tuple[Any, bool]:
             if dim.dim_value < 0:  # some exporters' "unknown", which inference takes for a length
                 dim.Clear()
     try:
-        # -P: a file called onnx.py in the current folder is not the library.
         done = subprocess.run(
-            [sys.executable, "-P", "-c", _CHILD],
+            python_words("-c", _CHILD),
+            env=python_environment(),
             input=model.SerializeToString(),
             capture_output=True,
             timeout=TIMEOUT_S,

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from stretto.child_python import outer_environment
 from stretto.engines.events import Blame
 from stretto.engines.local.gate import open_gate, start_gated
 from stretto.engines.local.leash import Leash
@@ -81,7 +82,7 @@ def run_command(command: Command, stop: threading.Event) -> bytes:
     _need_files(command, command.reads, "reads")
     Leash.ready()
     try:
-        child = start_gated(command.argv, command.cwd, {**os.environ, **command.env})
+        child = start_gated(command.argv, command.cwd, {**outer_environment(), **command.env})
     except OSError as error:
         raise TaskError("task", f"{command.argv[0]!r} cannot be started: {error}") from error
     with Leash(child.pid):

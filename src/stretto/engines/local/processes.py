@@ -11,6 +11,7 @@ import time
 from multiprocessing import resource_tracker
 from typing import Any
 
+from stretto.child_python import isolated_starts
 from stretto.domain.plan import Plan
 from stretto.domain.problem import Problem
 from stretto.engines.board import UNPLACED
@@ -115,7 +116,8 @@ class ProcessRun:
                 self.holders[task] = set()
                 if self.memory is not None:
                     self.memory.preload(task, NOWHERE, self._size(self.descriptors[task]))
-            resource_tracker.ensure_running()  # one for all: a worker's own would miss what we clean up
+            with isolated_starts():
+                resource_tracker.ensure_running()  # one for all: a worker's own would miss what we clean up
             for setup in self.setups:
                 self._add(Handle(self.context, setup, len(self.handles)))
             self._await_workers()
