@@ -10,7 +10,8 @@ from types import TracebackType
 from typing import Any
 
 from stretto.domain.cluster import Cluster
-from stretto.engines.ends import End, EndBook, book_path, read_ends
+from stretto.engines.end_record import MAX_OUTPUT_BYTES
+from stretto.engines.ends import End, EndBook, EndTicket, await_writers, book_path, read_ends
 from stretto.engines.events import (
     DeviceJoined,
     DeviceLost,
@@ -30,7 +31,6 @@ from stretto.runlog import Run, RunLog
 #: Outputs up to this size stand in the event itself, larger ones are attached; very large ones are not kept, and
 #: their tasks run again when a run is resumed.
 _INLINE_BYTES = 2048
-_MAX_BYTES = 1 << 20
 _GATHER_S = 0.05
 
 
@@ -41,8 +41,9 @@ class Journal:
     is before the driver hears of it: so no end that anything was built on is lost with this process.
     """
 
-    def __init__(self, run: Run, work: Work, cluster: Cluster) -> None:
+    def __init__(self, run: Run, work: Work, cluster: Cluster, *, digests: bool = True) -> None:
         self.run, self.work = run, work
+        self._digests = digests
         self._names = [work.graph.task_name(task) for task in range(work.graph.num_tasks)]
         self._devices = [device.name for device in cluster.devices]
         self._queue: SimpleQueue[Event | End] = SimpleQueue()
@@ -90,6 +91,11 @@ class Journal:
         if os.getpid() == self._pid:  # a worker's process reports to us, and its memory is its own
             self._outputs[event.task] = data
             self._booked.add((event.task, event.attempt))
+
+    def on_command(self, event: TaskStarted, zero_s: float) -> EndTicket:
+        """Say how the end of a command is written down; for ``RunOptions.on_command``."""
+        fields = {"device": self._devices[event.device], "attempt": event.attempt, "start_s": event.at_s}
+        return EndTicket(str(self._book.path), self._names[event.task], fields, zero_s, self._digests)
 
     def _end(self, event: TaskFinished, data: bytes | None) -> End:
         fields: dict[str, Any] = {
@@ -161,6 +167,8 @@ def enter(run: Run, work: Work, end: End) -> None:
 def catch_up(run: Run, work: Work) -> int:
     """Enter the ends that an earlier part of a run wrote down and did not live to enter; return how many."""
     path = book_path(run.log, run.id)
+    if not await_writers(path):
+        raise EngineFailure(f"processes of an earlier part of run {run.id} are still at work; end them and try again")
     num_new = 0
     with run.batch():
         known = {event.subject for event in run.log.events(run.id, kinds=["task-finished"])}
@@ -200,7 +208,7 @@ def _artifact(task: int) -> str:
 
 
 def _as_bytes(value: Any) -> bytes | None:
-    if num_bytes(value) > _MAX_BYTES:
+    if num_bytes(value) > MAX_OUTPUT_BYTES:
         return None
     try:
         return encode(value)

@@ -97,7 +97,7 @@ def run_recorded(
     if on_begin is not None:
         on_begin(run.id, len(done))
     try:
-        with Journal(run, work, cluster) as journal:
+        with Journal(run, work, cluster, digests=options.digests) as journal:
             result = engine.run(work, plan, cluster, _watched(options, journal, done))
     except BaseException as error:
         with contextlib.suppress(InvalidInput):  # where the log cannot be written, the first error is the one to tell
@@ -120,7 +120,14 @@ def _watched(options: RunOptions, journal: Journal, done: dict[int, Any]) -> Run
             options.on_output(task, value)
 
     known = {**options.done, **done}
-    return replace(options, on_event=on_event, on_output=on_output, on_done=journal.on_done, done=known)
+    return replace(
+        options,
+        on_event=on_event,
+        on_output=on_output,
+        on_done=journal.on_done,
+        on_command=journal.on_command,
+        done=known,
+    )
 
 
 def _predicted_s(problem: Problem, plan: Plan, work: Work, options: RunOptions) -> float:

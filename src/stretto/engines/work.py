@@ -50,6 +50,9 @@ class Command:
         Variables on top of those of the engine.
     reads, writes
         Files that must be there before, and that it must have made after; a missing one fails the task.
+    max_stdout_bytes
+        How much of its stdout is kept. Of more than that the beginning and the end are, with a line between them that
+        says how much is missing; a Python call that takes such an output fails.
     """
 
     argv: tuple[str, ...]
@@ -58,6 +61,7 @@ class Command:
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
     timeout_s: float | None = None
+    max_stdout_bytes: int = 1 << 20
 
     @staticmethod
     def shell(text: str, **options: Any) -> Command:
