@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import threading
+from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Any
@@ -24,9 +25,11 @@ from stretto.engines.events import (
 )
 from stretto.engines.local.perform import missing_files
 from stretto.engines.outputs import decode, encode, num_bytes
+from stretto.engines.waiting_events import WaitingEvents
 from stretto.engines.work import Command, Work
 from stretto.errors import EngineFailure, InvalidInput
 from stretto.runlog import Run, RunLog
+from stretto.runlog.log import UnwritableLog
 
 #: Outputs up to this size stand in the event itself, larger ones are attached; very large ones are not kept, and
 #: their tasks run again when a run is resumed.
@@ -41,9 +44,18 @@ class Journal:
     is before the driver hears of it: so no end that anything was built on is lost with this process.
     """
 
-    def __init__(self, run: Run, work: Work, cluster: Cluster, *, digests: bool = True) -> None:
+    def __init__(
+        self,
+        run: Run,
+        work: Work,
+        cluster: Cluster,
+        *,
+        digests: bool = True,
+        on_notice: Callable[[str], None] | None = None,
+    ) -> None:
         self.run, self.work = run, work
         self._digests = digests
+        self._waiting = WaitingEvents(on_notice or (lambda text: None))
         self._names = [work.graph.task_name(task) for task in range(work.graph.num_tasks)]
         self._devices = [device.name for device in cluster.devices]
         self._queue: SimpleQueue[Event | End] = SimpleQueue()
@@ -108,15 +120,27 @@ class Journal:
         return End(self._names[event.task], fields, data)
 
     def _write_all(self) -> None:
+        waiting = self._waiting
         try:
-            while not (self._is_closing.is_set() and self._queue.empty()):
-                items = self._gather()
-                if items:
-                    with self.run.batch():
-                        for item in items:
-                            self._write(item)
+            while not (self._is_closing.is_set() and self._queue.empty() and not waiting.items):
+                waiting.add(self._gather())
+                if waiting.items:
+                    self._write_waiting(waiting)
+            self._error = waiting.loss()
         except BaseException as error:  # told at the end: a full disk must not stop the run itself
             self._error = error
+
+    def _write_waiting(self, waiting: WaitingEvents) -> None:
+        """Write all that waits, as one; where the log cannot be written, it waits for the next time."""
+        try:
+            with self.run.batch():
+                for item in waiting.items:
+                    self._write(item)
+                waiting.note_delay(self.run)
+        except UnwritableLog as error:
+            waiting.failed(error, is_last=self._is_closing.is_set())
+        else:
+            waiting.written()
 
     def _gather(self) -> list[Event | End]:
         items: list[Event | End] = []

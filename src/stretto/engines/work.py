@@ -63,6 +63,16 @@ class Command:
     timeout_s: float | None = None
     max_stdout_bytes: int = 1 << 20
 
+    def __post_init__(self) -> None:
+        for name, value in self.env.items():
+            if not name or "=" in name or "\0" in name:
+                raise InvalidInput(f"{name!r} cannot name a variable: it is empty, or has = or NUL in it", field="env")
+            if "\0" in value:
+                raise InvalidInput(f"the value of {name!r} has a NUL character: no variable can hold it", field="env")
+        for word in (*self.argv, self.cwd or ""):
+            if "\0" in word:
+                raise InvalidInput(f"{word[:80]!r} has a NUL character, which no command can be given", field="command")
+
     @staticmethod
     def shell(text: str, **options: Any) -> Command:
         """Make the command that a POSIX shell would run for this text; whoever wrote it is trusted."""
