@@ -20,7 +20,7 @@ from stretto.domain.graph import TaskGraph
 from stretto.domain.plan import Plan
 from stretto.engines.end_record import digest_of_bytes, encoded_bytes
 from stretto.engines.engine import RunOptions
-from stretto.engines.kept_output import KeptOutput, num_left_out
+from stretto.engines.kept_output import KeptOutput, kept_file, num_left_out
 from stretto.engines.local.engine import LocalEngine
 from stretto.engines.local.leash import Leash
 from stretto.engines.local.perform import TaskError, perform, run_command
@@ -118,7 +118,7 @@ def test_more_is_kept_where_it_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_kept_outputs_are_whole_or_say_exactly_what_they_lack(seed: int) -> None:
+def test_kept_outputs_are_whole_or_say_exactly_what_they_lack(tmp_path: Path, seed: int) -> None:
     rng = np.random.default_rng(seed)
     data = rng.integers(0, 256, int(rng.integers(0, 5000)), dtype=np.uint8).tobytes()
     limit = int(rng.integers(200, 3000))
@@ -136,6 +136,8 @@ def test_kept_outputs_are_whole_or_say_exactly_what_they_lack(seed: int) -> None
         assert missing == len(data) - 2 * half
         assert (value[:half], value[-half:]) == (data[:half], data[-half:])
     assert num_left_out(b"x" + value) == 0
+    (tmp_path / "file").write_bytes(data)
+    assert kept_file(tmp_path / "file", limit) == value, "a file of Slurm is kept alike"
 
 
 @pytest.mark.parametrize("value", [b"", b"x", bytes(range(256)) * 100])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import deque
+from pathlib import Path
 
 _MARK = re.compile(rb"\n\[stretto: ([0-9]+) of ([0-9]+) bytes of standard output left out here\]\n")
 _MARK_START = b"\n[stretto: "
@@ -42,13 +44,29 @@ class KeptOutput:
         if self.num_bytes <= self.max_bytes:
             return b"".join(self._all)
         tail = b"".join(self._tail)[-self._half :]
-        num_out = self.num_bytes - len(self._head) - len(tail)
-        mark = f"[stretto: {num_out} of {self.num_bytes} bytes of standard output left out here]"
-        return b"\n".join((self._head, mark.encode(), tail))
+        return _with_gap(self._head, tail, self.num_bytes)
 
     @property
     def _half(self) -> int:
         return max(self.max_bytes - _MARK_BYTES, 0) // 2
+
+
+def kept_file(path: Path, max_bytes: int) -> bytes:
+    """Return what a file holds, within the same bound, without reading what is left out."""
+    with open(path, "rb") as file:
+        num_bytes = os.fstat(file.fileno()).st_size
+        if num_bytes <= max_bytes:
+            return file.read(max_bytes)
+        half = max(max_bytes - _MARK_BYTES, 0) // 2
+        head = file.read(half)
+        file.seek(num_bytes - half)
+        return _with_gap(head, file.read(half), num_bytes)
+
+
+def _with_gap(head: bytes, tail: bytes, num_bytes: int) -> bytes:
+    num_out = num_bytes - len(head) - len(tail)
+    mark = f"[stretto: {num_out} of {num_bytes} bytes of standard output left out here]"
+    return b"\n".join((head, mark.encode(), tail))
 
 
 def num_left_out(value: object) -> int:
