@@ -125,3 +125,48 @@ def test_tasks_run_to_their_end_and_the_gap_in_the_record_is_told(tmp_path: Path
         """,
     )
     assert "record is not complete" in out
+
+
+def test_events_wait_for_a_disk_that_is_full_for_a_while(tmp_path: Path) -> None:
+    out = run_limited(
+        tmp_path,
+        """
+        import threading, time
+        import numpy as np
+        from stretto.domain.cluster import Cluster
+        from stretto.engines.ends import book_path
+        from stretto.engines.engine import RunOptions
+        from stretto.engines.local.engine import LocalEngine
+        from stretto.engines.session import run_recorded
+        from stretto.engines.work import Call, Work
+        from stretto.runlog import RunLog
+        from stretto.testing.engine_checks import random_graph, random_plan
+
+        rng = np.random.default_rng(1)
+        graph, cluster = random_graph(rng, 30), Cluster.parse("cpu:2")
+        plan = random_plan(rng, graph, cluster)
+        work = Work(graph, tuple(Call(lambda *_: time.sleep(0.01) or "y" * 20_000) for _ in range(30)))
+        log = RunLog.open(folder / "runs.db")
+        log.start("run", "before", {}).finish("done")
+        notices = []
+
+        def on_notice(text):
+            notices.append(text)
+            if "cannot be written" in text:
+                threading.Timer(1.0, limit, [resource.RLIM_INFINITY]).start()
+
+        limit(150_000)
+        session = run_recorded(
+            log, LocalEngine(workers="thread"), work, plan, cluster, RunOptions(), settings={}, on_notice=on_notice
+        )
+        assert session.result.status == "done"
+        kept = log.events(session.run_id)
+        assert sum(event.kind == "task-finished" for event in kept) == 30, "the record is complete"
+        assert sum(event.kind == "task-started" for event in kept) == 30
+        assert [event.kind for event in kept].count("record-delayed") == 1
+        assert log.run(session.run_id).status == "done" and not book_path(log, session.run_id).exists()
+        print(*notices, sep="\\n")
+        """,
+    )
+    assert "events wait until the log can be written" in out
+    assert "the run log can be written again" in out

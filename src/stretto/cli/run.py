@@ -68,6 +68,13 @@ def run(
             show_default=False,
         ),
     ] = None,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force",
+            help="With --resume: go on although it cannot be seen whether another process still writes the run.",
+        ),
+    ] = False,
     attempts: Annotated[int, typer.Option("--attempts", metavar="N", help="How often a failing task is tried.")] = 3,
     keep_going: Annotated[
         bool, typer.Option("--keep-going", help="After a failure, run whatever does not depend on it.")
@@ -109,6 +116,8 @@ def run(
     from stretto.runlog import RunLog
 
     check_picture(gantt)
+    if force and resume is None:
+        raise InvalidInput("--force belongs to --resume: there is no run to take over", field="--force")
     with RunLog.open() as log:
         if resume is not None:
             refuse_with(context, "--resume", _ON_RECORD, "the run that is resumed has it on record")
@@ -116,7 +125,7 @@ def run(
             if info.kind != "run":
                 raise InvalidInput(f"is a {info.kind!r}, not a run of a workflow", field=f"run {info.id}")
             request = RunRequest.from_settings(info.settings, info.id)
-            session = _execute(log, request, info.id, output, gantt, telemetry)
+            session = _execute(log, request, info.id, output, gantt, telemetry, force=force)
         else:
             plan_file, planner = None, policy
             if workflow is not None and is_plan_file(workflow):
@@ -154,7 +163,14 @@ def run(
 
 
 def _execute(
-    log: RunLog, request: RunRequest, resume: str | None, output: Output, gantt: Path | None, telemetry: bool
+    log: RunLog,
+    request: RunRequest,
+    resume: str | None,
+    output: Output,
+    gantt: Path | None,
+    telemetry: bool,
+    *,
+    force: bool = False,
 ) -> Session:
     from stretto.cli.bar import ProgressBar
     from stretto.cli.run_report import draw_run, report
@@ -200,7 +216,9 @@ def _execute(
             options,
             settings=request.settings(),
             resume=resume,
+            force=force,
             on_begin=on_begin,
+            on_notice=remark,
         )
     if gantt is not None:
         draw_run(session, problem, gantt)

@@ -65,7 +65,9 @@ def _document(session: Session, problem: Problem, plan: Plan) -> dict[str, Any]:
                 "reason": failure.reason,
             }
             for failure in result.failures
+            if failure.blame != "cancelled"
         ],
+        "cancelled": [problem.graph.task_name(f.task) for f in result.failures if f.blame == "cancelled"],
     }
 
 
@@ -97,10 +99,15 @@ def _rows(session: Session, problem: Problem) -> dict[str, str]:
     if is_whole:
         busy_s = float(np.nansum(result.end_s - result.start_s))
         rows["utilisation"] = format_percent(busy_s / max(result.makespan_s * problem.num_devices, 1e-12))
-    for failure in result.failures[:5]:
+    failures = [failure for failure in result.failures if failure.blame != "cancelled"]
+    for failure in failures[:5]:
         name = problem.graph.task_name(failure.task)
         where = problem.cluster.devices[failure.device].name
         rows[f"failed: {name}"] = f"attempt {failure.attempt} on {where}, {failure.blame}: {failure.reason}"
-    if len(result.failures) > 5:
-        rows["and"] = f"{len(result.failures) - 5:,} more failed attempts, see the run log"
+    if len(failures) > 5:
+        rows["and"] = f"{len(failures) - 5:,} more failed attempts, see the run log"
+    cancelled = [problem.graph.task_name(f.task) for f in result.failures if f.blame == "cancelled"]
+    if cancelled:
+        more = f" and {len(cancelled) - 5:,} more" if len(cancelled) > 5 else ""
+        rows["cancelled"] = f"{', '.join(cancelled[:5])}{more}: ended because the run was stopped"
     return rows

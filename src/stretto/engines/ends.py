@@ -8,19 +8,21 @@ it whatever becomes of the process. Who resumes the run enters into the log what
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
-import zlib
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from stretto.engines.end_record import HEAD_BYTES, MAGIC, checksum, pack_end
 from stretto.private_files import make_private_folder, open_private
 from stretto.runlog import RunLog
 from stretto.runlog.record import Json
 
-_MAGIC = b"end1"
-_HEAD = len(_MAGIC) + 12  # magic, lengths of both parts, checksum
+#: How long to wait for the commands of a killed run, which its process guard ends within moments.
+_PATIENCE_S = 20.0
 
 
 class End(NamedTuple):
@@ -29,6 +31,26 @@ class End(NamedTuple):
     task: str
     fields: dict[str, Json]
     output: bytes | None
+
+
+class EndTicket(NamedTuple):
+    """What the process guard needs to write down the end of a command.
+
+    Attributes
+    ----------
+    path
+        Of the book.
+    fields
+        What the log is to say of it, but for when it ended and the digest of its output.
+    zero_s
+        When the run began, by ``time.perf_counter``.
+    """
+
+    path: str
+    task: str
+    fields: dict[str, Json]
+    zero_s: float
+    wants_digest: bool
 
 
 class EndBook:
@@ -41,13 +63,8 @@ class EndBook:
 
     def add(self, end: End) -> None:
         """Write an end down, where the disk has room for it."""
-        text = json.dumps([end.task, end.fields, end.output is not None], separators=(",", ":")).encode()
-        output = end.output or b""
-        check = _checksum(text, output)
-        numbers = b"".join(number.to_bytes(4, "little") for number in (len(text), len(output), check))
-        record = b"".join((_MAGIC, numbers, text, output))
         with contextlib.suppress(OSError):  # the disk is full: there is still the log, a moment later
-            os.write(self._handle, record)
+            os.write(self._handle, pack_end(*end))
 
     def close(self, *, is_entered: bool) -> None:
         """Let go of the file; remove it where all that it says has been entered into the log."""
@@ -61,22 +78,37 @@ def book_path(log: RunLog, run_id: str) -> Path:
     return log.path.with_name(f"{log.path.name}-ends") / f"{run_id}.ends"
 
 
+def await_writers(path: Path) -> bool:
+    """Wait until no process guard of an earlier part of the run writes any more; say whether it came to that."""
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return True
+    try:
+        deadline = time.monotonic() + _PATIENCE_S
+        while time.monotonic() < deadline:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return True
+            except OSError:
+                time.sleep(0.02)
+        return False
+    finally:
+        os.close(handle)  # gives the lock back
+
+
 def read_ends(path: Path) -> Iterator[End]:
     """Yield the ends of a book, but for those that a kill or a full disk cut short."""
     data = path.read_bytes() if path.exists() else b""
-    at = data.find(_MAGIC)
+    at = data.find(MAGIC)
     while at >= 0:
-        starts = range(at + len(_MAGIC), at + _HEAD, 4)
+        starts = range(at + len(MAGIC), at + HEAD_BYTES, 4)
         num_text, num_output, check = (int.from_bytes(data[i : i + 4], "little") for i in starts)
-        middle = at + _HEAD + num_text
-        text, output = data[at + _HEAD : middle], data[middle : middle + num_output]
-        if len(text) == num_text and len(output) == num_output and check == _checksum(text, output):
+        middle = at + HEAD_BYTES + num_text
+        text, output = data[at + HEAD_BYTES : middle], data[middle : middle + num_output]
+        if len(text) == num_text and len(output) == num_output and check == checksum(text, output):
             task, fields, has_output = json.loads(text)
             yield End(task, fields, output if has_output else None)
-            at = data.find(_MAGIC, middle + num_output)
+            at = data.find(MAGIC, middle + num_output)
         else:
-            at = data.find(_MAGIC, at + 1)
-
-
-def _checksum(text: bytes, output: bytes) -> int:
-    return zlib.crc32(output, zlib.crc32(text, 1))  # not from zero, or nothing but zeros would be right
+            at = data.find(MAGIC, at + 1)

@@ -18,7 +18,8 @@ from stretto.domain.csr import Floats, Ints
 from stretto.domain.plan import Discipline, Plan
 from stretto.domain.problem import Problem
 from stretto.domain.schedule import Schedule
-from stretto.engines.events import Event, TaskFailed, TaskFinished
+from stretto.engines.ends import EndTicket
+from stretto.engines.events import Event, TaskFailed, TaskFinished, TaskStarted
 from stretto.engines.work import Work
 from stretto.errors import EngineFailure
 
@@ -49,6 +50,8 @@ class RunOptions:
         Told the output of every finished task, before the event of its end; None saves the way.
     on_done
         Called where a task ran, which may be another process, before anybody else hears that it ended.
+    on_command
+        Asked before a command starts how its process guard is to write down that it ended.
     """
 
     discipline: Discipline | None = None
@@ -61,6 +64,7 @@ class RunOptions:
     on_event: Callable[[Event], None] | None = None
     on_output: Callable[[int, Any], None] | None = None
     on_done: Callable[[TaskFinished, Any], None] | None = None
+    on_command: Callable[[TaskStarted, float], EndTicket] | None = None
 
 
 @dataclass(frozen=True, eq=False)

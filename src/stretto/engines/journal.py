@@ -5,12 +5,14 @@ from __future__ import annotations
 import base64
 import os
 import threading
+from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Any
 
 from stretto.domain.cluster import Cluster
-from stretto.engines.ends import End, EndBook, book_path, read_ends
+from stretto.engines.end_record import MAX_OUTPUT_BYTES
+from stretto.engines.ends import End, EndBook, EndTicket, await_writers, book_path, read_ends
 from stretto.engines.events import (
     DeviceJoined,
     DeviceLost,
@@ -23,14 +25,15 @@ from stretto.engines.events import (
 )
 from stretto.engines.local.perform import missing_files
 from stretto.engines.outputs import decode, encode, num_bytes
+from stretto.engines.waiting_events import WaitingEvents
 from stretto.engines.work import Command, Work
 from stretto.errors import EngineFailure, InvalidInput
 from stretto.runlog import Run, RunLog
+from stretto.runlog.log import UnwritableLog
 
 #: Outputs up to this size stand in the event itself, larger ones are attached; very large ones are not kept, and
 #: their tasks run again when a run is resumed.
 _INLINE_BYTES = 2048
-_MAX_BYTES = 1 << 20
 _GATHER_S = 0.05
 
 
@@ -41,8 +44,18 @@ class Journal:
     is before the driver hears of it: so no end that anything was built on is lost with this process.
     """
 
-    def __init__(self, run: Run, work: Work, cluster: Cluster) -> None:
+    def __init__(
+        self,
+        run: Run,
+        work: Work,
+        cluster: Cluster,
+        *,
+        digests: bool = True,
+        on_notice: Callable[[str], None] | None = None,
+    ) -> None:
         self.run, self.work = run, work
+        self._digests = digests
+        self._waiting = WaitingEvents(on_notice or (lambda text: None))
         self._names = [work.graph.task_name(task) for task in range(work.graph.num_tasks)]
         self._devices = [device.name for device in cluster.devices]
         self._queue: SimpleQueue[Event | End] = SimpleQueue()
@@ -91,6 +104,11 @@ class Journal:
             self._outputs[event.task] = data
             self._booked.add((event.task, event.attempt))
 
+    def on_command(self, event: TaskStarted, zero_s: float) -> EndTicket:
+        """Say how the end of a command is written down; for ``RunOptions.on_command``."""
+        fields = {"device": self._devices[event.device], "attempt": event.attempt, "start_s": event.at_s}
+        return EndTicket(str(self._book.path), self._names[event.task], fields, zero_s, self._digests)
+
     def _end(self, event: TaskFinished, data: bytes | None) -> End:
         fields: dict[str, Any] = {
             "device": self._devices[event.device],
@@ -102,15 +120,27 @@ class Journal:
         return End(self._names[event.task], fields, data)
 
     def _write_all(self) -> None:
+        waiting = self._waiting
         try:
-            while not (self._is_closing.is_set() and self._queue.empty()):
-                items = self._gather()
-                if items:
-                    with self.run.batch():
-                        for item in items:
-                            self._write(item)
+            while not (self._is_closing.is_set() and self._queue.empty() and not waiting.items):
+                waiting.add(self._gather())
+                if waiting.items:
+                    self._write_waiting(waiting)
+            self._error = waiting.loss()
         except BaseException as error:  # told at the end: a full disk must not stop the run itself
             self._error = error
+
+    def _write_waiting(self, waiting: WaitingEvents) -> None:
+        """Write all that waits, as one; where the log cannot be written, it waits for the next time."""
+        try:
+            with self.run.batch():
+                for item in waiting.items:
+                    self._write(item)
+                waiting.note_delay(self.run)
+        except UnwritableLog as error:
+            waiting.failed(error, is_last=self._is_closing.is_set())
+        else:
+            waiting.written()
 
     def _gather(self) -> list[Event | End]:
         items: list[Event | End] = []
@@ -161,6 +191,8 @@ def enter(run: Run, work: Work, end: End) -> None:
 def catch_up(run: Run, work: Work) -> int:
     """Enter the ends that an earlier part of a run wrote down and did not live to enter; return how many."""
     path = book_path(run.log, run.id)
+    if not await_writers(path):
+        raise EngineFailure(f"processes of an earlier part of run {run.id} are still at work; end them and try again")
     num_new = 0
     with run.batch():
         known = {event.subject for event in run.log.events(run.id, kinds=["task-finished"])}
@@ -200,7 +232,7 @@ def _artifact(task: int) -> str:
 
 
 def _as_bytes(value: Any) -> bytes | None:
-    if num_bytes(value) > _MAX_BYTES:
+    if num_bytes(value) > MAX_OUTPUT_BYTES:
         return None
     try:
         return encode(value)

@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from stretto.engines.end_record import OUTPUT_MAGIC
 from stretto.errors import InvalidInput
 
-_MAGIC = b"stretto-output-1\n"
+_MAGIC = OUTPUT_MAGIC
 Buffer = bytes | np.ndarray
 Put = Callable[[Buffer], Any]  # stores a contiguous buffer and returns a reference to it
 Get = Callable[[Any], Any]  # returns the buffer of a reference, as something that np.frombuffer takes

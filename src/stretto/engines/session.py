@@ -17,6 +17,7 @@ from stretto.engines.engine import Engine, RunOptions, RunResult
 from stretto.engines.events import Event
 from stretto.engines.interrupts import hear_ctrl_c
 from stretto.engines.journal import Journal, catch_up, finished_before
+from stretto.engines.kept_commands import edited_commands, keep_commands
 from stretto.engines.kept_problem import keep_problem
 from stretto.engines.work import Work
 from stretto.errors import InvalidInput
@@ -50,7 +51,8 @@ class Session:
             "num_tasks": len(result.device),
             "num_done_before": self.num_done_before,
             "num_done_now": int(np.sum(result.is_finished)),
-            "num_failed_attempts": len(result.failures),
+            "num_failed_attempts": sum(failure.blame != "cancelled" for failure in result.failures),
+            "num_cancelled": sum(failure.blame == "cancelled" for failure in result.failures),
             "makespan_s": None if np.isnan(makespan_s) else makespan_s,
             "predicted_s": self.predicted_s,
         }
@@ -74,7 +76,9 @@ def run_recorded(
     *,
     settings: Mapping[str, Any],
     resume: str | None = None,
+    force: bool = False,
     on_begin: Callable[[str, int], None] | None = None,
+    on_notice: Callable[[str], None] | None = None,
 ) -> Session:
     """Run some work with everything in the run log; what an earlier part of the run finished is not repeated.
 
@@ -84,22 +88,30 @@ def run_recorded(
         What was asked for, enough to ask for it again; kept with the run.
     on_begin
         Told the id of the run and the number of tasks that are done already.
+    force
+        Resume the run although it cannot be seen whether another process still writes it.
+    on_notice
+        Told, in a sentence, what the user should know while the run goes on; it may be called from another thread.
     """
     hear_ctrl_c()
     problem = Problem.of(work.graph, cluster)
     with log.transaction():  # a run without its plan could not be resumed
         asked = {**settings, "is_timed": work.is_timed}
-        run = log.resume(resume) if resume is not None else log.start("run", work.graph.name, asked)
+        run = log.resume(resume, force=force) if resume is not None else log.start("run", work.graph.name, asked)
         keep_problem(run, problem)
         run.attach(PLAN, json.dumps(plan_to_json(plan, problem)).encode())
-    done = {}
+    done: dict[int, Any] = {}
     if resume is not None:
         catch_up(run, work)
         done = finished_before(log, run.id, work)
+        notice = edited_commands(log, run.id, work, done)
+        if notice is not None and on_notice is not None:
+            on_notice(notice)
+    keep_commands(run, work, done)
     if on_begin is not None:
         on_begin(run.id, len(done))
     try:
-        with Journal(run, work, cluster) as journal:
+        with Journal(run, work, cluster, digests=options.digests, on_notice=on_notice) as journal:
             result = engine.run(work, plan, cluster, _watched(options, journal, done))
     except BaseException as error:
         with contextlib.suppress(InvalidInput):  # where the log cannot be written, the first error is the one to tell
@@ -122,7 +134,14 @@ def _watched(options: RunOptions, journal: Journal, done: dict[int, Any]) -> Run
             options.on_output(task, value)
 
     known = {**options.done, **done}
-    return replace(options, on_event=on_event, on_output=on_output, on_done=journal.on_done, done=known)
+    return replace(
+        options,
+        on_event=on_event,
+        on_output=on_output,
+        on_done=journal.on_done,
+        on_command=journal.on_command,
+        done=known,
+    )
 
 
 def _predicted_s(problem: Problem, plan: Plan, work: Work, options: RunOptions) -> float:

@@ -51,6 +51,9 @@ class Command:
         Variables on top of those of the engine.
     reads, writes
         Files that must be there before, and that it must have made after; a missing one fails the task.
+    max_stdout_bytes
+        How much of its stdout is kept. Of more than that the beginning and the end are, with a line between them that
+        says how much is missing; a Python call that takes such an output fails.
     """
 
     argv: tuple[str, ...]
@@ -59,6 +62,17 @@ class Command:
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
     timeout_s: float | None = None
+    max_stdout_bytes: int = 1 << 20
+
+    def __post_init__(self) -> None:
+        for name, value in self.env.items():
+            if not name or "=" in name or "\0" in name:
+                raise InvalidInput(f"{name!r} cannot name a variable: it is empty, or has = or NUL in it", field="env")
+            if "\0" in value:
+                raise InvalidInput(f"the value of {name!r} has a NUL character: no variable can hold it", field="env")
+        for word in (*self.argv, self.cwd or ""):
+            if "\0" in word:
+                raise InvalidInput(f"{word[:80]!r} has a NUL character, which no command can be given", field="command")
 
     @staticmethod
     def shell(text: str, **options: Any) -> Command:

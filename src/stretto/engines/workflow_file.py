@@ -20,6 +20,7 @@ A task waits for those named in ``after`` and for whoever ``writes`` a file that
 
 from __future__ import annotations
 
+import os
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -60,8 +61,9 @@ def load_workflow(source: str | Path) -> Work:
     commands = [_command(document, row, number, home, body) for number, row in enumerate(rows)]
     for row, command in zip(rows, commands, strict=True):
         _add_task(document, builder, row, command)
+    written = _writers(document, rows, commands)
     for row, command in zip(rows, commands, strict=True):
-        _add_edges(document, builder, row, command, rows)
+        _add_edges(document, builder, row, command, written)
     builder.meta[DURATIONS] = _basis(rows)
     try:
         return Work(builder.graph(), tuple(commands))
@@ -95,6 +97,17 @@ def _command(document: Document, row: Any, number: int, home: Path, body: dict[s
     argv = ("/bin/sh", "-c", str(row["run"])) if "run" in row else _names(document, row, "argv", where)
     if not argv:
         document.fail("argv is empty", field=where)
+    try:
+        return _checked_command(document, row, argv, home, body, where)
+    except InvalidInput as error:
+        if error.source is not None:  # it knows its place
+            raise
+        document.fail(error.message, field=f"{where} {error.field or ''}".strip())
+
+
+def _checked_command(
+    document: Document, row: Any, argv: tuple[str, ...], home: Path, body: dict[str, Any], where: str
+) -> Command:
     timeout_s = row.get("timeout_s")
     return Command(
         argv,
@@ -139,13 +152,36 @@ def _add_task(document: Document, builder: GraphBuilder, row: dict[str, Any], co
         document.fail(f"durations {durations!r} are not numbers", field=where)
 
 
+def _paths(command: Command, names: tuple[str, ...]) -> list[str]:
+    """Return files of a command as paths that mean the same for every task."""
+    return [os.path.normpath(os.path.join(command.cwd or ".", name)) for name in names]
+
+
+def _writers(document: Document, rows: list[dict[str, Any]], commands: list[Command]) -> dict[str, dict[str, Any]]:
+    """Return who writes each file; two tasks that write one would overwrite each other, in an order nobody knows."""
+    found: dict[str, dict[str, Any]] = {}
+    for row, command in zip(rows, commands, strict=True):
+        for name, path in zip(command.writes, _paths(command, command.writes), strict=True):
+            other = found.setdefault(path, row)
+            if other is not row:
+                document.fail(
+                    f"writes {name!r}, and so does task {other['name']!r}: give each a file of its own, and let a later"
+                    " task join them",
+                    field=f"task {row['name']!r}",
+                )
+    return found
+
+
 def _add_edges(
-    document: Document, builder: GraphBuilder, row: dict[str, Any], command: Command, rows: list[dict[str, Any]]
+    document: Document, builder: GraphBuilder, row: dict[str, Any], command: Command, written: dict[str, dict[str, Any]]
 ) -> None:
     where = f"task {row['name']!r}"
     task = builder.find(row["name"], wanted_by=where)
-    written = {name: other for other in rows for name in other.get("writes", [])}
-    parents = {written[name]["name"]: written[name].get("bytes", 0.0) for name in command.reads if name in written}
+    parents = {
+        written[path]["name"]: written[path].get("bytes", 0.0)
+        for path in _paths(command, command.reads)
+        if path in written
+    }
     try:
         for name in _names(document, row, "after", where):
             parents.setdefault(name, 0.0)

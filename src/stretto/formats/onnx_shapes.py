@@ -7,12 +7,11 @@ compute a list of 2^60 numbers. Reading a file must not be able to do that.
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
+from stretto.child_python import python_environment, python_words
 from stretto.errors import InvalidInput
 
 #: Values up to this size may be shapes that inference has to see; larger ones are weights.
@@ -88,13 +87,12 @@ def infer_shapes(model: Any) -> tuple[Any, bool]:
 def _run_child(data: bytes) -> subprocess.CompletedProcess[bytes]:
     limits = (MEMORY_BYTES + MEMORY_PER_BYTE * len(data), int(TIMEOUT_S) + 1, MAX_GROWTH_BYTES + MAX_GROWTH * len(data))
     return subprocess.run(
-        # -P: a file called onnx.py in the current folder is not the library.
-        [sys.executable, "-P", "-c", _CHILD, *map(str, limits)],
+        python_words("-c", _CHILD, *map(str, limits)),
         input=data,
         capture_output=True,
         timeout=TIMEOUT_S,
         check=False,
-        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},  # threads that only take address space
+        env=python_environment() | {"OPENBLAS_NUM_THREADS": "1"},  # threads that only take address space
     )
 
 

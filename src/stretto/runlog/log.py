@@ -20,7 +20,7 @@ from stretto.runlog.place import default_path
 from stretto.runlog.record import Event, Json, RunInfo, as_json
 from stretto.runlog.run import Run
 from stretto.runlog.schema import connect
-from stretto.runlog.writer import Writer, is_alive, this_process
+from stretto.runlog.writer import Writer, evidence, is_alive, this_process, verdict
 
 _PAST_ALL = 2**63 - 1
 _COLUMNS = "id, kind, name, settings, status, started_s, ended_s, summary, num_events, host, pid, pid_started"
@@ -79,12 +79,18 @@ class RunLog:
                 raise InvalidInput(f"there is a run {chosen!r} already", source=str(self.path)) from None
         return Run(self, chosen)
 
-    def resume(self, run_id: str) -> Run:
-        """Go on with a run that ended or whose writer died; refused while another process writes it."""
+    def resume(self, run_id: str, *, force: bool = False) -> Run:
+        """Go on with a run that ended or whose writer died; refused while another process writes it.
+
+        Parameters
+        ----------
+        force
+            Go on although it cannot be seen from here whether the writer is dead. One that is alive keeps its run.
+        """
         with self.transaction() as connection:
             info, writer = self._find(run_id)
             if info.status == "running" and writer != this_process():
-                raise InvalidInput(f"is being written by process {writer.pid} on {writer.host}", field=f"run {run_id}")
+                _refuse_second_writer(info.id, writer, force=force)
             connection.execute(
                 "UPDATE runs SET status='running', ended_s=NULL, host=?, pid=?, pid_started=? WHERE id=?",
                 (*this_process(), info.id),
@@ -183,7 +189,7 @@ class RunLog:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 if isinstance(error, sqlite3.OperationalError):
-                    raise InvalidInput(f"cannot be written: {error}", source=str(self.path)) from error
+                    raise UnwritableLog(f"cannot be written: {error}", source=str(self.path)) from error
                 raise
 
     def _find(self, run_id: str) -> tuple[RunInfo, Writer]:
@@ -201,6 +207,25 @@ class RunLog:
         if len(rows) != 1 or not run_id:
             raise UnknownName("run", run_id, [info.id for info in self.runs(limit=20)])
         return _info(rows[0]), Writer(*rows[0][9:12])
+
+
+class UnwritableLog(InvalidInput):
+    """The log could not be written this time: a full disk, a lock that nobody gives back."""
+
+
+def _refuse_second_writer(run_id: str, writer: Writer, *, force: bool) -> None:
+    if verdict(writer) == "alive":
+        raise InvalidInput(
+            f"is being written by process {writer.pid} on this machine, which is alive: end it first (kill"
+            f" {writer.pid})",
+            field=f"run {run_id}",
+        )
+    if not force:
+        raise InvalidInput(
+            f"is being written by {evidence(writer)}. Whether that process is alive cannot be seen from here. If you"
+            f" know that it is not:  stretto run --resume {run_id} --force",
+            field=f"run {run_id}",
+        )
 
 
 def _info(row: tuple[Any, ...]) -> RunInfo:

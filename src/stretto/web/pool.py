@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+from stretto.child_python import python_environment, python_words
 from stretto.web.replies import Refusal
 from stretto.web.worker import ERROR, HEADER, NEWS
 
@@ -29,11 +29,16 @@ class Worker:
     @staticmethod
     async def start(runs_path: str, max_memory_bytes: int) -> Worker:
         """Start a process; it gets ready while nobody waits for it."""
-        words = (sys.executable, "-m", "stretto.web.worker", runs_path, str(max_memory_bytes))
+        words = python_words("-m", "stretto.web.worker", runs_path, str(max_memory_bytes))
         pipe = asyncio.subprocess.PIPE
         return Worker(
             await asyncio.create_subprocess_exec(
-                *words, stdin=pipe, stdout=pipe, limit=_BUFFER_BYTES, start_new_session=True
+                *words,
+                stdin=pipe,
+                stdout=pipe,
+                limit=_BUFFER_BYTES,
+                start_new_session=True,
+                env=python_environment(),
             )
         )
 

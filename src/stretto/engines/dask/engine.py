@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from stretto.child_python import isolated_starts
 from stretto.domain.cluster import Cluster
 from stretto.domain.plan import Plan
 from stretto.domain.problem import Problem
@@ -137,5 +138,9 @@ def _own_cluster(names: Sequence[str], processes: bool) -> Iterator[tuple[Any, d
     options = {"nthreads": 1, "memory_limit": 0, "dashboard": False, **host, **quiet}
     scheduler = {"cls": Scheduler, "options": {"dashboard": False, "dashboard_address": ":0", "port": 0, **host}}
     recipe = {"cls": Nanny if processes else Worker, "options": options}
-    with SpecCluster(scheduler=scheduler, workers=dict.fromkeys(names, recipe), silence_logs=logging.CRITICAL) as own:
+    workers = dict.fromkeys(names, recipe)
+    with (
+        isolated_starts(),  # its nannies start workers at any time
+        SpecCluster(scheduler=scheduler, workers=workers, silence_logs=logging.CRITICAL) as own,
+    ):
         yield own, recipe

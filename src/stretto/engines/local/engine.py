@@ -12,10 +12,13 @@ from stretto.domain.problem import Problem
 from stretto.engines.engine import RunOptions, RunResult
 from stretto.engines.interrupts import hear_ctrl_c
 from stretto.engines.local.cores import cores_for, usable_cores
+from stretto.engines.local.descendants import can_adopt
 from stretto.engines.online import Dispatcher
 from stretto.engines.safe_dispatch import guarded
-from stretto.engines.work import Work
+from stretto.engines.work import Command, Work
 from stretto.errors import InvalidInput
+
+_UNHELD = "on this system, background processes of commands would outlive a killed run"
 
 
 @dataclass(frozen=True)
@@ -74,21 +77,22 @@ class LocalEngine:
                 num_queued=self.num_queued,
                 makes_copies=self.makes_copies,
             )
-            return _with_notes(run.run(), problem)
+            return _with_notes(run.run(), problem, work)
         from stretto.engines.local.processes import ProcessRun
 
         found = ProcessRun(
             work, decider, problem, options, cores=cores, num_queued=self.num_queued, max_restarts=self.max_restarts
         ).run()
-        return _with_notes(found, problem)
+        return _with_notes(found, problem, work)
 
 
-def _with_notes(found: RunResult, problem: Problem) -> RunResult:
-    """Say so when devices were not what they seem."""
+def _with_notes(found: RunResult, problem: Problem, work: Work) -> RunResult:
+    """Say so when devices were not what they seem, and where a kill would not have ended everything."""
+    if not can_adopt() and any(isinstance(action, Command) for action in work.actions):
+        found = replace(found, notes=(*found.notes, _UNHELD))
     if found.is_timed:
-        return replace(
-            found, notes=("timed: tasks only passed their planned time, so this says nothing about real machines",)
-        )
+        timed = "timed: tasks only passed their planned time, so this says nothing about real machines"
+        return replace(found, notes=(*found.notes, timed))
     notes = []
     others = [kind for kind in problem.cluster.kinds if kind != "cpu"]
     if others:
@@ -98,4 +102,4 @@ def _with_notes(found: RunResult, problem: Problem) -> RunResult:
         notes.append(
             f"{num_devices} devices shared {num_cores} cores: tasks took longer than they would on devices of their own"
         )
-    return replace(found, notes=tuple(notes)) if notes else found
+    return replace(found, notes=(*found.notes, *notes)) if notes else found

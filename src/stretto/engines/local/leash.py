@@ -5,27 +5,23 @@ Whoever resumes a run would otherwise start a task that an orphan of the killed 
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import ctypes
+import json
 import os
 import signal
+import socket
 import subprocess
 import threading
-from types import TracebackType
+from collections.abc import Mapping
+from typing import Any
+
+from stretto.child_python import python_environment, python_words
+from stretto.engines.local.guarded_command import send
+from stretto.engines.local.process_guard import FAREWELL, START
 
 _DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux
-
-#: Learns of process groups as they begin and end; when its input ends, whoever told it is gone, and so are they.
-_KEEPER = """
-groups=' '
-while read -r sign group; do
-    case $sign in
-        +) groups="$groups$group " ;;
-        -) case $groups in *" $group "*) groups="${groups%%" $group "*} ${groups#*" $group "}" ;; esac ;;
-    esac
-done
-for group in $groups; do kill -KILL "-$group" 2>/dev/null; done
-"""
 
 
 def die_with_parent(parent: int) -> None:
@@ -37,50 +33,67 @@ def die_with_parent(parent: int) -> None:
 
 
 class Leash:
-    """Holds the process group of a command while it runs."""
+    """The process guard of this process (``process_guard.py``), started when it is first needed."""
 
     _lock = threading.Lock()
-    _keeper: subprocess.Popen[bytes] | None = None
-    _owner = 0  # the process that started the keeper: a fork needs one of its own
-
-    def __init__(self, group: int) -> None:
-        self.group = group
+    _guard: socket.socket | None = None
+    _process: subprocess.Popen[bytes] | None = None
+    _owner = 0  # the process that started the guard: a fork needs one of its own
 
     @classmethod
     def ready(cls) -> None:
-        """Start the keeper before there is anything to keep: a command must not wait for it unheld."""
-        with Leash._lock, contextlib.suppress(OSError):
+        """Start the guard before it is needed: it takes a moment."""
+        with cls._lock, contextlib.suppress(OSError):  # whoever needs it then says what is wrong
             cls._ready()
 
     @classmethod
-    def _ready(cls) -> subprocess.Popen[bytes]:
-        if Leash._keeper is None or Leash._owner != os.getpid():
-            Leash._keeper, Leash._owner = _start_keeper(), os.getpid()
-        return Leash._keeper
+    def begin(cls, request: Mapping[str, Any]) -> socket.socket:
+        """Have a command started; return the connection to the process that serves it; raise OSError if none can be.
 
-    def __enter__(self) -> Leash:
-        self._tell("+")
-        return self
+        The command is ended when the connection is.
+        """
+        ours, theirs = socket.socketpair()
+        with theirs, cls._lock:
+            try:
+                socket.send_fds(cls._ready(), [START], [theirs.fileno()])
+            except (BrokenPipeError, ConnectionResetError):  # somebody has killed the guard
+                cls._guard = None
+                socket.send_fds(cls._ready(), [START], [theirs.fileno()])
+        with contextlib.suppress(ConnectionError):  # noticed when there is no answer
+            send(ours, json.dumps(request).encode())
+        return ours
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._tell("-")
+    @classmethod
+    def dismiss(cls) -> None:
+        """Say farewell to the guard: what commands have left in the background may go on."""
+        with cls._lock, contextlib.suppress(OSError):
+            if cls._guard is not None and cls._owner == os.getpid():
+                guard, cls._guard = cls._guard, None
+                with guard:
+                    guard.send(FAREWELL)
 
-    def _tell(self, sign: str) -> None:
-        with Leash._lock, contextlib.suppress(OSError):  # without a keeper commands still run
-            keeper = self._ready()
-            assert keeper.stdin is not None
-            keeper.stdin.write(f"{sign} {self.group}\n".encode())
-            keeper.stdin.flush()
+    @classmethod
+    def _ready(cls) -> socket.socket:
+        if cls._guard is None or cls._owner != os.getpid():
+            cls._guard, cls._process = _start_guard()
+            cls._owner = os.getpid()
+        return cls._guard
 
 
-def _start_keeper() -> subprocess.Popen[bytes]:
-    # A session of its own: neither Ctrl-C nor the end of the terminal may take it before its time.
-    return subprocess.Popen(
-        ("/bin/sh", "-c", _KEEPER),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+atexit.register(Leash.dismiss)
+
+
+def _start_guard() -> tuple[socket.socket, subprocess.Popen[bytes]]:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        process = subprocess.Popen(
+            python_words("-m", "stretto.engines.local.process_guard", str(theirs.fileno())),
+            env=python_environment(),
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",  # a long run must not keep a folder busy that somebody wants to unmount
+            start_new_session=True,  # neither Ctrl-C nor the end of the terminal may take it before its time
+        )
+    return ours, process

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
-import signal
-import subprocess
+import select
+import shutil
+import socket
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from stretto.child_python import outer_environment
+from stretto.engines.ends import EndTicket
 from stretto.engines.events import Blame
-from stretto.engines.local.gate import open_gate, start_gated
+from stretto.engines.kept_output import num_left_out
+from stretto.engines.local.guarded_command import END, receive
 from stretto.engines.local.leash import Leash
 from stretto.engines.work import Action, Call, Command, timed_output
 
 #: Longer sleeps listen to whoever wants to stop the run; shorter ones are more exact without.
 _EXACT_SLEEP_S = 0.05
 _STDERR_TAIL = 400
+#: How often a running command's thread looks whether the run is to stop.
+_LOOK_MS = 100
 
 
 class TaskError(Exception):
@@ -31,11 +39,18 @@ class TaskError(Exception):
 
 
 def patience_s(action: Action) -> float | None:
-    """Return after how long the engine has to give a task up; commands are ended by :func:`run_command` itself."""
+    """Return after how long the engine has to give a task up; commands are ended by the process guard."""
     return None if isinstance(action, Command) else action.timeout_s
 
 
-def perform(action: Action, task: int, inputs: Sequence[Any], seconds: float, stop: threading.Event) -> Any:
+def perform(
+    action: Action,
+    task: int,
+    inputs: Sequence[Any],
+    seconds: float,
+    stop: threading.Event,
+    end: EndTicket | None = None,
+) -> Any:
     """Return the output of a task; raise TaskError when it fails or is stopped.
 
     Parameters
@@ -44,17 +59,26 @@ def perform(action: Action, task: int, inputs: Sequence[Any], seconds: float, st
         What a timed task takes, scale included.
     stop
         Set by whoever wants commands and long sleeps to end now.
+    end
+        How the end of a command is written down by who sees it first; None leaves that to the caller.
     """
     if isinstance(action, Call):
         return _call(action, inputs)
     if isinstance(action, Command):
-        return run_command(action, stop)
+        return run_command(action, stop, end)
     if seconds > 0:
         _pass_time(seconds, action.mode, stop)
     return timed_output(task, inputs)
 
 
 def _call(action: Call, inputs: Sequence[Any]) -> Any:
+    num_missing = max(map(num_left_out, inputs), default=0)
+    if num_missing:
+        raise TaskError(
+            "task",
+            f"the standard output of a command that it takes lacks {num_missing:,} bytes in the middle: raise the"
+            " command's max_stdout_bytes, or have it write a file",
+        )
     try:
         return action.function(*inputs, *action.args)
     except TaskError:
@@ -76,46 +100,62 @@ def _pass_time(seconds: float, mode: str, stop: threading.Event) -> None:
         raise TaskError("cancelled", "the run was stopped")
 
 
-def run_command(command: Command, stop: threading.Event) -> bytes:
+def run_command(command: Command, stop: threading.Event, end: EndTicket | None = None) -> bytes:
     """Return the stdout of a command; raise TaskError for a bad exit code, a timeout, a missing file."""
     _need_files(command, command.reads, "reads")
-    Leash.ready()
+    env = {**outer_environment(), **command.env}
     try:
-        child = start_gated(command.argv, command.cwd, {**os.environ, **command.env})
+        _need_program(command.argv[0], command.cwd, env)
+        control = Leash.begin(_request(command, env, end))
     except OSError as error:
         raise TaskError("task", f"{command.argv[0]!r} cannot be started: {error}") from error
-    with Leash(child.pid):
-        open_gate(child)
-        out, err = _communicate(child, command, stop)
-    if child.returncode != 0:
+    with control:
+        report, out, err = _await(control, stop)
+    if "error" in report:
+        raise TaskError("task", f"{command.argv[0]!r} cannot be started: {report['error']}")
+    if report["why"] == "timeout":
+        raise TaskError("timeout", f"took longer than {command.timeout_s:g} s")
+    if report["why"]:
+        raise TaskError("cancelled", "the run was stopped")
+    code = report["code"]
+    if code != 0:
         tail = err.decode(errors="replace").strip()[-_STDERR_TAIL:]
-        how = f"ended by signal {-child.returncode}" if child.returncode < 0 else f"exit code {child.returncode}"
+        how = f"ended by signal {-code}" if code < 0 else f"exit code {code}"
         raise TaskError("task", f"{how}: {tail}" if tail else how)
     _need_files(command, command.writes, "should have written")
     return out
 
 
-def _communicate(child: subprocess.Popen[bytes], command: Command, stop: threading.Event) -> tuple[bytes, bytes]:
-    deadline = time.monotonic() + command.timeout_s if command.timeout_s is not None else None
-    while True:
-        try:
-            return child.communicate(timeout=0.1)
-        except subprocess.TimeoutExpired:
-            is_late = deadline is not None and time.monotonic() >= deadline
-            if not (is_late or stop.is_set()):
-                continue
-        _end_group(child)
-        child.communicate()
-        if is_late:
-            raise TaskError("timeout", f"took longer than {command.timeout_s:g} s")
-        raise TaskError("cancelled", "the run was stopped")
+def _request(command: Command, env: dict[str, str], end: EndTicket | None) -> dict[str, Any]:
+    """Return what the process guard is told of a command."""
+    cwd = os.path.abspath(command.cwd or ".")
+    return {
+        "argv": command.argv,
+        "cwd": cwd,
+        "env": env,
+        "writes": [os.path.join(cwd, name) for name in command.writes],
+        "timeout_s": command.timeout_s,
+        "max_stdout_bytes": command.max_stdout_bytes,
+        "cores": sorted(os.sched_getaffinity(0)),  # of this thread, which may be pinned
+        "end": None if end is None else end._asdict(),
+    }
 
 
-def _end_group(child: subprocess.Popen[bytes]) -> None:
-    try:
-        os.killpg(child.pid, signal.SIGKILL)  # the session that we made for it
-    except ProcessLookupError:
-        child.kill()
+def _await(control: socket.socket, stop: threading.Event) -> tuple[dict[str, Any], bytes, bytes]:
+    """Return how a command ended, and what it wrote to stdout and stderr; have it ended when the run stops."""
+    poll = select.poll()
+    poll.register(control, select.POLLIN)
+    is_told = False
+    while not poll.poll(_LOOK_MS):
+        if stop.is_set() and not is_told:
+            with contextlib.suppress(ConnectionError):
+                control.send(END)
+            is_told = True
+    found = [receive(control) for _ in range(3)]
+    if None in found:
+        raise TaskError("worker", "the process that watched over its command has died")
+    report, out, err = (message or b"" for message in found)
+    return json.loads(report), out, err
 
 
 def missing_files(command: Command, names: Sequence[str]) -> list[str]:
@@ -127,3 +167,12 @@ def _need_files(command: Command, names: Sequence[str], what: str) -> None:
     missing = missing_files(command, names)
     if missing:
         raise TaskError("task", f"{what} {missing[0]!r}, which does not exist")
+
+
+def _need_program(name: str, cwd: str | None, env: Mapping[str, str]) -> None:
+    if os.path.dirname(name):
+        found = shutil.which(os.path.join(os.path.abspath(cwd or "."), name))
+        if found is None:
+            raise FileNotFoundError("there is no such file, or it is not executable")
+    elif shutil.which(name, path=env.get("PATH", os.defpath)) is None:
+        raise FileNotFoundError("there is no such program on the PATH")

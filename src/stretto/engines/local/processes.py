@@ -11,6 +11,7 @@ import time
 from multiprocessing import resource_tracker
 from typing import Any
 
+from stretto.child_python import isolated_starts
 from stretto.domain.plan import Plan
 from stretto.domain.problem import Problem
 from stretto.engines.board import UNPLACED
@@ -38,10 +39,12 @@ from stretto.engines.memory import NOWHERE, Ledger
 from stretto.engines.online import Dispatcher
 from stretto.engines.outputs import outline, rebuild
 from stretto.engines.recorder import Recorder
-from stretto.engines.work import Timed, Work
+from stretto.engines.work import Action, Command, Timed, Work
 
 #: How often tasks that have a time limit are looked at.
 _LOOK_MS = 20
+#: How long after the time limit of a command its worker may be silent.
+_SILENCE_S = 5.0
 
 
 class ProcessRun:
@@ -95,10 +98,11 @@ class ProcessRun:
                 device=d,
                 made_s=time.perf_counter(),
                 on_done=options.on_done,
+                on_command=options.on_command,
             )
             for d, (core, size) in enumerate(zip(cores, _expected_bytes(work, self.driver), strict=True))
         ]
-        self.has_timeouts = any(patience_s(action) is not None for action in work.actions)
+        self.has_timeouts = any(_limit_s(action) is not None for action in work.actions)
         self.begin_s = 0.0
 
     def run(self) -> RunResult:
@@ -115,7 +119,8 @@ class ProcessRun:
                 self.holders[task] = set()
                 if self.memory is not None:
                     self.memory.preload(task, NOWHERE, self._size(self.descriptors[task]))
-            resource_tracker.ensure_running()  # one for all: a worker's own would miss what we clean up
+            with isolated_starts():
+                resource_tracker.ensure_running()  # one for all: a worker's own would miss what we clean up
             for setup in self.setups:
                 self._add(Handle(self.context, setup, len(self.handles)))
             self._await_workers()
@@ -208,9 +213,10 @@ class ProcessRun:
         for handle in list(self.handles):
             if not handle.sent:
                 continue
-            limit_s = patience_s(self.work.actions[handle.sent[0].task])
+            action = self.work.actions[handle.sent[0].task]
+            limit_s = _limit_s(action)
             if limit_s is not None and now_s - handle.since_s > limit_s:
-                handle.verdict = ("timeout", f"took longer than {limit_s:g} s")
+                handle.verdict = ("timeout", _lateness(action))
                 handle.kill()
                 self._on_death(handle, events)
 
@@ -330,6 +336,20 @@ class ProcessRun:
 
     def _now(self) -> float:
         return time.perf_counter() - self.begin_s
+
+
+def _limit_s(action: Action) -> float | None:
+    """Return after how long a worker is given up; that of a command ends it by itself, unless it was stopped."""
+    if isinstance(action, Command) and action.timeout_s is not None:
+        return action.timeout_s + _SILENCE_S
+    return patience_s(action)
+
+
+def _lateness(action: Action) -> str:
+    reason = f"took longer than {action.timeout_s:g} s"
+    if isinstance(action, Command):
+        reason += f", and its worker process said nothing for {_SILENCE_S:g} s more (it may have been stopped)"
+    return reason
 
 
 def _expected_bytes(work: Work, driver: Driver) -> list[int]:

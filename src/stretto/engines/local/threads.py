@@ -15,6 +15,7 @@ from typing import Any
 from stretto.domain.plan import Plan
 from stretto.domain.problem import Problem
 from stretto.engines.driver import Driver
+from stretto.engines.ends import EndTicket
 from stretto.engines.engine import RunOptions, RunResult
 from stretto.engines.events import (
     Event,
@@ -30,6 +31,7 @@ from stretto.engines.events import (
 from stretto.engines.local.cores import one_blas_thread, pin
 from stretto.engines.local.doorbell import Doorbell
 from stretto.engines.local.journeys import is_all_timed, transfer_s
+from stretto.engines.local.leash import Leash
 from stretto.engines.local.mover import Mover
 from stretto.engines.local.perform import TaskError, patience_s, perform
 from stretto.engines.local.store import Store
@@ -37,7 +39,7 @@ from stretto.engines.memory import Ledger
 from stretto.engines.online import Dispatcher
 from stretto.engines.outputs import digest, num_bytes
 from stretto.engines.recorder import Recorder
-from stretto.engines.work import Timed, Work
+from stretto.engines.work import Command, Timed, Work
 
 #: How long the end of a run waits for threads that were told to stop.
 _LEAVE_S = 2.0
@@ -94,6 +96,8 @@ class ThreadRun:
     def run(self) -> RunResult:
         """Run to the end, to a failure, or to Ctrl-C."""
         is_interrupted = False
+        if any(isinstance(action, Command) for action in self.work.actions):
+            Leash.ready()
         with one_blas_thread():
             threads = [self._thread(device) for device in range(len(self.cores))]
             if self.mover is not None:
@@ -194,7 +198,8 @@ class ThreadRun:
             self.recorder.fetch_s[task] = self._now() - start_s
             action = self.work.actions[task]
             seconds = self.driver.tables.seconds(task, device) * action.scale if isinstance(action, Timed) else 0.0
-            value = perform(action, task, inputs, seconds, self.stop)
+            end = self._ticket(order, start_s) if isinstance(action, Command) else None
+            value = perform(action, task, inputs, seconds, self.stop, end)
             if self.memory is not None:
                 self._weigh(self.memory, order, num_bytes(value))
         except TaskError as error:
@@ -205,6 +210,10 @@ class ThreadRun:
         if self.options.on_done is not None:
             self.options.on_done(event, value)
         return event, value
+
+    def _ticket(self, order: Start, start_s: float) -> EndTicket | None:
+        ask = self.options.on_command
+        return ask(TaskStarted(order.task, order.device, order.attempt, start_s), self.begin_s) if ask else None
 
     def _weigh(self, memory: Ledger, order: Start, size: int) -> None:
         """Raise TaskError when there is no room for an output."""

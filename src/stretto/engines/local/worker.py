@@ -13,15 +13,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from stretto.engines.events import TaskFinished
+from stretto.engines.ends import EndTicket
+from stretto.engines.events import TaskFinished, TaskStarted
 from stretto.engines.local import wire
 from stretto.engines.local.arena import Arena, Attached, refs_in
 from stretto.engines.local.cores import pin
-from stretto.engines.local.leash import die_with_parent
+from stretto.engines.local.leash import Leash, die_with_parent
 from stretto.engines.local.perform import TaskError, perform
 from stretto.engines.local.warm_up import keep_freed_memory, touch_products
 from stretto.engines.outputs import digest, outline, rebuild
-from stretto.engines.work import Call, Work
+from stretto.engines.work import Call, Command, Work
 
 #: Longer descriptors go to shared memory, so that messages stay short.
 _DESCRIPTOR_BYTES = 2048
@@ -40,6 +41,7 @@ class Setup:
     device: int
     made_s: float  # when the run began, nearly
     on_done: Callable[[TaskFinished, Any], None] | None  # told before the coordinator is
+    on_command: Callable[[TaskStarted, float], EndTicket] | None  # asked before a command starts
 
 
 def main(setup: Setup, orders: Any, reports: Any) -> None:
@@ -61,6 +63,7 @@ def main(setup: Setup, orders: Any, reports: Any) -> None:
             elif kind == wire.FREE:
                 worker.free(task)
             else:
+                Leash.dismiss()
                 os._exit(0)  # without waiting for views of shared memory to die
     os._exit(0)
 
@@ -82,6 +85,8 @@ class Worker:
             keep_freed_memory()
             touch_products()
             self.arena.prepare(self.setup.arena_bytes)
+        if any(isinstance(action, Command) for action in self.setup.work.actions):
+            Leash.ready()
         wire.send(self.reports, wire.pack(wire.READY))
 
     def start(self, task: int, attempt: int, seconds: float, payload: bytes) -> None:
@@ -93,7 +98,9 @@ class Worker:
         try:
             inputs = [self._value(parent, text) for parent, text in wire.unpack_inputs(payload)]
             fetched_s = time.perf_counter()
-            value = perform(self.setup.work.actions[task], task, inputs, seconds, self.stop)
+            action = self.setup.work.actions[task]
+            end = self._ticket(task, attempt, start_s) if isinstance(action, Command) else None
+            value = perform(action, task, inputs, seconds, self.stop, end)
             text = self._keep(task, value)
             end_s = time.perf_counter()
         except TaskError as error:
@@ -104,10 +111,14 @@ class Worker:
         mark = ((digest(value) or "") if self.setup.digests else "").ljust(32).encode()
         if self.setup.on_done is not None:
             times = start_s - self.setup.made_s, end_s - self.setup.made_s
-            end = TaskFinished(task, self.setup.device, attempt, *times, mark.decode().strip() or None)
-            self.setup.on_done(end, value)
+            finished = TaskFinished(task, self.setup.device, attempt, *times, mark.decode().strip() or None)
+            self.setup.on_done(finished, value)
         report = wire.pack(wire.FINISHED, task, attempt, start_s, end_s, fetched_s - start_s, mark + text)
         wire.send(self.reports, report)
+
+    def _ticket(self, task: int, attempt: int, start_s: float) -> EndTicket | None:
+        ask, zero_s = self.setup.on_command, self.setup.made_s
+        return ask(TaskStarted(task, self.setup.device, attempt, start_s - zero_s), zero_s) if ask else None
 
     def _value(self, task: int, text: bytes) -> Any:
         if not text:

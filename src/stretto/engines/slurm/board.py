@@ -14,7 +14,7 @@ from stretto.engines.events import Blame, Event, TaskFailed, TaskFinished, TaskS
 from stretto.engines.outputs import digest
 from stretto.engines.slurm.folder import RunFolder
 from stretto.engines.slurm.task_script import EXIT_TIMEOUT, Entry
-from stretto.engines.work import Timed, Work, timed_output
+from stretto.engines.work import Command, Timed, Work, timed_output
 
 
 class State(IntEnum):
@@ -159,8 +159,10 @@ class Board:
 
     def _output(self, task: int) -> Any:
         """Return the output of a task that is done; that of timed ones follows from their inputs."""
-        if not isinstance(self.work.actions[task], Timed):
-            return self._outputs[task] if task in self._outputs else self.folder.output(task)
+        action = self.work.actions[task]
+        if isinstance(action, Command):
+            is_known = task in self._outputs
+            return self._outputs[task] if is_known else self.folder.output(task, action.max_stdout_bytes)
         wanted = [task]
         while wanted:
             last = wanted[-1]

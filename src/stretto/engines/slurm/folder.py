@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
+from stretto.engines.kept_output import kept_file
 from stretto.engines.slurm import task_script
 from stretto.engines.slurm.daemons import wait_until
 from stretto.engines.slurm.slots import Slot
@@ -109,9 +110,9 @@ class RunFolder:
         except FileNotFoundError:
             return []
 
-    def output(self, task: int) -> bytes:
-        """Return what the last attempt wrote to stdout."""
-        return (self.path / f"{task}{task_script.OUT}").read_bytes()
+    def output(self, task: int, max_bytes: int = 1 << 20) -> bytes:
+        """Return what the last attempt wrote to stdout: all of it, or its beginning and its end."""
+        return kept_file(self.path / f"{task}{task_script.OUT}", max_bytes)
 
     def complaint(self, task: int, attempt: int) -> str:
         """Return the last words that an attempt wrote to stderr."""

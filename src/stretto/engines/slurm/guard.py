@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+from stretto.child_python import python_environment, python_words
 from stretto.engines.slurm.book import Book
 from stretto.engines.slurm.claims import SteeringTaken, claim
 from stretto.engines.slurm.command import SlurmUnreachable
@@ -24,10 +25,14 @@ class Guard:
     """The guard of this process: of one book, as long as it is this process that writes there."""
 
     def __init__(self, book: Book) -> None:
-        words = [sys.executable, "-m", "stretto.engines.slurm.guard", str(book.path), book.owner]
+        words = python_words("-m", "stretto.engines.slurm.guard", str(book.path), book.owner)
         # A session of its own: Ctrl-C in the terminal is for the layer, not for its guard.
         self._process = subprocess.Popen(
-            words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True
+            words,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+            env=python_environment(),  # it has the rights of an operator: no code from the user's folders
         )
 
     def dismiss(self, timeout_s: float = 60.0) -> bool:

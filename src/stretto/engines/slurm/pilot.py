@@ -11,14 +11,14 @@ import json
 import secrets
 import shlex
 import subprocess
-import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from stretto.child_python import module_folders, python_environment, python_words, shell_lines
 from stretto.domain.cluster import Cluster
 from stretto.domain.plan import Plan
 from stretto.domain.problem import Problem
@@ -33,7 +33,7 @@ from stretto.engines.slurm.command import Commands, SlurmFailure
 from stretto.engines.slurm.daemons import end, wait_until
 from stretto.engines.slurm.engine import SlurmEngine
 from stretto.engines.slurm.slots import Slot, slots_of
-from stretto.engines.work import Work
+from stretto.engines.work import Call, Work
 from stretto.errors import EngineFailure, InvalidInput
 
 #: After so long without a scheduler, workers end by themselves, and the scheduler without work does.
@@ -85,10 +85,12 @@ class SlurmDaskEngine:
     def play(self, problem: Problem, decider: Plan | Dispatcher, work: Work, options: RunOptions) -> RunResult:
         """Run by a plan, or by the late decisions of an online dispatcher."""
         elastic = Elastic(self.backlog_s, self.idle_s, self.min_devices) if self.is_elastic else None
+        # Functions of the user are found where this process finds them; commands and timed tasks need no such folder.
+        folders = module_folders() if any(isinstance(action, Call) for action in work.actions) else []
         with (
             self._place() as place,
             self._scheduler(place) as address,
-            self._workers(place, problem.cluster, address, elastic) as crew,
+            self._workers(place, problem.cluster, address, elastic, folders) as crew,
             connected(address) as client,
         ):
             crew.client = client
@@ -110,11 +112,13 @@ class SlurmDaskEngine:
         """Run Dask's scheduler in a process of its own."""
         contact = place / "scheduler.json"
         contact.unlink(missing_ok=True)
-        words = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--no-dashboard", "--port=0"]
+        words = python_words("-m", "distributed.cli.dask_scheduler", "--no-dashboard", "--port=0")
         words += [f"--scheduler-file={contact}", f"--idle-timeout={_LONELY_S * 5} seconds"]
         words += [f"--host={self.host}"] if self.host is not None else []
         with open(place / "scheduler.log", "wb") as log:
-            process = subprocess.Popen(words, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+            process = subprocess.Popen(
+                words, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=python_environment()
+            )
         try:
             if not wait_until(lambda: address_in(contact) is not None or process.poll() is not None, timeout_s=60.0):
                 raise EngineFailure(f"Dask's scheduler did not start; see {place / 'scheduler.log'}")
@@ -127,11 +131,13 @@ class SlurmDaskEngine:
             end([process.pid], patience_s=10.0)
 
     @contextmanager
-    def _workers(self, place: Path, cluster: Cluster, address: str, elastic: Elastic | None) -> Iterator[SlurmCrew]:
+    def _workers(
+        self, place: Path, cluster: Cluster, address: str, elastic: Elastic | None, folders: Sequence[str]
+    ) -> Iterator[SlurmCrew]:
         """Submit a worker for each device that is to be there at first, and go on when all have registered."""
         slurm = SlurmClient(Commands(Path(self.conf) if self.conf is not None else None))
         script = place / "worker.sh"
-        script.write_text(_worker_script(place / "scheduler.json"))
+        script.write_text(_worker_script(place / "scheduler.json", folders))
         slots = slots_of(cluster, slurm.nodes())
         slot_of = {device.name: slot for device, slot in zip(cluster.devices, slots, strict=True)}
         crew = SlurmCrew(slurm, place, script, self.partition, slot_of)
@@ -192,8 +198,9 @@ def address_in(contact: Path) -> str | None:
         return None
 
 
-def _worker_script(contact: Path) -> str:
+def _worker_script(contact: Path, folders: Sequence[str]) -> str:
     """Return the job of a worker; its argument is the name of its device."""
-    words = [sys.executable, "-m", "distributed.cli.dask_worker", f"--scheduler-file={contact}", "--no-nanny"]
+    words = python_words("-m", "distributed.cli.dask_worker", f"--scheduler-file={contact}", "--no-nanny")
     words += ["--nthreads=1", "--no-dashboard", "--memory-limit=0", f"--death-timeout={_LONELY_S}"]
-    return f'#!/bin/sh\nexec {shlex.join(words)} --local-directory="${{TMPDIR:-/tmp}}" --name="$1"\n'
+    start = f"#!/bin/sh\n{shell_lines(folders)}exec {shlex.join(words)}"
+    return f'{start} --local-directory="${{TMPDIR:-/tmp}}" --name="$1"\n'

@@ -1,0 +1,230 @@
+"""One command under the process guard: it is started, read, ended with its run, and its end is written down.
+
+This runs in a process of its own, a fork of the process guard, that is the command's parent. So it knows how the
+command ended whatever became of the run, and every process that the command has started is a descendant of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import selectors
+import socket
+import struct
+import subprocess
+import time
+from typing import Any
+
+from stretto.engines.end_record import MAX_OUTPUT_BYTES, digest_of_bytes, encoded_bytes, pack_end
+from stretto.engines.kept_output import KeptOutput
+from stretto.engines.local.descendants import adopt_orphans, descendants, end_descendants
+
+#: Before every message: its length.
+LENGTH = struct.Struct("!Q")
+#: What the run says to have a command ended.
+END = b"k"
+#: How long a command goes on when its run is gone: what ends by itself in this time is written down, not repeated.
+GRACE_S = 0.2
+_STDERR_BYTES = 1 << 16
+_CHUNK_BYTES = 1 << 16
+_LOOK_S = 0.02  # where the kernel does not tell of the end of a process
+
+
+def serve(control: socket.socket) -> None:
+    """Read a request, run its command, and report; the run is gone when the connection ends."""
+    adopt_orphans()
+    text = receive(control)
+    if text is None:
+        return
+    request: dict[str, Any] = json.loads(text)
+    with contextlib.suppress(OSError):
+        os.sched_setaffinity(0, request["cores"])
+    book = _open_book(request)
+    if _is_gone(control):  # seen after we hold the book: who resumes the run has nothing to fear from us
+        return
+    report: dict[str, Any]
+    try:
+        child = subprocess.Popen(
+            request["argv"],
+            cwd=request["cwd"],
+            env=request["env"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C in the terminal is for the run
+        )
+    except (OSError, ValueError) as error:
+        report, out, err = {"error": str(error)}, b"", b""
+    else:
+        command = _Running(child, control, request)
+        report = command.watch()
+        out, err = command.out.value(), command.err.value()
+        _write_down(request, report, out, book)
+    with contextlib.suppress(OSError):
+        send(control, json.dumps(report).encode())
+        send(control, out)
+        send(control, err)
+
+
+class _Running:
+    """A command that has begun."""
+
+    def __init__(self, child: subprocess.Popen[bytes], control: socket.socket, request: dict[str, Any]) -> None:
+        self.child, self.control = child, control
+        limit_s = request["timeout_s"]
+        self.late_s = float("inf") if limit_s is None else time.monotonic() + limit_s
+        self.out, self.err = KeptOutput(request["max_stdout_bytes"]), KeptOutput(_STDERR_BYTES)
+        self.selector = selectors.DefaultSelector()
+        self.num_open = 0
+        for pipe, kept in ((child.stdout, self.out), (child.stderr, self.err)):
+            assert pipe is not None
+            os.set_blocking(pipe.fileno(), False)
+            self.selector.register(pipe, selectors.EVENT_READ, kept)
+            self.num_open += 1
+        self.selector.register(control, selectors.EVENT_READ)
+        self.pidfd = _pidfd(child.pid)
+
+    def watch(self) -> dict[str, Any]:
+        """Wait for the end, or bring it about; say how it went."""
+        why = ""  # it is ended before its time
+        gone_s = float("inf")  # when the patience with a command without a run is over
+        while not self._is_over():
+            now_s = time.monotonic()
+            if now_s >= self.late_s:
+                why = "timeout"
+            elif now_s >= gone_s:
+                why = "gone"
+            if why:
+                return self._ended(why)
+            told = self._listen(min(self.late_s, gone_s) - now_s)
+            if told == END:
+                why = "stopped"
+            elif told is not None:
+                self.selector.unregister(self.control)
+                gone_s = time.monotonic() + GRACE_S
+        return {"code": self.child.wait(), "why": "", "end_s": time.perf_counter()}
+
+    def _ended(self, why: str) -> dict[str, Any]:
+        """Kill the command with all that it has started; what ended by itself at the last moment has ended well."""
+        others = [pid for pid in descendants(os.getpid()) if pid != self.child.pid]
+        end_descendants(self.child.pid)
+        code = self.child.wait()
+        self._drain()
+        is_ended = why == "gone" and code >= 0 and not others
+        return {"code": code, "why": "" if is_ended else why, "end_s": time.perf_counter()}
+
+    def _is_over(self) -> bool:
+        """Say whether the command has ended, and nobody is left who could write to its pipes."""
+        return not self.num_open and self.child.poll() is not None
+
+    def _listen(self, wait_s: float) -> bytes | None:
+        """Take what there is to read; return what the run said, nothing at all (not None) where it is gone."""
+        if not self.num_open and self.pidfd is not None and self.pidfd not in self.selector.get_map():
+            self.selector.register(self.pidfd, selectors.EVENT_READ)
+        if not self.num_open and self.pidfd is None:
+            wait_s = min(wait_s, _LOOK_S)
+        told: bytes | None = None
+        for key, _ in self.selector.select(None if wait_s == float("inf") else max(wait_s, 0.0)):
+            if key.fileobj is self.control:
+                told = _heard(self.control)
+            elif isinstance(key.data, KeptOutput):
+                self._read(key)
+        return told
+
+    def _read(self, key: selectors.SelectorKey) -> None:
+        try:
+            data = os.read(key.fd, _CHUNK_BYTES)
+        except BlockingIOError:
+            return
+        if data:
+            key.data.add(data)
+        else:
+            self.selector.unregister(key.fileobj)
+            self.num_open -= 1
+
+    def _drain(self) -> None:
+        """Read what is left in the pipes of a command that was ended."""
+        deadline = time.monotonic() + 1.0
+        while self.num_open and time.monotonic() < deadline:
+            ready = [key for key, _ in self.selector.select(0.0) if isinstance(key.data, KeptOutput)]
+            if not ready:
+                return
+            for key in ready:
+                self._read(key)
+
+
+def receive(control: socket.socket) -> bytes | None:
+    """Return the next message, None where the other end is gone."""
+    head = _exactly(control, LENGTH.size)
+    return None if head is None else _exactly(control, LENGTH.unpack(head)[0])
+
+
+def send(control: socket.socket, message: bytes) -> None:
+    """Send a message."""
+    control.sendall(LENGTH.pack(len(message)))
+    control.sendall(message)
+
+
+def _exactly(control: socket.socket, num_bytes: int) -> bytes | None:
+    parts: list[bytes] = []
+    while num_bytes:
+        try:
+            data = control.recv(min(num_bytes, 1 << 20))
+        except ConnectionError:
+            return None
+        if not data:
+            return None
+        parts.append(data)
+        num_bytes -= len(data)
+    return b"".join(parts)
+
+
+def _heard(control: socket.socket) -> bytes:
+    try:
+        return control.recv(1)
+    except ConnectionError:
+        return b""
+
+
+def _is_gone(control: socket.socket) -> bool:
+    try:
+        return control.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
+    except BlockingIOError:
+        return False
+    except ConnectionError:
+        return True
+
+
+def _pidfd(pid: int) -> int | None:
+    try:
+        return os.pidfd_open(pid)
+    except (OSError, AttributeError):
+        return None
+
+
+def _open_book(request: dict[str, Any]) -> int | None:
+    """Open the book of ends, and hold it: who resumes the run waits until nobody does."""
+    if request["end"] is None:
+        return None
+    try:
+        book = os.open(request["end"]["path"], os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+    except OSError:
+        return None
+    with contextlib.suppress(OSError):  # not every file system has locks
+        fcntl.flock(book, fcntl.LOCK_SH)
+    return book
+
+
+def _write_down(request: dict[str, Any], report: dict[str, Any], out: bytes, book: int | None) -> None:
+    """Write the end of a command that ended well into the book, before anybody is told."""
+    end = request["end"]
+    is_well = report["code"] == 0 and not report["why"] and all(os.path.exists(path) for path in request["writes"])
+    if book is None or not is_well:
+        return
+    output = encoded_bytes(out) if len(out) <= MAX_OUTPUT_BYTES else None
+    fields = {**end["fields"], "end_s": report["end_s"] - end["zero_s"]}
+    fields["digest"] = digest_of_bytes(out) if end["wants_digest"] else None
+    with contextlib.suppress(OSError):  # the disk is full: there is still the log, a moment later
+        os.write(book, pack_end(end["task"], fields, output))
