@@ -11,6 +11,8 @@ import pytest
 
 from stretto.domain.builder import GraphBuilder
 from stretto.domain.cluster import Cluster
+from stretto.domain.machine import Machine, Part, Rack
+from stretto.domain.machine_work import KernelSpec, rack_model
 from stretto.errors import InvalidInput
 from stretto.formats.cluster_toml import read_cluster
 from stretto.formats.document import Document
@@ -75,6 +77,21 @@ def test_machines_and_topologies() -> None:
     rack = f"[[machine]]\ncount = 9999\nlinks = []\n{parts}"
     with pytest.raises(InvalidInput, match="9,999 machines of 20 parts; at most 100,000 in all"):
         read_rack(Document("r.toml", rack.encode()))
+
+
+def test_a_rack_is_laid_out_only_when_its_tables_fit() -> None:
+    parts = [Part("m", "memory", 1e9), *(Part(f"p{i}", "gpu") for i in range(5000))]
+    parts += [Part(f"s{i}", "pcie-switch", 1e9) for i in range(4000)]
+    links = [(f"p{i}", "m") for i in range(5000)]
+    machine = Machine("one", tuple(parts), tuple(links))
+    kernels = [KernelSpec(f"k{i}", {"gpu": 1.0}) for i in range(4)]
+    with pytest.raises(InvalidInput, match="4 kernels on 5,000 processors with 4,001 shared parts make a table"):
+        rack_model(Rack("rack", (machine,)), kernels)
+    with pytest.raises(InvalidInput, match="10,001 parts; a machine has at most 10,000"):
+        Machine("one", tuple(Part(f"m{i}", "memory", 1e9) for i in range(10_001)), ())
+    for seconds in (1e-300, 1e300):
+        with pytest.raises(InvalidInput, match=r"duration on gpu .* is out of range"):
+            KernelSpec("k", {"gpu": seconds})
 
 
 def test_tables_of_tasks_by_kind() -> None:

@@ -11,10 +11,13 @@ import numpy as np
 
 from stretto.domain.csr import Floats, Ints
 from stretto.domain.machine import SHARED, Machine, Rack
+from stretto.domain.magnitudes import SECONDS, TRAFFIC
 from stretto.errors import InvalidInput
 
 #: Processor kinds as numbers, in the order of ``machine.PROCESSORS``.
 CPU, GPU, FPGA, NIC = range(4)
+#: Entries of the table of demands, half a gigabyte.
+MAX_DEMANDS = 64_000_000
 _KIND = {"cpu": CPU, "gpu": GPU, "fpga": FPGA, "nic": NIC}
 
 
@@ -46,9 +49,11 @@ class KernelSpec:
         for kind, seconds in self.duration_s.items():
             if not (seconds > 0 and math.isfinite(seconds)):
                 raise InvalidInput(f"duration {seconds} on {kind} must be positive", field=self.name)
+            SECONDS.check(seconds, f"duration on {kind}", field=self.name)
         for kind, rate in self.bytes_per_s.items():
             if not (rate >= 0 and math.isfinite(rate)):
                 raise InvalidInput(f"traffic {rate} on {kind} must not be negative", field=self.name)
+            TRAFFIC.check(rate, f"traffic on {kind}", field=self.name)
         if not (0 <= self.remote_share <= 1 and 0 <= self.issue <= 1):
             raise InvalidInput("remote_share and issue are shares between 0 and 1", field=self.name)
 
@@ -129,6 +134,7 @@ def rack_model(
         layout.add(machine, kinds)
     if not layout.processors:
         raise InvalidInput(f"no processor of kind {' or '.join(kinds)}", field=rack.name)
+    _check_size(rack, len(kernels), layout)
     column = {(machine.name, place): r for r, (machine, place) in enumerate(layout.resources)}
     duration, demand = _kernel_tables(kernels, layout, column)
     for spec, row in zip(kernels, duration, strict=True):
@@ -166,6 +172,18 @@ def rack_model(
         names(layout.sources),
         tuple(machine.parts[place].kind for machine, place in layout.sources),
     )
+
+
+def _check_size(rack: Rack, num_kernels: int, layout: _Layout) -> None:
+    """Raise before the tables are made: they are dense, over kernels, processors and resources."""
+    num_procs, num_resources = len(layout.processors), len(layout.resources)
+    entries = num_resources * (num_kernels * num_procs + len(layout.sources))
+    if entries > MAX_DEMANDS:
+        raise InvalidInput(
+            f"{num_kernels:,} kernels on {num_procs:,} processors with {num_resources:,} shared parts make a table of "
+            f"{entries:,} entries; at most {MAX_DEMANDS:,}",
+            field=rack.name,
+        )
 
 
 def _kernel_tables(

@@ -87,6 +87,8 @@ BYTES = Range(1e-9, 1e18, "bytes")
 #: Memory of devices, where infinity says "no limit".
 CAPACITY_BYTES = Range(1e-9, 1e18, "bytes", has_infinity=True)
 BYTES_PER_S = Range(1e-6, 1e18, "bytes/s", has_zero=False, has_infinity=True)
+#: What a kernel moves, where none is zero.
+TRAFFIC = Range(1e-6, 1e18, "bytes/s")
 SPEED = Range(1e-9, 1e9, "", has_zero=False)
 CORES = Range(1e-6, 1e9, "")
 CAPACITY_CORES = Range(1e-6, 1e9, "", has_infinity=True)

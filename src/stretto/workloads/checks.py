@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from numbers import Real
 
 from stretto.errors import InvalidInput
@@ -39,7 +40,7 @@ def makes_jobs(**arguments: int) -> None:
     _at_most(max(arguments.values()), MAX_JOBS, "jobs", arguments)
 
 
-def _at_most(count: float, limit: int, what: str, arguments: dict[str, object]) -> None:
+def _at_most(count: float, limit: int, what: str, arguments: Mapping[str, object]) -> None:
     if not count <= limit:
         given = ", ".join(f"{name} = {value}" for name, value in arguments.items())
         raise InvalidInput(f"{given} would make {count:.3g} {what}; at most {limit:,}", field=next(iter(arguments)))
