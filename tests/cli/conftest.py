@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import pty
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -91,6 +93,27 @@ def run_process(command: list[str]) -> Run:
         return Ran(done.returncode, done.stdout, done.stderr)
 
     return call
+
+
+#: What rich draws with: colours, the cursor, and the way back to the start of a line.
+DRAWN = re.compile(r"\x1b\[(?:[0-9;]*m|\?25[lh]|[0-9]*[AGK]|2K)|\r")
+
+
+def in_terminal(command: list[str], *, columns: int, **environment: str) -> str:
+    """Run a command to its good end in a terminal, and return the text without what rich draws with."""
+    master, slave = pty.openpty()
+    told = os.environ | {"COLUMNS": str(columns), "TERM": "xterm-256color"} | environment
+    process = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, env=told)
+    os.close(slave)
+    seen = b""
+    try:
+        while chunk := os.read(master, 65536):
+            seen += chunk
+    except OSError:  # Linux says EIO when the other side is closed
+        pass
+    os.close(master)
+    assert process.wait() == 0, seen
+    return DRAWN.sub("", seen.decode())
 
 
 @pytest.fixture

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,7 +12,7 @@ import pytest
 
 from stretto.cli.terminal_text import shown, shown_on_one_line
 
-from .conftest import CLUSTER, DIAMOND, Run
+from .conftest import CLUSTER, DIAMOND, Run, in_terminal
 
 #: Writes to the clipboard, sets the title, clears the screen, rings; the same in one byte; turns the text around;
 #: markup of rich, and an emoji of it.
@@ -22,7 +20,6 @@ EVIL = "\x1b]52;c;ZXZpbA==\x07\x1b]0;owned\x07\x1b[2J\r\x9b2J\x85\x7f\u202eevil\
 ESCAPED = "\\u001b]52;c;ZXZpbA==\\u0007"
 #: What must not be in the output of any command, not even in that of a terminal beside what rich draws.
 FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-_DRAWN = re.compile(r"\x1b\[(?:[0-9;]*m|\?25[lh]|[0-9]*[AGK]|2K)|\r")
 COMPLAINT = r"printf '\033]0;owned\007\2332J' >&2; exit 3"
 SACCT = "JobID|JobName|User|Submit|Start|End|State|AllocCPUS|Timelimit\n"
 
@@ -106,7 +103,9 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
     return _write_all(tmp_path)
 
 
-@pytest.mark.parametrize("output", ["table", pytest.param("quiet", marks=pytest.mark.long), "json"])
+@pytest.mark.parametrize(
+    "output", ["table", pytest.param("quiet", marks=pytest.mark.long), pytest.param("json", marks=pytest.mark.long)]
+)
 def test_names_command_nothing_through_a_pipe(
     run: Run, files: dict[str, Path], tmp_path: Path, output: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -154,27 +153,9 @@ def test_names_command_nothing_on_a_terminal(
     commands = [words for words in _commands(files, tmp_path) if words[0] in chosen]
     listed = tmp_path / "commands.json"
     listed.write_text(json.dumps(commands))
-    text = _in_terminal([sys.executable, "-c", _MANY, str(listed)], environment)
+    text = in_terminal([sys.executable, "-c", _MANY, str(listed)], columns=80, **environment)
     assert "\\u001b]52;c;" in text
-    left = _DRAWN.sub("", text)
-    assert not FORBIDDEN.search(left), FORBIDDEN.search(left)
-
-
-def _in_terminal(command: list[str], environment: dict[str, str]) -> str:
-    master, slave = pty.openpty()
-    process = subprocess.Popen(
-        command, stdin=slave, stdout=slave, stderr=slave, env=os.environ | {"COLUMNS": "80"} | environment
-    )
-    os.close(slave)
-    seen = b""
-    try:
-        while chunk := os.read(master, 65536):
-            seen += chunk
-    except OSError:  # Linux says EIO when the other side is closed
-        pass
-    os.close(master)
-    assert process.wait() == 0, seen
-    return seen.decode()
+    assert not FORBIDDEN.search(text), FORBIDDEN.search(text)
 
 
 def test_only_what_commands_a_terminal_is_replaced() -> None:
@@ -200,3 +181,13 @@ def test_logging_and_prints_of_libraries_command_nothing(capsys: pytest.CaptureF
     assert "log \\u001b" in seen
     assert "warn \\u001b" in seen
     assert not FORBIDDEN.search(seen)
+
+
+def test_a_guard_that_somebody_keeps_lets_go_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
+    from stretto.cli.terminal_text import guarded_streams
+
+    with guarded_streams():
+        kept = sys.stdout
+        kept.write("\x1b[0m")
+    kept.write("\x1b[0m")
+    assert capsys.readouterr().out == "\\u001b[0m\x1b[0m"

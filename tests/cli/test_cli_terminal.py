@@ -18,7 +18,7 @@ from stretto.cli.train_budget import TrainBudget
 from stretto.domain import units
 from training.pretend_trainer import PretendTrainer
 
-from .conftest import CLUSTER, Run
+from .conftest import CLUSTER, Run, in_terminal
 
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 
@@ -141,3 +141,11 @@ def test_an_overrun_of_the_budget_is_explained() -> None:
     budget.parts = {"compiling": 10.0, "training": 31.0}
     assert budget.overrun() is None
     assert TrainBudget(None).left_s is None
+
+
+def test_the_bar_is_drawn_on_a_terminal_of_80_columns(command: list[str]) -> None:
+    """From the start of the training to its end, with a clock; and nothing else is left behind."""
+    words = ("train", "mars", "trace:lublin?num_jobs=200&num_procs=32", "--budget", "1s", "--no-log")
+    text = in_terminal([*command, *words], columns=80)
+    assert re.search(r"training mars on 120 jobs [━╌]{10} \d+ s of 1 s  ", text), text
+    assert "\\u001b" not in text

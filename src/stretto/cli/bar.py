@@ -25,13 +25,16 @@ class ProgressBar:
         self.note = ""
         self._begin = time.monotonic()
         self._live: Live | None = None
+        self._width = 80
 
     def __enter__(self) -> ProgressBar:
         if sys.stderr.isatty():
             from rich.live import Live
 
+            console = stderr()
+            self._width = console.width
             self._live = Live(
-                console=stderr(),
+                console=console,
                 get_renderable=self._line,
                 transient=True,
                 redirect_stdout=False,
@@ -52,8 +55,7 @@ class ProgressBar:
         self.note = note
 
     def _line(self) -> Text:
-        assert self._live is not None
-        return self.line(self._live.console.width)
+        return self.line(self._width)
 
     def line(self, width: int) -> Text:
         """Return the present line for a terminal of so many columns."""

@@ -37,9 +37,10 @@ class GuardedStream:
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
+        self.is_guarding = True
 
     def write(self, text: str) -> int:
-        self.stream.write(shown(text))
+        self.stream.write(shown(text) if self.is_guarding else text)
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
@@ -59,8 +60,11 @@ def unguarded(stream: TextIO) -> TextIO:
 def guarded_streams() -> Iterator[None]:
     """Guard stdout and stderr: of prints, warnings, logging and tracebacks, of ours and of libraries."""
     before = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = (cast(TextIO, GuardedStream(stream)) for stream in before)
+    guards = [GuardedStream(stream) for stream in before]
+    sys.stdout, sys.stderr = (cast(TextIO, guard) for guard in guards)
     try:
         yield
     finally:
         sys.stdout, sys.stderr = before
+        for guard in guards:  # whoever has kept one resets colours through it when Python ends, as colorama does
+            guard.is_guarding = False

@@ -35,13 +35,16 @@ class TrainingBar:
         self._begin = time.monotonic()
         self._recent: deque[tuple[float, int]] = deque(maxlen=_RECENT)
         self._live: Live | None = None
+        self._width = 80
 
     def __enter__(self) -> TrainingBar:
         if sys.stderr.isatty():
             from rich.live import Live
 
+            console = stderr()
+            self._width = console.width
             self._live = Live(
-                console=stderr(),
+                console=console,
                 get_renderable=self._line,
                 transient=True,
                 redirect_stdout=False,
@@ -76,8 +79,7 @@ class TrainingBar:
         self.news = self.note(words, stage)
 
     def _line(self) -> Text:
-        assert self._live is not None
-        return self.line(self._live.console.width)
+        return self.line(self._width)
 
     def line(self, width: int) -> Text:
         """Return the present line for a terminal of so many columns; its clock goes on while nothing is told."""
