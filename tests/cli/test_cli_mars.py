@@ -44,7 +44,7 @@ def test_a_network_from_a_file_is_a_candidate(run: Run, nets: Path) -> None:
 
 def test_the_default_and_the_measure_are_those_that_were_asked_for(run: Run, nets: Path) -> None:
     words = ("--nets", nets, "--default", "specialist", "--measure", "flow", "--money", "0.5")
-    told = run("explain", QUEUE, "--job", "0", *words, "--output", "json").json
+    told = run("explain", QUEUE, "--job", "1", *words, "--output", "json").json
     assert told["followed"] == "specialist", "nothing has been compared yet"
     assert told["measure"] == "flow"
     table = run("explain", QUEUE, *words)
