@@ -59,7 +59,7 @@ def test_an_explanation_agrees_with_the_table_below_it(run: Run) -> None:
 
 def test_the_default_and_the_measure_are_those_that_were_asked_for(run: Run, nets: Path) -> None:
     words = ("--nets", nets, "--default", "specialist", "--measure", "flow", "--money", "0.5")
-    told = run("explain", QUEUE, "--job", "0", *words, "--output", "json").json
+    told = run("explain", QUEUE, "--job", "1", *words, "--output", "json").json
     assert told["followed"] == "specialist", "nothing has been compared yet"
     assert told["measure"] == "flow"
     table = run("explain", QUEUE, *words)

@@ -110,7 +110,7 @@ def test_jobs_are_named_by_their_ids(run: Run, swf: Path, sacct: Path) -> None:
     words = ("explain", swf, "--procs", "64", "--output", "json", "--job")
     assert {key: run(*words, "7").json[key] for key in ("job", "row")} == {"job": 7, "row": 1}
     assert {key: run(*words, "row:0").json[key] for key in ("job", "row")} == {"job": 1, "row": 0}
-    run(*words, "6").assert_refused("has no job 6", "nearest job ids are 1 and 7")
+    run(*words, "6").assert_refused("has no job 6", "did you mean 1 or 7")
     run(*words, "row:2").assert_refused("there is no row 2")
     run(*words, "seven").assert_refused("'seven' is neither a job id")
     left_out = run("explain", sacct, "--procs", "8", "--job", "101")

@@ -50,9 +50,9 @@ def _by_id(job_id: int, trace: Trace) -> int:
     if not len(rows):
         known = np.unique(trace.job_id[trace.job_id >= 0])
         at = int(np.searchsorted(known, job_id))
-        near = " and ".join(str(one) for one in known[max(0, at - 1) : at + 1])
+        near = " or ".join(str(one) for one in known[max(0, at - 1) : at + 1])
         raise InvalidInput(
-            f"{trace.name!r} has no job {job_id}; the nearest job ids are {near} (a row is row:N)", field="--job"
+            f"{trace.name!r} has no job {job_id}; did you mean {near}? A row is named as row:N", field="--job"
         )
     if len(rows) > 1:
         remark(f"{len(rows):,} rows have job id {job_id}: the first is taken, row:{rows[0]}; the next is row:{rows[1]}")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from stretto.bounds.bound import bound
-from stretto.domain.metrics import measure
+from stretto.domain.metrics import gap, measure
 from stretto.domain.plan import Plan
 from stretto.domain.problem import Problem
 from stretto.errors import StrettoError
-from stretto.experiments.evaluate import Setting, gap
+from stretto.experiments.evaluate import Setting
 from stretto.experiments.report_json import plain
 from stretto.experiments.report_problem import plan_of, problem_of
 from stretto.experiments.report_view import ENGINE_PLAN
