@@ -76,8 +76,10 @@ def test_it_prints_the_gist(placed: Placement) -> None:
     assert re.fullmatch(r"attention: \d+ operations on 4 of 4 devices \(gpu:4@50GB/s\), by heft", lines[0])
     assert re.search(r"times as fast as one device, at most [\d.]+ % above", lines[1])
     assert lines[2].split() == ["operation", "device", "start", "end"]
-    assert lines[-1] == f"... and {placed.graph.num_tasks - 12} more"
-    assert len(lines) == 3 + 12 + 1
+    num_notes = len(placed.notes)
+    assert lines[-1 - num_notes] == f"... and {placed.graph.num_tasks - 12} more"
+    assert lines[-num_notes:] == [f"note: {note}" for note in placed.notes]
+    assert len(lines) == 3 + 12 + 1 + num_notes
 
 
 def test_it_draws_and_becomes_json(placed: Placement, tmp_path: Path) -> None:
