@@ -56,6 +56,8 @@ def raise_where_safe(frame: FrameType | None) -> None:
     global _is_pending
     if _is_fragile(frame):
         _is_pending = True
+        if _watch is not None:
+            _watch.is_pending = True
         signal.signal(signal.SIGALRM, _retry)
         signal.setitimer(signal.ITIMER_REAL, _RETRY_S)
         return
@@ -143,7 +145,7 @@ class Interrupt(_OnInterrupt):
     """
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(has_result=True)  # many a planner has its first plan before it tells of one
         self.pressed = False
 
     def note(self, plan: Plan) -> None:
@@ -152,7 +154,6 @@ class Interrupt(_OnInterrupt):
 
     def check(self) -> None:
         """Raise KeyboardInterrupt when Ctrl-C has been pressed; called where a result can be kept."""
-        self.has_result = True
         if self.pressed:
             _raise_now()
 

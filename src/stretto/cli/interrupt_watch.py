@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import threading
 import time
@@ -11,12 +12,12 @@ from types import TracebackType
 
 from stretto.cli.early_interrupt import leave_at_once
 
-#: How long the main thread has to answer.
-_ANSWER_S = 1.0
+#: How long the main thread has to answer; and how long where it has heard, and only has to leave an import first.
+_ANSWER_S, _PENDING_S = 1.0, 10.0
 #: A signal is noted here and in Python's own handler, one a moment before the other.
 _SAME_PRESS_S = 0.2
 _NOTICE = (
-    b"\nstretto: interrupted: the step that is being compiled or computed has to end first; "
+    b"\nstretto: waiting for the step that is being compiled or computed; "
     b"press Ctrl-C again to leave at once, without its result\n"
 )
 
@@ -28,10 +29,13 @@ class InterruptWatch:
     ----------
     has_result
         Says whether there is something to keep, which only the main thread can do.
+    is_pending
+        Whether the main thread has heard of Ctrl-C, and cannot answer yet.
     """
 
     def __init__(self) -> None:
         self.has_result: Callable[[], bool] = lambda: False
+        self.is_pending = False
         self._heard_s = float("-inf")
         self._previous = -1
 
@@ -50,6 +54,7 @@ class InterruptWatch:
 
     def heard(self) -> None:
         """Say that the main thread has answered."""
+        self.is_pending = False
         self._heard_s = time.monotonic()
 
     def _watch(self) -> None:
@@ -57,17 +62,20 @@ class InterruptWatch:
         while signals := os.read(self._read, 64):
             if signal.SIGINT not in signals:
                 continue
-            if not self._is_answered(time.monotonic()):
+            if not self._is_answered(time.monotonic(), is_first=is_first):
                 if not self.has_result() or not is_first:
                     leave_at_once(is_drawing=True)
                 os.write(2, _NOTICE)
             is_first = False
         os.close(self._read)
 
-    def _is_answered(self, pressed_s: float) -> bool:
-        end_s = pressed_s + _ANSWER_S
+    def _is_answered(self, pressed_s: float, *, is_first: bool) -> bool:
         while self._heard_s < pressed_s - _SAME_PRESS_S:
-            if time.monotonic() >= end_s:
+            can_wait = self.is_pending and is_first and not self.has_result()
+            if time.monotonic() >= pressed_s + (_PENDING_S if can_wait else _ANSWER_S):
                 return False
-            time.sleep(0.05)
+            is_again, _, _ = select.select([self._read], [], [], 0.05)
+            if is_again and time.monotonic() > pressed_s + _SAME_PRESS_S:
+                return False
+            time.sleep(0.02)
         return True
