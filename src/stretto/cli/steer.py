@@ -220,7 +220,7 @@ def _follow(
                 remark("going on where the last steerer of this queue stopped")
             run = log.start("steer", f"slurm by {named['strategy']}", named)
             switches = switches_of(settings.partition)
-            steerer = Steerer(book.client(), order, book, switches, settings, run=run)
+            steerer = Steerer(_client(book, held), order, book, switches, settings, run=run)
             if past is not None:
                 steerer.memory.take_history(past)
             if once:
@@ -231,6 +231,16 @@ def _follow(
     finally:
         if held is not None:
             held.release()
+
+
+def _client(book: Book, held: Claim | None) -> QueueClient:
+    """Return a client whose programs keep our claim: a guard must not look before the last of them has ended."""
+    from dataclasses import replace
+
+    from stretto.engines.slurm.client import SlurmClient
+
+    client = book.client()
+    return replace(client, held_fds=held.files) if held is not None and isinstance(client, SlurmClient) else client
 
 
 def _take_over(book: Book) -> Claim:

@@ -33,11 +33,14 @@ class Label:
         The value that was there before we changed it first; None for a priority that Slurm computes.
     told
         Values that Slurm may have from us, the latest last: more than one when it is not sure that the latest arrived.
+    is_sure
+        Whether Slurm has answered the latest; otherwise it may still come to act on it.
     """
 
     label: int
     before: int | None
     told: list[int]
+    is_sure: bool = True
 
 
 @dataclass
@@ -109,12 +112,13 @@ class Book:
                 entry.before = reading.before(job, self.mode)
             entry.label = label
             entry.told.append(self._value(entry, label))
+            entry.is_sure = False
         self.write()
         refused = []
         for job in updates:
             entry = self.jobs[job]
             if client.update(reading.jobs[job], **{self.mode: entry.told[-1]}):
-                entry.told = entry.told[-1:]
+                entry.told, entry.is_sure = entry.told[-1:], True
             else:
                 refused.append(job)
         return refused

@@ -90,6 +90,11 @@ class Claim:
         if not _lock(self._files[0], fcntl.LOCK_SH):
             raise SteeringTaken(rivals(self._book))
 
+    @property
+    def files(self) -> tuple[int, ...]:
+        """The locks: a program that inherits them keeps the claim until it has ended, also when we are killed."""
+        return tuple(self._files)
+
     def release(self) -> None:
         """Let others steer."""
         for file in self._files:

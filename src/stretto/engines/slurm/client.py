@@ -109,7 +109,7 @@ class SlurmClient:
 
     def _change(self, words: Sequence[str]) -> bool:
         try:
-            self._run(["scontrol", *words])
+            self.commands.run(["scontrol", *words], pass_fds=self.held_fds, is_change=True)
         except SlurmRefused as error:
             if WAITS_NO_LONGER.search(str(error)):
                 return False

@@ -59,23 +59,36 @@ class Commands:
     timeout_s: float = 20.0
 
     def run(
-        self, words: Sequence[str], *, timeout_s: float | None = None, pass_fds: Sequence[int] = (), text: str = ""
+        self,
+        words: Sequence[str],
+        *,
+        timeout_s: float | None = None,
+        pass_fds: Sequence[int] = (),
+        text: str = "",
+        is_change: bool = False,
     ) -> str:
-        """Run a program and return what it printed; raise with what it complained about."""
+        """Run a program and return what it printed; raise with what it complained about.
+
+        Parameters
+        ----------
+        is_change
+            Slurm is told something: Ctrl-C does not cut that off, because Slurm might act on it later.
+        """
         path = program(words[0])
         limit = self.timeout_s if timeout_s is None else timeout_s
         try:
-            done = subprocess.run(
+            process = subprocess.Popen(
                 [path, *words[1:]],
-                input=text,
-                capture_output=True,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
                 text=True,
                 errors="replace",
-                timeout=limit,
                 env=self.environment(),
                 pass_fds=tuple(pass_fds),
-                check=False,
+                start_new_session=is_change,  # out of reach of the terminal's Ctrl-C
             )
+            done = _ended(process, text, limit, is_change=is_change)
         except subprocess.TimeoutExpired:
             raise SlurmUnreachable(f"{words[0]} gave no answer within {limit:g} s") from None
         if done.returncode == 0:
@@ -93,6 +106,23 @@ class Commands:
         if self.conf is not None:
             settings["SLURM_CONF"] = str(self.conf)
         return settings
+
+
+def _ended(
+    process: subprocess.Popen[str], text: str, limit_s: float, *, is_change: bool
+) -> subprocess.CompletedProcess[str]:
+    """Wait for a program; where Slurm is told something, also when Ctrl-C comes in between (once)."""
+    with process:
+        try:
+            output, complaint = process.communicate(text, timeout=limit_s)
+        except BaseException as error:
+            try:
+                if is_change and isinstance(error, KeyboardInterrupt):
+                    process.wait(limit_s)
+            finally:
+                process.kill()
+            raise
+    return subprocess.CompletedProcess(process.args, process.returncode, output, complaint)
 
 
 def program(name: str) -> str:

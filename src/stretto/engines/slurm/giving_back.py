@@ -77,7 +77,9 @@ def _give_back_one(book: Book, job: int, client: QueueClient, now: Reading, outc
         outcome.changed.append(job)
     elif state is not Standing.GONE and now.jobs[job].is_pending:
         outcome.restored.append(job)
-    if state in (Standing.GONE, Standing.HELD, Standing.CHANGED, Standing.RETURNED):
+    if state in (Standing.GONE, Standing.HELD, Standing.CHANGED):
+        return False
+    if state is Standing.RETURNED and book.jobs[job].is_sure:
         return False
     before = book.jobs[job].before
     if book.mode == "sitefactor":

@@ -53,9 +53,8 @@ def watch(path: Path, owner: str) -> None:
         if left.owner != owner or not left.jobs:
             return  # nothing is left, or the next steerer has taken it back
         try:
-            held = claim(path, "guard", left.partition)
+            held = claim(path, "guard", left.partition, patience_s=_PAUSE_S)
         except SteeringTaken:  # whoever has the book now takes it back; look again whether he did
-            time.sleep(_PAUSE_S)
             continue
         try:
             left = Book.read(path)

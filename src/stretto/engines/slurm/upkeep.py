@@ -48,6 +48,9 @@ def keep_up(book: Book, reading: Reading) -> list[int]:
     changed = []
     for job, entry in list(book.jobs.items()):
         state = standing(book, job, reading)
+        if state in (Standing.EARLIER, Standing.RETURNED) and not entry.is_sure:
+            entry.label = 0  # to be told again; Slurm may still come to act on what it was told
+            continue
         if state in (Standing.GONE, Standing.RETURNED, Standing.CHANGED):
             del book.jobs[job]
             is_new = True
@@ -56,7 +59,7 @@ def keep_up(book: Book, reading: Reading) -> list[int]:
         elif state is Standing.HELD:
             entry.label, entry.told = 0, []
         elif state is Standing.OURS:
-            entry.told = entry.told[-1:]
+            entry.told, entry.is_sure = entry.told[-1:], True
         elif state is Standing.EARLIER:
             value = reading.value(job, book.mode)
             entry.label, entry.told = 0, [value] if value is not None else []
