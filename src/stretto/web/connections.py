@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import resource
+import socket
+import struct
 from collections import Counter, OrderedDict
 from typing import Any
 
@@ -17,6 +19,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from stretto.web.guard import PROTECTIVE_HEADERS
 from stretto.web.replies import Refusal
 from stretto.web.settings import ServeSettings
+
+_DISCARD = struct.pack("ii", 1, 0)
 
 
 class Connections:
@@ -79,9 +83,16 @@ class Connection(H11Protocol):
         """Whether a request has arrived that is not answered yet."""
         return self.cycle is not None and not self.cycle.response_complete
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the next move is the client's: to send the rest of a request, or to read what it was sent."""
+        return not self.is_answering or self.cycle.more_body or self._write_timer is not None
+
     def drop(self) -> None:
         """Close the connection at once, whatever is still to be sent."""
         self.pool.remove(self)
+        # Without this the kernel would keep what is unread, megabytes for each connection.
+        self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _DISCARD)
         self.transport.abort()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -106,7 +117,7 @@ class Connection(H11Protocol):
 
     def _settle(self) -> None:
         """Keep the clock running as long as a request has begun to arrive and is not there."""
-        self.pool.set_waiting(self, is_waiting=not self.is_answering)
+        self.pool.set_waiting(self, is_waiting=self.is_waiting)
         if self.is_answering:
             self._stop(self._header_timer)
             self._header_timer = None
@@ -152,10 +163,13 @@ class Connection(H11Protocol):
         super().pause_writing()
         self._stop(self._write_timer)
         self._write_timer = self.loop.call_later(self.pool.write_s, self.drop)
+        self._settle()
 
     def resume_writing(self) -> None:
         self._stop(self._write_timer)
+        self._write_timer = None
         super().resume_writing()
+        self._settle()
 
     @staticmethod
     def _stop(timer: asyncio.TimerHandle | None) -> None:
