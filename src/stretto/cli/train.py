@@ -64,6 +64,13 @@ def train(
             show_default=False,
         ),
     ] = None,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force",
+            help="With --continue: go on although it cannot be seen whether another process still writes the run.",
+        ),
+    ] = False,
     start: Annotated[
         str | None,
         typer.Option(
@@ -118,23 +125,35 @@ def train(
         is_logged=log,
         output=output,
     )
+    if force and run_id is None:
+        raise InvalidInput("--force belongs to --continue: there is no run to take over", field="--force")
     if run_id is not None:
-        request = _earlier(request, run_id, given=[name for name in _ASKED if is_typed(context, name)])
+        request = _earlier(request, run_id, force=force, given=[name for name in _ASKED if is_typed(context, name)])
     elif algorithm is None or source is None:
         raise InvalidInput("name an algorithm and what it learns on, or a run to --continue", field="train")
     else:
         request = _lasting(request, has_cluster=is_typed(context, "cluster"))
     request.check_files()
+    if force and request.run_id is not None:
+        _take_over(request.run_id)
     if _train(request):
         remark("interrupted: this is the best that was found until then")
         raise typer.Exit(130)
+
+
+def _take_over(run_id: str) -> None:
+    """Make this process the writer of a run."""
+    from stretto.runlog import RunLog
+
+    with RunLog.open() as log:
+        log.resume(run_id, force=True)
 
 
 #: What a training that is gone on with has said already.
 _ASKED = ("algorithm", "source", "cluster", "seed", "checkpoint", "resume", "start", "engine")
 
 
-def _earlier(request: TrainRequest, run_id: str, *, given: list[str]) -> TrainRequest:
+def _earlier(request: TrainRequest, run_id: str, *, force: bool, given: list[str]) -> TrainRequest:
     """Return the request of a run of the log, with the budget of this one."""
     from stretto.runlog import RunLog
 
@@ -142,10 +161,9 @@ def _earlier(request: TrainRequest, run_id: str, *, given: list[str]) -> TrainRe
         raise InvalidInput("is known from the run that is gone on with", field=given[0])
     with RunLog.open() as log:
         info = log.run(run_id)
-    if info.kind != "train":
-        raise InvalidInput(f"is a {info.kind!r}, not a training", field=f"run {info.id}")
-    if info.status == "running":
-        raise InvalidInput("is still being trained", field=f"run {info.id}")
+        if info.kind != "train":
+            raise InvalidInput(f"is a {info.kind!r}, not a training", field=f"run {info.id}")
+        log.check_free(info.id, force=force)
     return request.going_on_with(info.id, info.settings)
 
 
