@@ -50,6 +50,17 @@ def test_a_training_goes_on_by_its_run_as_if_it_had_not_stopped(run: Run, diamon
     assert rows == [4, 8, 12, 16, 20, 24]
 
 
+def test_a_training_of_another_machine_is_taken_over_by_force(run: Run, diamond: Path, home: Path) -> None:
+    words = ("train", "pretend", diamond, "-c", CLUSTER, "--episodes", "8", "--output", "json")
+    first = run(*words).json
+    with opened(home) as log, log.transaction() as connection:
+        connection.execute("UPDATE runs SET status='running', host='far', pid=1, pid_started='1 other-boot pid:[1]'")
+    again = ("train", "--continue", first["run_id"], "--episodes", "12", "--output", "json")
+    run(*again).assert_refused(f"stretto train --continue {first['run_id']} --force")
+    assert run(*again, "--force").code == 0
+    run(*words, "--force").assert_refused("--force belongs to --continue")
+
+
 def test_nothing_is_left_behind_without_the_log(run: Run, diamond: Path, home: Path) -> None:
     words = ("train", "pretend", diamond, "-c", CLUSTER, "--episodes", "8", "--no-log", "--output", "json")
     assert run(*words).json["run_id"] is None

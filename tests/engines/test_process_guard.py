@@ -21,6 +21,7 @@ from stretto.domain.plan import Plan
 from stretto.engines.end_record import digest_of_bytes, encoded_bytes
 from stretto.engines.engine import RunOptions
 from stretto.engines.kept_output import KeptOutput, kept_file, num_left_out
+from stretto.engines.local import processes
 from stretto.engines.local.engine import LocalEngine
 from stretto.engines.local.leash import Leash
 from stretto.engines.local.perform import TaskError, perform, run_command
@@ -198,7 +199,10 @@ def test_what_a_command_leaves_behind_on_purpose_outlives_a_run_that_ends_well(t
         os.kill(pid, signal.SIGKILL)
 
 
-def test_a_worker_that_is_stopped_does_not_hold_a_run_with_a_time_limit(tmp_path: Path) -> None:
+def test_a_worker_that_is_stopped_does_not_hold_a_run_with_a_time_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "_SILENCE_S", 1.0)
     flag = tmp_path / "tried"
     stop = f"test -e {flag} || {{ touch {flag}; kill -STOP $(cat {tmp_path}/worker); sleep 600; }}; echo done"
     work = Work(

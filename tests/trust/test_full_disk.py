@@ -88,6 +88,7 @@ def test_tasks_run_to_their_end_and_the_gap_in_the_record_is_told(tmp_path: Path
         """
         import numpy as np
         from stretto.domain.cluster import Cluster
+        from stretto.engines import waiting_events
         from stretto.engines.ends import book_path, read_ends
         from stretto.engines.engine import RunOptions
         from stretto.engines.local.engine import LocalEngine
@@ -105,6 +106,7 @@ def test_tasks_run_to_their_end_and_the_gap_in_the_record_is_told(tmp_path: Path
         work = Work(graph, tuple(Call(lambda *_, t=t: ran.append(t) or "y" * 20_000) for t in range(30)))
         log = RunLog.open(folder / "runs.db")
         log.start("run", "before", {}).finish("done")
+        waiting_events.LAST_PATIENCE_S = 0.5
         limit(150_000)
         try:
             run_recorded(log, LocalEngine(workers="thread"), work, plan, cluster, RunOptions(), settings={})

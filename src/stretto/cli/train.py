@@ -79,6 +79,13 @@ def train(
             show_default=False,
         ),
     ] = None,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force",
+            help="With --continue: go on although it cannot be seen whether another process still writes the run.",
+        ),
+    ] = False,
     start: Annotated[
         str | None,
         typer.Option(
@@ -135,9 +142,11 @@ def train(
         output=output,
         procs=procs,
     )
+    if force and run_id is None:
+        raise InvalidInput("--force belongs to --continue: there is no run to take over", field="--force")
     if run_id is not None:
         refuse_with(context, "--continue", _ASKED, "the run that is continued has it on record")
-        request = _earlier(request, run_id)
+        request = _earlier(request, run_id, force=force)
     elif algorithm is None or source is None:
         raise InvalidInput("name an algorithm and what it learns on, or a run to --continue", field="train")
     else:
@@ -145,25 +154,34 @@ def train(
             refuse_with(context, algorithm, ("dim",), "it does not learn on a graph")
         request = _lasting(request, has_cluster=is_typed(context, "cluster"))
     request.check_files()
+    if force and request.run_id is not None:
+        _take_over(request.run_id)
     if _train(request):
         remark("interrupted: this is the best that was found until then")
         raise typer.Exit(130)
+
+
+def _take_over(run_id: str) -> None:
+    """Make this process the writer of a run."""
+    from stretto.runlog import RunLog
+
+    with RunLog.open() as log:
+        log.resume(run_id, force=True)
 
 
 #: What a training that is gone on with has said already.
 _ASKED = ("algorithm", "source", "cluster", "procs", "seed", "checkpoint", "resume", "start", "engine", "dim")
 
 
-def _earlier(request: TrainRequest, run_id: str) -> TrainRequest:
+def _earlier(request: TrainRequest, run_id: str, *, force: bool) -> TrainRequest:
     """Return the request of a run of the log, with the budget of this one."""
     from stretto.runlog import RunLog
 
     with RunLog.open() as log:
         info = log.run(run_id)
-    if info.kind != "train":
-        raise InvalidInput(f"is a {info.kind!r}, not a training", field=f"run {info.id}")
-    if info.status == "running":
-        raise InvalidInput("is still being trained", field=f"run {info.id}")
+        if info.kind != "train":
+            raise InvalidInput(f"is a {info.kind!r}, not a training", field=f"run {info.id}")
+        log.check_free(info.id, force=force)
     return request.going_on_with(info.id, info.settings)
 
 

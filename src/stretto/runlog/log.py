@@ -88,14 +88,19 @@ class RunLog:
             Go on although it cannot be seen from here whether the writer is dead. One that is alive keeps its run.
         """
         with self.transaction() as connection:
-            info, writer = self._find(run_id)
-            if info.status == "running" and writer != this_process():
-                _refuse_second_writer(info.id, writer, force=force)
+            info = self.check_free(run_id, force=force)
             connection.execute(
                 "UPDATE runs SET status='running', ended_s=NULL, host=?, pid=?, pid_started=? WHERE id=?",
                 (*this_process(), info.id),
             )
         return Run(self, info.id)
+
+    def check_free(self, run_id: str, *, force: bool = False) -> RunInfo:
+        """Return a run that can be resumed; raise InvalidInput, with who holds it, where another process writes it."""
+        info, writer = self._find(run_id)
+        if info.status == "running" and writer != this_process():
+            _refuse_second_writer(info, writer, force=force)
+        return info
 
     def run(self, run_id: str) -> RunInfo:
         """Return a run by its id, by an unambiguous beginning of it, or the ``latest``."""
@@ -213,7 +218,9 @@ class UnwritableLog(InvalidInput):
     """The log could not be written this time: a full disk, a lock that nobody gives back."""
 
 
-def _refuse_second_writer(run_id: str, writer: Writer, *, force: bool) -> None:
+def _refuse_second_writer(info: RunInfo, writer: Writer, *, force: bool) -> None:
+    run_id = info.id
+    words = f"train --continue {run_id}" if info.kind == "train" else f"run --resume {run_id}"
     if verdict(writer) == "alive":
         raise InvalidInput(
             f"is being written by process {writer.pid} on this machine, which is alive: end it first (kill"
@@ -223,7 +230,7 @@ def _refuse_second_writer(run_id: str, writer: Writer, *, force: bool) -> None:
     if not force:
         raise InvalidInput(
             f"is being written by {evidence(writer)}. Whether that process is alive cannot be seen from here. If you"
-            f" know that it is not:  stretto run --resume {run_id} --force",
+            f" know that it is not:  stretto {words} --force",
             field=f"run {run_id}",
         )
 
