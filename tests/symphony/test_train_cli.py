@@ -31,7 +31,7 @@ def test_training_reports_and_writes_a_policy(tmp_path):
     [
         (("two-nix",), "did you mean two-nics"),
         (("two-nics", "--cluster", "gpu:2"), "no meaning for a rack"),
-        (("two-nics", "--budget", "0s"), "no time"),
+        (("two-nics", "--budget", "0s"), "above 0"),
     ],
 )
 def test_mistakes_are_named(words, message):
