@@ -167,6 +167,6 @@ def test_ctrl_c_keeps_the_choices_of_a_replay(
     assert "Traceback" not in text
     choices, rewards = ([event for event in told if event.kind == kind] for kind in ("choice", "reward"))
     assert choices[: len(seen)] == seen
-    assert len(choices) == len(rewards)
+    assert 0 <= len(rewards) - len(choices) <= 1  # what had arrived at the end is rewarded last
     jobs = [job for event in rewards for job in event.fields["job"]]
     assert len(set(jobs)) == len(jobs) > 0

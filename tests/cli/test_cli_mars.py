@@ -135,7 +135,7 @@ def test_wrong_names_and_files_are_found_before_the_trace_is_read(run: Run, nets
         (("--nets", tmp_path / "none.npz"), ("none.npz", "no such file")),
         (("--nets", text), ("text.npz",)),
         (("--nets", other), ("other.npz", "does not hold networks of MARS")),
-        (("--nets", nothing), ("nothing.npz", "which networks")),
+        (("--nets", nothing), ("nothing.npz", "names of networks")),
         (("--nets", twice), ("two candidates are called 'saf'",)),
         (("--nets", taken, "--learn"), ("taken.npz", "learned on the way")),
         (("--default", "stedy"), ("did you mean steady",)),

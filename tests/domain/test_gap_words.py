@@ -18,9 +18,9 @@ from stretto.experiments.gantt_chart import make_chart
         (0.0, "proven optimal"),
         (7.11e-15, "proven optimal"),
         (-2e-16, "proven optimal"),
-        (1e-6, "<0.1%"),
-        (0.048, "4.8%"),
-        (12.0, "1,200.0%"),
+        (1e-6, "<0.1 %"),
+        (0.048, "4.8 %"),
+        (12.0, "1,200.0 %"),
     ],
 )
 def test_a_gap_is_a_share_or_proven_optimal(gap: float, words: str) -> None:
@@ -33,7 +33,7 @@ def test_the_title_of_a_chart_calls_a_gap_of_rounding_proven_optimal() -> None:
     facts = make_chart(result.problem, result.schedule, lower_bound_s=result.lower_bound_s * (1 - 1e-15)).facts
     assert any(fact.endswith("(proven optimal)") for fact in facts)
     apart = make_chart(result.problem, result.schedule, lower_bound_s=result.lower_bound_s / 2).facts
-    assert any(fact.endswith("(gap 100.0%)") for fact in apart)
+    assert any(fact.endswith("(gap 100.0 %)") for fact in apart)
 
 
 @pytest.mark.parametrize(

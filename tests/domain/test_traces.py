@@ -114,7 +114,7 @@ def test_what_fits_has_estimates_that_hold() -> None:
     assert guess.estimate_s.tolist() == [5, 5, 5]
     with pytest.raises(InvalidInput) as caught:
         whole.take([1, 2, 4]).fitting(7)
-    assert str(caught.value) == "procs: no job of 'trace' fits 7 processors"
+    assert str(caught.value) == "procs: no job of 'trace' can run on 7 plain processors"
 
 
 def test_kernels_get_numbers_for_everything() -> None:

@@ -23,7 +23,7 @@ class Calls(SlurmClient):
 
     told: list[str] = field(default_factory=list)
 
-    def _run(self, words: Sequence[str], timeout_s: float | None = None) -> str:
+    def _run(self, words: Sequence[str], timeout_s: float | None = None, *, is_change: bool = False) -> str:
         self.told.append(" ".join(words))
         return ""
 

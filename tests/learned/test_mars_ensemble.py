@@ -72,10 +72,10 @@ def test_damaged_and_foreign_files_are_refused(tmp_path: Path) -> None:
         ({k: v for k, v in arrays.items() if k != "confidence.slope"}, meta, "has no slope"),
         ({k: v for k, v in arrays.items() if k != "net-saf.gate"}, meta, "has no gate"),
         ({**arrays, "net-saf.gate": np.zeros(3)}, meta, "gate has shape"),
-        ({**arrays, "confidence.weight": np.zeros(3)}, meta, "weight has shape"),
+        ({**arrays, "confidence.weight": np.zeros(3)}, meta, r"weight\]: has shape"),
         ({**arrays, "confidence.scale": np.zeros(len(INPUTS))}, meta, "must be positive"),
         ({**arrays, "confidence.shift": np.array(np.nan)}, meta, "not finite"),
-        (arrays, {**meta, "nets": []}, "needs members"),
+        (arrays, {**meta, "nets": []}, "names of networks"),
         (arrays, {**meta, "nets": ["net-f4", "net-f4"]}, "name of its own"),
     ):
         checkpoint.save(path, changed, told)

@@ -62,8 +62,9 @@ _STARTS = {
         asyncio.run(start())
         """,
     "steering guard": """
+        from stretto.engines.slurm.book import Book
         from stretto.engines.slurm.guard import Guard
-        Guard(folder / "no-book").dismiss()
+        Guard(Book.read(folder / "no-book")).dismiss()
         """,
     "pilot": """
         import subprocess

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import anyio.to_thread
 import httpx
 import pytest
+from own_loop import run_alone
 from test_web_guard import workers
 from web_serving import Server, serving
 
@@ -86,7 +87,7 @@ def test_the_log_is_read_in_few_threads() -> None:
         await asyncio.gather(*(anyio.to_thread.run_sync(read) for _ in range(40)))
         assert len(found) <= NUM_THREADS
 
-    asyncio.run(many())
+    run_alone(many())
 
 
 def test_methods_that_clients_make_up_are_counted_together() -> None:
@@ -111,7 +112,7 @@ def test_jobs_that_are_over_hold_no_answers(tmp_path: Path) -> None:
             replies = [await client.post("/api/plan", json=body) for body in (PLAN, wrong, {**wrong, "wait": False})]
         return [reply.status_code for reply in replies]
 
-    assert asyncio.run(ask()) == [200, 422, 422]
+    assert run_alone(ask()) == [200, 422, 422]
     jobs = list(app.state.jobs.jobs.values())
     assert [job.state for job in jobs] == ["done", "failed", "failed"]
     assert [(job.task, job.body) for job in jobs] == [(None, {})] * 3
@@ -186,7 +187,7 @@ def test_large_requests_are_few_at_a_time() -> None:
         assert statuses == []  # there is room again
         last.cancel()
 
-    asyncio.run(ask_three_times())
+    run_alone(ask_three_times())
 
 
 async def never_answers(scope: Any, receive: Any, send: Any) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from own_loop import run_alone
 
 from stretto.web.app import create_app
 from stretto.web.settings import ServeSettings
@@ -26,7 +26,7 @@ def ask(app: Any, **changes: Any) -> tuple[int, dict[str, Any]]:
     async def send(message: Any) -> None:
         sent.append(message)
 
-    asyncio.run(app({**scope, "raw_path": scope["path"].encode()}, receive, send))
+    run_alone(app({**scope, "raw_path": scope["path"].encode()}, receive, send))
     return sent[0]["status"], json.loads(b"".join(message.get("body", b"") for message in sent[1:]))
 
 

@@ -157,7 +157,7 @@ def test_a_gap_of_rounding_is_proven_optimal(server: Any, page: Any) -> None:
     row.wait_for()
     assert row.locator("td").nth(4).inner_text() == "3 s, proven optimal"
     ready(page, f"{server.url}/runs/{run.id}")
-    assert figures(page)["gap"] == "proven optimal"
+    assert figures(page)["gap"] == "0 % proven optimal"
     assert page.locator("#gantt .hint").inner_text().count("or click says why it is there") == 1
 
 

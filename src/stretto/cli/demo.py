@@ -207,7 +207,7 @@ def _how_to_call() -> str:
     import shutil
     import sys
 
-    ours = Path(sys.executable).parent
+    ours = Path(sys.prefix) / "bin"
     if shutil.which("stretto") is not None or not (ours / "activate").is_file():
         return ""
     folder = os.path.relpath(ours)

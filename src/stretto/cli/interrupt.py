@@ -36,6 +36,7 @@ def answering_ctrl_c() -> Iterator[None]:
         yield
         return
     _watch = InterruptWatch()
+    _watch.is_ours = _is_ours
     try:
         with _watch:
             signal.signal(signal.SIGINT, _on_signal)
@@ -49,6 +50,12 @@ def answering_ctrl_c() -> Iterator[None]:
 
 def _on_signal(number: int, frame: FrameType | None) -> None:
     raise_where_safe(frame)
+
+
+def _is_ours() -> bool:
+    """Say whether Ctrl-C is answered by this module, and not by a library that the command runs in."""
+    handler = signal.getsignal(signal.SIGINT)
+    return handler is _on_signal or isinstance(getattr(handler, "__self__", None), _OnInterrupt)
 
 
 def raise_where_safe(frame: FrameType | None) -> None:

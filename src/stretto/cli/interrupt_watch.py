@@ -29,12 +29,16 @@ class InterruptWatch:
     ----------
     has_result
         Says whether there is something to keep, which only the main thread can do.
+    is_ours
+        Says whether it is us who answer Ctrl-C at the moment; a library such as uvicorn has handlers of its own, and
+        takes its time to shut down.
     is_pending
         Whether the main thread has heard of Ctrl-C, and cannot answer yet.
     """
 
     def __init__(self) -> None:
         self.has_result: Callable[[], bool] = lambda: False
+        self.is_ours: Callable[[], bool] = lambda: True
         self.is_pending = False
         self._heard_s = float("-inf")
         self._previous = -1
@@ -60,7 +64,7 @@ class InterruptWatch:
     def _watch(self) -> None:
         is_first = True
         while signals := os.read(self._read, 64):
-            if signal.SIGINT not in signals:
+            if signal.SIGINT not in signals or not self.is_ours():
                 continue
             if not self._is_answered(time.monotonic(), is_first=is_first):
                 if not self.has_result() or not is_first:

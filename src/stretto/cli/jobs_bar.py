@@ -48,6 +48,7 @@ class JobsBar:
 
     def watch(self, num_arrived: int, num_jobs: int) -> bool:
         """Take news of a replay; return whether to go on."""
+        self._patience.has_result = True  # an epoch has ended
         if self._progress is not None and self._task is not None:
             self._progress.update(self._task, completed=num_arrived, total=num_jobs)
         return not self._patience.is_over

@@ -36,7 +36,7 @@ def _told(choices: Any) -> list[dict[str, Any]]:
             "chosen": one.chosen,
             "reason": reason_of(one),
             "cost": dict(one.cost),
-            "rival": rival_fields(one),
+            **({} if one.rival is None else {"rival": rival_fields(one)}),
         }
         for one in choices
     ]

@@ -74,7 +74,8 @@ def cache_folder(module: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     os.utime(folder)
     versions = [path for path in root.glob(f"{module}-*") if path.name[: -len("-0123456789abcdef")] == module]
-    for old in sorted(versions, key=lambda path: path.stat().st_mtime, reverse=True)[_KEPT:]:
+    others = [path for path in versions if path != folder]
+    for old in sorted(others, key=lambda path: path.stat().st_mtime, reverse=True)[_KEPT - 1 :]:
         shutil.rmtree(old, ignore_errors=True)
     return folder
 

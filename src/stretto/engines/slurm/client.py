@@ -109,7 +109,7 @@ class SlurmClient:
 
     def _change(self, words: Sequence[str]) -> bool:
         try:
-            self.commands.run(["scontrol", *words], pass_fds=self.held_fds, is_change=True)
+            self._run(["scontrol", *words], is_change=True)
         except SlurmRefused as error:
             if WAITS_NO_LONGER.search(str(error)):
                 return False
@@ -162,8 +162,8 @@ class SlurmClient:
         except SlurmFailure:
             return False
 
-    def _run(self, words: Sequence[str], timeout_s: float | None = None) -> str:
-        return self.commands.run(words, timeout_s=timeout_s, pass_fds=self.held_fds)
+    def _run(self, words: Sequence[str], timeout_s: float | None = None, *, is_change: bool = False) -> str:
+        return self.commands.run(words, timeout_s=timeout_s, pass_fds=self.held_fds, is_change=is_change)
 
 
 def _address(job: int | SlurmJob) -> str:
