@@ -14,9 +14,9 @@ from measure import print_table
 from peer_venv import peer_python, run_worker
 from queue_clock import least_cpu_s
 
-from stretto.domain.trace import Trace
-from stretto.formats.traces.load import save_trace
-from stretto.sim.queue import replay
+from stretto.core.trace import Trace
+from stretto.files.traces.load import save_trace
+from stretto.queues.replay import replay
 
 VERSION = "1.1.3"
 #: Its methods and what they are called here. Its EASY is not the textbook's (docs/queue.md), so its waits differ.

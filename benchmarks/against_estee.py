@@ -12,10 +12,10 @@ from peer_venv import peer_python
 
 import instances
 from stretto import catalog, registry
-from stretto.domain.planner import Budget
-from stretto.domain.problem import Problem
-from stretto.domain.schedule import Schedule
-from stretto.sim.device import simulate
+from stretto.core.planner import Budget
+from stretto.core.problem import Problem
+from stretto.core.schedule import Schedule
+from stretto.graphs.simulator import simulate
 
 ESTEE = "estee @ git+https://github.com/It4innovations/estee@5ba5421a23a7d50741636a604fac960639127b89"
 

@@ -12,12 +12,12 @@ from peer_venv import find_python, peer_python
 
 import instances
 from stretto import catalog, registry
-from stretto.domain.cluster import Cluster
-from stretto.domain.graph import TaskGraph
-from stretto.domain.plan import Plan
-from stretto.domain.planner import Budget
-from stretto.domain.problem import Problem
-from stretto.sim.device import simulate
+from stretto.core.cluster import Cluster
+from stretto.core.graph import TaskGraph
+from stretto.core.plan import Plan
+from stretto.core.planner import Budget
+from stretto.core.problem import Problem
+from stretto.graphs.simulator import simulate
 
 
 def against_saga(options: argparse.Namespace) -> list[dict[str, Any]]:

@@ -22,7 +22,7 @@ import httpx
 
 from stretto import workloads
 from stretto.api import plan
-from stretto.experiments.report_record import record_plan, recording
+from stretto.reports.record import record_plan, recording
 from stretto.runlog import RunLog
 
 CLUSTER = "cpu:24x1.0,gpu:8x5.0"

@@ -32,11 +32,11 @@ from typing import Any
 import numpy as np
 
 import stretto
-from stretto.domain.cluster import Cluster, Device
-from stretto.domain.csr import Floats, Ints
-from stretto.domain.graph import TaskGraph
-from stretto.domain.plan import Plan
-from stretto.domain.problem import Problem
+from stretto.core.cluster import Cluster, Device
+from stretto.core.csr import Floats, Ints
+from stretto.core.graph import TaskGraph
+from stretto.core.plan import Plan
+from stretto.core.problem import Problem
 
 KINDS = ("cpu", "gpu", "old")
 WORKERS = {"cpu0": "cpu", "cpu1": "cpu", "gpu0": "gpu", "old0": "old"}

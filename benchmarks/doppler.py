@@ -33,15 +33,15 @@ from doppler_graphs import HERE, Instance, generated, held_out, msr, paper
 from measure import print_table
 
 from stretto import catalog
-from stretto.bounds.bound import bound
-from stretto.domain.planner import Budget
-from stretto.domain.problem import Problem
+from stretto.core.planner import Budget
+from stretto.core.problem import Problem
 from stretto.errors import StrettoError
-from stretto.experiments.evaluate import Setting, evaluate, planner_named
-from stretto.experiments.training_run import TrainingResult, TrainingRun
-from stretto.learned.doppler.zero import LISTS
-from stretto.policies.search.annealing import Annealing
-from stretto.training.trainer import TrainingSpec
+from stretto.graphs.bounds.bound import bound
+from stretto.graphs.doppler.zero import LISTS
+from stretto.graphs.evaluate import Setting, evaluate, planner_named
+from stretto.graphs.search.annealing import Annealing
+from stretto.graphs.training import TrainingResult, TrainingRun
+from stretto.learning.trainer import TrainingSpec
 
 HEURISTICS = ("heft", "etf", "peft", "critical-path")
 #: Which decision is left to a rule; the paper calls the first "-SEL" and the second "-PLC". ``ablations`` has more.
@@ -105,8 +105,8 @@ def makespan(
 
 def trained(instance: Instance, spec: TrainingSpec, **settings: Any) -> TrainingResult:
     """Return a pure training: what the policy found, nothing polished."""
-    from stretto.learned.doppler.settings import NetSettings
-    from stretto.training.doppler_run import DopplerRun
+    from stretto.graphs.doppler.run import DopplerRun
+    from stretto.graphs.doppler.settings import NetSettings
 
     run = DopplerRun(instance.problem, spec, settings=NetSettings(**settings))
     return TrainingRun(run, instance.problem, algorithm="doppler").train(time_limit_s=spec.time_limit_s)
@@ -248,7 +248,7 @@ def pure(args: argparse.Namespace) -> None:
 
 def ablations(args: argparse.Namespace) -> None:
     """Every variant of the policy at as many episodes: best plan, mean of the last fifth, episodes per second."""
-    from stretto.training.doppler_ablations import ABLATIONS as VARIANTS
+    from stretto.graphs.doppler.ablations import ABLATIONS as VARIANTS
 
     log = Log("ablations")
     lines = [("graph", "variant", f"best of {args.episodes:,}", "mean of last fifth", "episodes/s")]

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from stretto.domain.cluster import Cluster
-from stretto.domain.graph import TaskGraph
-from stretto.domain.problem import Problem
+from stretto.core.cluster import Cluster
+from stretto.core.graph import TaskGraph
+from stretto.core.problem import Problem
 from stretto.errors import StrettoError
-from stretto.formats.load import load
-from stretto.workloads.generate import generate
-from stretto.workloads.llama import llama_layer
+from stretto.files.load import load
+from stretto.graphs.workloads.generate import generate
+from stretto.graphs.workloads.tensors.llama import llama_layer
 
 HERE = Path(__file__).resolve().parent
 DATA = Path(os.environ.get("STRETTO_DATA", HERE.parent.parent / "shared" / "data"))

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from stretto.domain.cluster import Cluster, Device, Links
-from stretto.domain.graph import TaskGraph
-from stretto.workloads import random_cluster, random_dag
+from stretto.core.cluster import Cluster, Device, Links
+from stretto.core.graph import TaskGraph
+from stretto.graphs.workloads import random_cluster, random_dag
 
 NIC_BYTES_PER_S = 1e9
 

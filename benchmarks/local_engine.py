@@ -21,11 +21,11 @@ import numpy as np
 from measure import print_table
 from queue_logs import commit
 
-from stretto.domain.cluster import Cluster
-from stretto.domain.graph import TaskGraph
-from stretto.domain.plan import Plan
-from stretto.domain.planner import Budget
-from stretto.domain.problem import Problem
+from stretto.core.cluster import Cluster
+from stretto.core.graph import TaskGraph
+from stretto.core.plan import Plan
+from stretto.core.planner import Budget
+from stretto.core.problem import Problem
 from stretto.engines.calibrate import calibrate, judge, measure_hop
 from stretto.engines.engine import RunOptions
 from stretto.engines.executor import EngineExecutor
@@ -33,7 +33,7 @@ from stretto.engines.kernels.llama_block import llama_block_work
 from stretto.engines.kernels.tiled_matmul import tiled_matmul_work
 from stretto.engines.local.engine import LocalEngine
 from stretto.engines.work import Call, Work
-from stretto.experiments.evaluate import planner_named
+from stretto.graphs.evaluate import planner_named
 
 HERE = Path(__file__).resolve().parent
 CLUSTER = Cluster.parse("cpu:2@10GB/s")
@@ -134,7 +134,7 @@ def calibration(options: argparse.Namespace) -> list[dict[str, Any]]:
                 }
             )
             if options.plot is not None:
-                from stretto.experiments.calibration_plot import draw_calibration
+                from stretto.reports.calibration_plot import draw_calibration
 
                 path = options.plot.with_stem(f"{options.plot.stem}-{title}-{name}")
                 draw_calibration(judgement, path, title=f"{title} on two {name} devices")
@@ -181,9 +181,9 @@ def _plans(work: Work, engine: LocalEngine, options: argparse.Namespace) -> dict
 
 def _after_stage_three(work: Work, engine: LocalEngine, problem: Problem, options: argparse.Namespace) -> Plan:
     """Plan in the simulator, learn from measured plans, and return what was the fastest when measured in turns."""
-    from stretto.training.doppler_run import DopplerRun
-    from stretto.training.stages import ImitatePlanner, ReinforceOnEngine
-    from stretto.training.trainer import TrainingSpec
+    from stretto.graphs.doppler.run import DopplerRun
+    from stretto.graphs.doppler.stages import ImitatePlanner, ReinforceOnEngine
+    from stretto.learning.trainer import TrainingSpec
 
     thought = planner_named("doppler", {}).plan(problem, Budget(time_limit_s=options.think, num_threads=2))
     executor = EngineExecutor(engine, work, CLUSTER)

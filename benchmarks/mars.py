@@ -37,20 +37,20 @@ from measure import print_table
 from peer_venv import HERE
 from queue_logs import UNSEEN, commit, find_logs, fixed_starts, judge, read_log
 
-from stretto.domain.csr import Floats
-from stretto.domain.trace import Trace
-from stretto.formats.document import read_document
-from stretto.formats.traces.reader import Faults
-from stretto.formats.traces.swf_rows import JOB, RUN, USER, read_rows
-from stretto.kernels.mars_run import advance, new_state
-from stretto.learned.mars.forecaster import shipped
-from stretto.learned.mars.network import MarsNet, classic_net, untrained_nets
-from stretto.learned.mars.replay import candidates_of, mars_replay, pretrained
-from stretto.policies.queueing.portfolio import kinds_of
-from stretto.sim import rlscheduler
-from stretto.training.mars import Evolution, MarsTrainer, Objective
-from stretto.training.mars_log import SHARE, train_on_log
-from stretto.training.mars_windows import draw_windows, make_window
+from stretto.core.csr import Floats
+from stretto.core.trace import Trace
+from stretto.files.document import read_document
+from stretto.files.traces.reader import Faults
+from stretto.files.traces.swf_rows import JOB, RUN, USER, read_rows
+from stretto.queues import rlscheduler
+from stretto.queues.mars.forecaster import shipped
+from stretto.queues.mars.kernels.run import advance, new_state
+from stretto.queues.mars.log_training import SHARE, train_on_log
+from stretto.queues.mars.network import MarsNet, classic_net, untrained_nets
+from stretto.queues.mars.replay import candidates_of, mars_replay, pretrained
+from stretto.queues.mars.trainer import Evolution, MarsTrainer, Objective
+from stretto.queues.mars.windows import draw_windows, make_window
+from stretto.queues.portfolio import kinds_of
 
 #: RLScheduler's traces: file, best re-sorted classic under EASY, whose longest wait is the limit, and what to reach.
 SEQUENCES = {

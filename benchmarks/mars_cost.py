@@ -22,14 +22,14 @@ from typing import Any
 
 import numpy as np
 
-from stretto.domain.graph import TaskGraph
-from stretto.domain.pool import Pool
-from stretto.domain.trace import Trace
-from stretto.formats.load import load
-from stretto.formats.prices.spot_series import spot_series
-from stretto.formats.traces.workflow import merge_traces, trace_of_graph
-from stretto.learned.mars.pool_search import WAITS_USD, choose_way, fixed_ways
-from stretto.learned.mars.pools import Aim, Trial, try_way
+from stretto.core.graph import TaskGraph
+from stretto.core.pool import Pool
+from stretto.core.trace import Trace
+from stretto.files.load import load
+from stretto.files.prices.spot_series import spot_series
+from stretto.files.traces.workflow import merge_traces, trace_of_graph
+from stretto.queues.workflows.pool_search import WAITS_USD, choose_way, fixed_ways
+from stretto.queues.workflows.pools import Aim, Trial, try_way
 
 INSTANCE, REGION, ON_DEMAND_USD, VCPUS = "m5.2xlarge", "us-east-1", 0.384, 8
 NUM_WORKFLOWS, OWN_PROCS = 60, 16

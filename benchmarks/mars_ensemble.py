@@ -27,15 +27,15 @@ from measure import print_table
 from peer_venv import HERE
 from queue_logs import HELD_OUT, commit, find_logs, read_log
 
-from stretto.domain.trace import Trace
-from stretto.learned.mars.confidence import INPUTS, Confidence
-from stretto.learned.mars.ensemble import SHIPPED, Ensemble, load_ensemble, save_ensemble
-from stretto.learned.mars.network import MarsNet, classic_net, steady_net
-from stretto.training.mars_confidence import Examples, Report, calibrate, fit, gather, join, judge
-from stretto.training.mars_log import SHARE
-from stretto.training.mars_pretrain import PREFIX, Taught, by_teacher, is_busy, pretrain, ratio_to
-from stretto.training.mars_windows import Window, draw_windows
-from stretto.workloads.lublin import lublin
+from stretto.core.trace import Trace
+from stretto.queues.mars.confidence import INPUTS, Confidence
+from stretto.queues.mars.confidence_trainer import Examples, Report, calibrate, fit, gather, join, judge
+from stretto.queues.mars.ensemble import SHIPPED, Ensemble, load_ensemble, save_ensemble
+from stretto.queues.mars.log_training import SHARE
+from stretto.queues.mars.network import MarsNet, classic_net, steady_net
+from stretto.queues.mars.pretrain import PREFIX, Taught, by_teacher, is_busy, pretrain, ratio_to
+from stretto.queues.mars.windows import Window, draw_windows
+from stretto.queues.workloads.lublin import lublin
 
 #: Logs on which the confidence is calibrated and its threshold is chosen; it is fitted on the others.
 CALIBRATION = ("HPC2N", "LPC", "NASA", "SDSC-SP2", "generated 0.75", "generated 0.95", "generated 1.05")

@@ -23,18 +23,18 @@ from measure import print_table
 from peer_venv import HERE
 from queue_logs import HELD_OUT, commit, find_logs, judge, read_log
 
-from stretto.domain.csr import Floats
-from stretto.domain.trace import QueueArrays
-from stretto.kernels.mars_forecast import LEAK, NUM_HEADS, NUM_INPUTS, TYPICAL, Forecaster
-from stretto.kernels.mars_policy import Net
-from stretto.kernels.mars_run import run_mars
-from stretto.kernels.queue_forecast import BOUND, believe, new_past, remember
-from stretto.learned.mars.forecaster import SHIPPED, blend, save_forecaster
-from stretto.learned.mars.network import classic_net, plain_net, steady_net
-from stretto.policies.queueing.portfolio import kinds_of
-from stretto.training.mars_forecast import Examples, fit, gather, join
-from stretto.training.mars_log import SHARE
-from stretto.workloads.lublin import lublin
+from stretto.core.csr import Floats
+from stretto.core.trace import QueueArrays
+from stretto.queues.kernels.forecast import BOUND, believe, new_past, remember
+from stretto.queues.mars.forecaster import SHIPPED, blend, save_forecaster
+from stretto.queues.mars.forecaster_trainer import Examples, fit, gather, join
+from stretto.queues.mars.kernels.forecast import LEAK, NUM_HEADS, NUM_INPUTS, TYPICAL, Forecaster
+from stretto.queues.mars.kernels.policy import Net
+from stretto.queues.mars.kernels.run import run_mars
+from stretto.queues.mars.log_training import SHARE
+from stretto.queues.mars.network import classic_net, plain_net, steady_net
+from stretto.queues.portfolio import kinds_of
+from stretto.queues.workloads.lublin import lublin
 
 #: Logs on machines that are so empty, or with estimates so exact, that a few examples are enough.
 EASY = ("LCG", "NASA", "OSC", "SDSC-Par")

@@ -15,14 +15,14 @@ import numpy as np
 from mars_portfolio import shaken
 from queue_logs import find_logs, judge, read_log
 
-from stretto.domain.csr import Floats
-from stretto.domain.trace import QueueArrays
-from stretto.kernels.mars_run import run_mars
-from stretto.learned.mars.forecaster import shipped
-from stretto.learned.mars.network import steady_net
-from stretto.policies.queueing.members import MEMBERS, WITH_SPARE
-from stretto.policies.queueing.portfolio import kinds_of, portfolio_replay
-from stretto.training.mars_log import SHARE
+from stretto.core.csr import Floats
+from stretto.core.trace import QueueArrays
+from stretto.queues.mars.forecaster import shipped
+from stretto.queues.mars.kernels.run import run_mars
+from stretto.queues.mars.log_training import SHARE
+from stretto.queues.mars.network import steady_net
+from stretto.queues.members import MEMBERS, WITH_SPARE
+from stretto.queues.portfolio import kinds_of, portfolio_replay
 
 #: The candidates of the portfolio that are its base with other shares to spare.
 BASE = tuple(name for name in MEMBERS if name.startswith(MEMBERS[0].partition(WITH_SPARE)[0] + WITH_SPARE))

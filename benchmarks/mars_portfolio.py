@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 from queue_logs import find_logs, fixed_starts, judge, read_log
 
-from stretto.domain.trace import Trace
-from stretto.learned.mars.replay import mars_replay
-from stretto.policies.queueing.portfolio import Forecast, portfolio_replay
-from stretto.training.mars_log import SHARE
-from stretto.workloads.lublin import lublin
+from stretto.core.trace import Trace
+from stretto.queues.mars.log_training import SHARE
+from stretto.queues.mars.replay import mars_replay
+from stretto.queues.portfolio import Forecast, portfolio_replay
+from stretto.queues.workloads.lublin import lublin
 
 #: Sums of slowdowns that differ by less are the same.
 SAME = 1e-6

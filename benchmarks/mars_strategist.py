@@ -24,15 +24,15 @@ from measure import print_table
 from peer_venv import HERE
 from queue_logs import HELD_OUT, commit, find_logs, judge, read_log
 
-from stretto.domain.trace import Trace
-from stretto.learned.mars.network import sister_nets
-from stretto.learned.mars.replay import candidates_of, doubted_of, mars_replay
-from stretto.learned.mars.selector import Selection
-from stretto.learned.mars.strategist import SHIPPED, prior, save_strategist
-from stretto.training.mars_epochs import record
-from stretto.training.mars_log import SHARE
-from stretto.training.mars_strategist import THRESHOLDS, Epochs, StrategistRules, follow, train
-from stretto.workloads.lublin import lublin
+from stretto.core.trace import Trace
+from stretto.queues.mars.epochs import record
+from stretto.queues.mars.log_training import SHARE
+from stretto.queues.mars.network import sister_nets
+from stretto.queues.mars.replay import candidates_of, doubted_of, mars_replay
+from stretto.queues.mars.selector import Selection
+from stretto.queues.mars.strategist import SHIPPED, prior, save_strategist
+from stretto.queues.mars.strategist_trainer import THRESHOLDS, Epochs, StrategistRules, follow, train
+from stretto.queues.workloads.lublin import lublin
 
 #: Logs that say little and take long.
 LEFT_OUT = ("CERIT", "LCG", "NASA", "RICC")

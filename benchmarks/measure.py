@@ -13,9 +13,9 @@ import numpy as np
 from peer_venv import run_worker
 
 import instances
-from stretto.domain.cluster import Cluster
-from stretto.domain.csr import Floats
-from stretto.domain.graph import TaskGraph
+from stretto.core.cluster import Cluster
+from stretto.core.csr import Floats
+from stretto.core.graph import TaskGraph
 
 REPEATS = 5
 

@@ -36,11 +36,11 @@ from peer_venv import HERE
 from queue_logs import commit, find_logs, read_log
 
 from stretto.catalog import STRATEGIES
-from stretto.domain.csr import Floats
-from stretto.domain.trace import QueueArrays, Trace
-from stretto.kernels.queue_run import run_queue
-from stretto.policies.queueing.members import CLASSICS, MEMBERS
-from stretto.policies.queueing.portfolio import Forecast, portfolio_replay
+from stretto.core.csr import Floats
+from stretto.core.trace import QueueArrays, Trace
+from stretto.queues.kernels.run import run_queue
+from stretto.queues.members import CLASSICS, MEMBERS
+from stretto.queues.portfolio import Forecast, portfolio_replay
 from stretto.registry import lookup
 
 #: Draws of a window that is busy, at most.

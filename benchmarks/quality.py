@@ -28,13 +28,13 @@ from typing import Any
 import numpy as np
 
 import stretto
-from stretto.domain.graph import TaskGraph
-from stretto.experiments.evaluate import PlanResult
-from stretto.formats.document import Document
-from stretto.formats.psplib import FORMAT as PSPLIB
-from stretto.formats.stg import FORMAT as STG
-from stretto.workloads.random_cluster import random_cluster
-from stretto.workloads.random_dag import random_dag
+from stretto.core.graph import TaskGraph
+from stretto.files.document import Document
+from stretto.files.graphs.psplib import FORMAT as PSPLIB
+from stretto.files.graphs.stg import FORMAT as STG
+from stretto.graphs.evaluate import PlanResult
+from stretto.graphs.workloads.random_cluster import random_cluster
+from stretto.graphs.workloads.random_dag import random_dag
 
 HERE = Path(__file__).resolve().parent
 DATA = Path(os.environ.get("STRETTO_DATA", HERE.parent.parent / "shared" / "data"))

@@ -11,13 +11,13 @@ import numpy as np
 from peer_venv import HERE
 
 from stretto.catalog import STRATEGIES
-from stretto.domain.csr import Floats
-from stretto.domain.trace import QueueArrays, Trace
-from stretto.formats.traces.load import load_trace
-from stretto.kernels.queue_run import run_queue
-from stretto.policies.queueing.members import CLASSICS
+from stretto.core.csr import Floats
+from stretto.core.trace import QueueArrays, Trace
+from stretto.files.traces.load import load_trace
+from stretto.queues.kernels.run import run_queue
+from stretto.queues.mars.windows import figures
+from stretto.queues.members import CLASSICS
 from stretto.registry import lookup
-from stretto.training.mars_windows import figures
 
 #: Logs that nothing shipped with MARS has been trained on: those that stand for unseen queues, and the generated ones.
 UNSEEN = ("CTC-SP2", "OSC-Clust", "SDSC-BLUE", "Theta")

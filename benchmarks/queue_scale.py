@@ -25,9 +25,9 @@ _ROOT = Path(__file__).resolve().parent.parent
 #: Runs in a child with the sources of either version, so that it uses only what both have.
 _CHILD = """
 import hashlib, json, resource, sys, time
-from stretto.experiments.queue_play import play
-from stretto.formats.traces.load import load_trace
-from stretto.workloads.lublin import lublin
+from stretto.queues.play import play
+from stretto.files.traces.load import load_trace
+from stretto.queues.workloads.lublin import lublin
 
 request = json.loads(sys.argv[1])
 if request["log"] is None:

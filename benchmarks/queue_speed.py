@@ -4,7 +4,7 @@
     python benchmarks/queue_speed.py --skip logs            # without the 16 logs x 6 strategies
     python benchmarks/queue_speed.py --peer-jobs 2000
 
-Through ``stretto.sim.queue.replay``: choosing and copying jobs counts; reading the file, compiling and figures do not.
+Through ``stretto.queues.replay``: choosing and copying jobs counts; reading the file, compiling and figures do not.
 CPU time of one core, the least of several runs, because the machine may be shared; the 16 logs are wall time of two
 threads. Rows go to benchmarks/results/queue-speed.jsonl.
 """
@@ -26,9 +26,9 @@ from peer_venv import HERE, PeerMissing
 from queue_clock import least_cpu_s
 from queue_logs import commit, find_logs, read_log
 
-from stretto.domain.trace import Trace
-from stretto.formats.traces.load import load_trace
-from stretto.sim.queue import replay
+from stretto.core.trace import Trace
+from stretto.files.traces.load import load_trace
+from stretto.queues.replay import replay
 
 #: (log, strategy, backfill) -> jobs per second that are wanted.
 BARS = {

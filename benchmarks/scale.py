@@ -16,15 +16,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from stretto.bounds.bound import bound
-from stretto.domain.graph import TaskGraph
-from stretto.domain.planner import Budget
-from stretto.domain.problem import Problem
-from stretto.experiments.evaluate import planner_named
-from stretto.formats.load import load, save
-from stretto.sim.device import simulate
-from stretto.workloads.random_cluster import random_cluster
-from stretto.workloads.random_dag import random_dag
+from stretto.core.graph import TaskGraph
+from stretto.core.planner import Budget
+from stretto.core.problem import Problem
+from stretto.files.load import load, save
+from stretto.graphs.bounds.bound import bound
+from stretto.graphs.evaluate import planner_named
+from stretto.graphs.simulator import simulate
+from stretto.graphs.workloads.random_cluster import random_cluster
+from stretto.graphs.workloads.random_dag import random_dag
 
 Result = TypeVar("Result")
 

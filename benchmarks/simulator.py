@@ -3,7 +3,7 @@
     python benchmarks/simulator.py [--large] [--width 32]
 
 Layered random graphs with 2.5 edges per task on 32 devices of two speeds, placed at random and
-executed work-conserving by ``stretto.sim.device.simulate`` (checks included). The figure is from CPU time,
+executed work-conserving by ``stretto.graphs.simulator.simulate`` (checks included). The figure is from CPU time,
 best of a few runs, after compilation. ``routes`` puts every device behind a link in and a link out.
 
 Larger graphs are wider, too (the square root of their tasks), so more transfers are under way at a time; on shared
@@ -18,12 +18,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from stretto.domain.cluster import Cluster, Links
-from stretto.domain.plan import Discipline, Plan
-from stretto.domain.problem import Problem
-from stretto.sim.conditions import Contention
-from stretto.sim.device import simulate
-from stretto.workloads.random_dag import random_dag
+from stretto.core.cluster import Cluster, Links
+from stretto.core.plan import Discipline, Plan
+from stretto.core.problem import Problem
+from stretto.graphs.conditions import Contention
+from stretto.graphs.simulator import simulate
+from stretto.graphs.workloads.random_dag import random_dag
 
 NUM_DEVICES = 32
 CASES: tuple[tuple[str, Contention, Discipline, bool], ...] = (

@@ -19,13 +19,13 @@ from pathlib import Path
 
 import numpy as np
 
-from stretto.cli.steer import make_order
-from stretto.engines.slurm.book import Book
-from stretto.engines.slurm.client import SlurmClient, Submission
-from stretto.engines.slurm.conf import TestbedSpec
-from stretto.engines.slurm.steer import Steerer, SteerSettings
-from stretto.engines.slurm.testbed import Testbed
-from stretto.policies.queueing.online import warm_up
+from stretto.cli.commands.steer import make_order
+from stretto.engines.slurm.client.client import SlurmClient, Submission
+from stretto.engines.slurm.steer.book import Book
+from stretto.engines.slurm.steer.steer import Steerer, SteerSettings
+from stretto.engines.slurm.testbed.conf import TestbedSpec
+from stretto.engines.slurm.testbed.testbed import Testbed
+from stretto.queues.live_order import warm_up
 
 BOUND_S = 1.0
 NUM_NODES = 4

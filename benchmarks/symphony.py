@@ -35,17 +35,17 @@ from measure import print_table
 from peer_venv import HERE
 from queue_logs import commit
 
-from stretto.domain.csr import Floats
-from stretto.learned.symphony.inference import NumpyPolicy
-from stretto.learned.symphony.network import init_params
-from stretto.learned.symphony.scheduler import SymphonyScheduler, load_policy, pretrained
-from stretto.learned.symphony.settings import NetSettings, shape_of
-from stretto.sim.rack import RackBatch
-from stretto.sim.rack_rules import RULES, oracle, play
-from stretto.training.symphony import Judge, SymphonyTrainer, World
-from stretto.training.symphony_belief import METHODS, TRUE_THETA, GradientSettings, learn_theta
-from stretto.training.symphony_calibration import look_around, measure_belief
-from stretto.training.symphony_cases import Case, case, rack_case
+from stretto.core.csr import Floats
+from stretto.racks.rules import RULES, oracle, play
+from stretto.racks.simulator import RackBatch
+from stretto.racks.symphony.belief_learning import METHODS, TRUE_THETA, GradientSettings, learn_theta
+from stretto.racks.symphony.calibration import look_around, measure_belief
+from stretto.racks.symphony.cases import Case, case, rack_case
+from stretto.racks.symphony.inference import NumpyPolicy
+from stretto.racks.symphony.network import init_params
+from stretto.racks.symphony.scheduler import SymphonyScheduler, load_policy, pretrained
+from stretto.racks.symphony.settings import NetSettings, shape_of
+from stretto.racks.symphony.trainer import Judge, SymphonyTrainer, World
 
 NUM_TRAIN, NUM_HELD_OUT = 256, 32
 LOOKS = 20

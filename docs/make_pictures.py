@@ -9,18 +9,18 @@ from pathlib import Path
 import numpy as np
 
 import stretto
-from stretto.domain.plan import Plan
-from stretto.domain.problem import Problem
-from stretto.experiments.gantt import draw_gantt
-from stretto.experiments.queue_compare import compare_strategies
-from stretto.experiments.queue_plots import draw_comparison, draw_replay
-from stretto.experiments.report_belief import belief_map, look_fields
-from stretto.experiments.report_canvas import saved
-from stretto.experiments.report_heat import intervals
-from stretto.experiments.report_rack import RackShow
-from stretto.experiments.report_topology import rack_topology
-from stretto.sim.device import simulate
-from stretto.workloads.lublin import lublin
+from stretto.core.plan import Plan
+from stretto.core.problem import Problem
+from stretto.graphs.simulator import simulate
+from stretto.queues.compare import compare_strategies
+from stretto.queues.workloads.lublin import lublin
+from stretto.reports.canvas import saved
+from stretto.reports.gantt.draw import draw_gantt
+from stretto.reports.queue_plots import draw_comparison, draw_replay
+from stretto.reports.racks.belief import belief_map, look_fields
+from stretto.reports.racks.heat import intervals
+from stretto.reports.racks.show import RackShow
+from stretto.reports.racks.topology import rack_topology
 
 PICTURES = Path(__file__).resolve().parent / "pictures"
 

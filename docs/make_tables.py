@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from stretto.cli.commands.help_cmd import ENVIRONMENT, EXIT_CODES, SOURCES
 from stretto.cli.describe import describe_formats, describe_policies, describe_rules, describe_workloads
-from stretto.cli.help_cmd import ENVIRONMENT, EXIT_CODES, SOURCES
 from stretto.config import CONFIGURABLE
 
 ROOT = Path(__file__).resolve().parent.parent

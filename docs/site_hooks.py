@@ -33,7 +33,7 @@ _FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 
 def elsewhere() -> dict[str, str]:
     """Return the pages that live elsewhere, with the cards of all learned systems."""
-    cards = sorted(ROOT.glob("src/stretto/learned/*/README.md"))
+    cards = sorted(ROOT.glob("src/stretto/*/*/README.md"))
     return ELSEWHERE | {f"learned/{card.parent.name}.md": str(card.relative_to(ROOT)) for card in cards}
 
 

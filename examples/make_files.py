@@ -9,8 +9,8 @@ import gzip
 from pathlib import Path
 
 import stretto
-from stretto.formats.traces.swf import FORMAT as SWF
-from stretto.workloads.lublin import lublin
+from stretto.files.traces.swf import FORMAT as SWF
+from stretto.queues.workloads.lublin import lublin
 
 HERE = Path(__file__).parent
 

@@ -25,7 +25,7 @@ print(f"{graph.num_tasks} tasks in {result.makespan_s * 1e3:.1f} ms, gap {result
     "The schedule. The red line is the bound that no schedule can beat.",
     """from IPython.display import SVG
 
-from stretto.experiments.gantt import draw_gantt
+from stretto.reports.gantt.draw import draw_gantt
 
 draw_gantt(result.problem, result.schedule, "schedule.svg", lower_bound_s=result.lower_bound_s)
 SVG("schedule.svg")""",
@@ -37,8 +37,8 @@ for line in stretto.compare([graph], cluster, policies, time_limit_s=1.0).summar
     """times = [stretto.simulate(result, noise=0.3, contention="fair", seed=seed).makespan_s for seed in range(30)]
 print(f"{min(times) * 1e3:.1f} to {max(times) * 1e3:.1f} ms instead of {result.makespan_s * 1e3:.1f}")""",
     "A queue: a thousand generated jobs on 64 processors, under three orders.",
-    """from stretto.domain.queue_metrics import measure
-from stretto.workloads.lublin import lublin
+    """from stretto.queues.metrics import measure
+from stretto.queues.workloads.lublin import lublin
 
 trace = lublin(1000, seed=1, num_procs=64, load=0.9)
 for strategy in ("fcfs", "sjf", "saf"):

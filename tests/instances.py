@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from stretto.domain.cluster import Cluster, Device
-from stretto.domain.graph import TaskGraph
-from stretto.domain.problem import Problem
-from stretto.domain.workload import Workload
+from stretto.core.cluster import Cluster, Device
+from stretto.core.graph import TaskGraph
+from stretto.core.problem import Problem
+from stretto.core.workload import Workload
 
 
 @st.composite

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from stretto.domain.graph import TaskGraph
-from stretto.formats.load import load
+from stretto.core.graph import TaskGraph
+from stretto.files.load import load
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from stretto.moved import know_old_names
+
 __version__ = "0.1.0"
 
 _LAZY = {
@@ -25,17 +27,17 @@ _LAZY = {
     "run": "stretto.api",
     "save": "stretto.api",
     "simulate": "stretto.api",
-    "Cluster": "stretto.domain.cluster",
-    "Device": "stretto.domain.cluster",
-    "GraphBuilder": "stretto.domain.builder",
-    "Job": "stretto.domain.workload",
-    "Plan": "stretto.domain.plan",
-    "Pool": "stretto.domain.pool",
-    "Problem": "stretto.domain.problem",
+    "Cluster": "stretto.core.cluster",
+    "Device": "stretto.core.cluster",
+    "GraphBuilder": "stretto.core.builder",
+    "Job": "stretto.core.workload",
+    "Plan": "stretto.core.plan",
+    "Pool": "stretto.core.pool",
+    "Problem": "stretto.core.problem",
     "StrettoError": "stretto.errors",
-    "TaskGraph": "stretto.domain.graph",
-    "Trace": "stretto.domain.trace",
-    "Workload": "stretto.domain.workload",
+    "TaskGraph": "stretto.core.graph",
+    "Trace": "stretto.core.trace",
+    "Workload": "stretto.core.workload",
 }
 _MODULES = ("dask", "workloads")
 
@@ -57,15 +59,18 @@ if TYPE_CHECKING:
         save,
         simulate,
     )
-    from stretto.domain.builder import GraphBuilder
-    from stretto.domain.cluster import Cluster, Device
-    from stretto.domain.graph import TaskGraph
-    from stretto.domain.plan import Plan
-    from stretto.domain.pool import Pool
-    from stretto.domain.problem import Problem
-    from stretto.domain.trace import Trace
-    from stretto.domain.workload import Job, Workload
+    from stretto.core.builder import GraphBuilder
+    from stretto.core.cluster import Cluster, Device
+    from stretto.core.graph import TaskGraph
+    from stretto.core.plan import Plan
+    from stretto.core.pool import Pool
+    from stretto.core.problem import Problem
+    from stretto.core.trace import Trace
+    from stretto.core.workload import Job, Workload
     from stretto.errors import StrettoError
+
+
+know_old_names()
 
 
 def __getattr__(name: str) -> Any:

@@ -10,31 +10,31 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from stretto.bounds.bound import Bound
-from stretto.bounds.bound import bound as lower_bound
-from stretto.domain.cluster import Cluster
-from stretto.domain.graph import TaskGraph
-from stretto.domain.plan import Discipline, Plan
-from stretto.domain.planner import Budget, Progress
-from stretto.domain.pool import Pool
-from stretto.domain.problem import Problem
-from stretto.domain.queue_result import QueueResult
-from stretto.domain.schedule import Schedule
-from stretto.domain.trace import Trace
-from stretto.domain.workload import Workload
+from stretto.core.cluster import Cluster
+from stretto.core.graph import TaskGraph
+from stretto.core.plan import Discipline, Plan
+from stretto.core.planner import Budget, Progress
+from stretto.core.pool import Pool
+from stretto.core.problem import Problem
+from stretto.core.schedule import Schedule
+from stretto.core.trace import Trace
+from stretto.core.workload import Workload
 from stretto.engines.engine import RunOptions, RunResult, make_engine
 from stretto.engines.work import Work
 from stretto.engines.workflow_file import is_workflow, load_workflow
 from stretto.errors import InvalidInput
-from stretto.experiments.compare import Comparison, Row
-from stretto.experiments.compare import compare as compare_policies
-from stretto.experiments.evaluate import PlanResult, Setting, evaluate
-from stretto.experiments.placement import Placement, place_function
-from stretto.experiments.queue_play import play as replay_queue
-from stretto.formats.load import load as load_file
-from stretto.formats.load import load_cluster, save
-from stretto.formats.traces.load import load_trace
-from stretto.sim.conditions import Contention
+from stretto.files.load import load as load_file
+from stretto.files.load import load_cluster, save
+from stretto.files.traces.load import load_trace
+from stretto.graphs.bounds.bound import Bound
+from stretto.graphs.bounds.bound import bound as lower_bound
+from stretto.graphs.compare import Comparison, Row
+from stretto.graphs.compare import compare as compare_policies
+from stretto.graphs.conditions import Contention
+from stretto.graphs.evaluate import PlanResult, Setting, evaluate
+from stretto.queues.play import play as replay_queue
+from stretto.queues.result import QueueResult
+from stretto.reports.placement import Placement, place_function
 
 GraphLike = TaskGraph | Workload | str | Path
 ClusterLike = Cluster | str | Path
@@ -258,7 +258,7 @@ def replay(trace: Trace | str | Path, machine: int | Sequence[Pool] | None = Non
         A number of processors, or pools.
     rules
         ``strategy`` (``mars`` and ``portfolio`` among them), ``backfill``, ``estimates`` and others; see
-        :func:`stretto.sim.queue.replay`.
+        :func:`stretto.queues.replay.replay`.
 
     Returns
     -------
@@ -268,7 +268,7 @@ def replay(trace: Trace | str | Path, machine: int | Sequence[Pool] | None = Non
     Examples
     --------
     >>> import stretto
-    >>> from stretto.workloads.lublin import lublin
+    >>> from stretto.queues.workloads.lublin import lublin
     >>> trace = lublin(500, seed=1, num_procs=64)
     >>> result = stretto.replay(trace, 64, strategy="saf", backfill="easy")
     >>> bool((result.start_s >= result.trace.submit_s).all())

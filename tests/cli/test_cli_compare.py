@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stretto.experiments.compare import Row
+from stretto.graphs.compare import Row
 
 from .conftest import CLUSTER, Run
 
@@ -52,7 +52,7 @@ def test_a_policy_that_cannot_says_why(run: Run, data_dir: Path) -> None:
 def test_ctrl_c_keeps_the_finished_rows(run: Run, diamond: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import signal
 
-    from stretto.experiments import compare as module
+    from stretto.graphs import compare as module
 
     real = module.evaluate
     seen: list[str] = []
@@ -75,7 +75,7 @@ def test_ctrl_c_ends_the_comparison_even_if_a_search_swallows_it(
 ) -> None:
     import signal
 
-    from stretto.experiments import compare as module
+    from stretto.graphs import compare as module
 
     real = module.evaluate
 
@@ -95,7 +95,7 @@ def test_ctrl_c_ends_the_comparison_even_if_a_search_swallows_it(
 def test_a_search_that_took_ctrl_c_for_itself_ends_the_comparison(
     run: Run, diamond: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from stretto.experiments import compare as module
+    from stretto.graphs import compare as module
 
     real = module.evaluate
 
@@ -114,7 +114,7 @@ def test_ctrl_c_before_the_first_result(run: Run, diamond: Path, monkeypatch: py
     def evaluate(*_: object, **__: object) -> Row:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("stretto.experiments.compare.evaluate", evaluate)
+    monkeypatch.setattr("stretto.graphs.compare.evaluate", evaluate)
     ran = run("compare", diamond, "-c", CLUSTER, "--policies", "heft")
     assert (ran.code, ran.out, ran.err) == (130, "", "stretto: interrupted\n")
 

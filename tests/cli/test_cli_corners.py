@@ -11,10 +11,10 @@ import pytest
 
 from stretto.cli import completion
 from stretto.cli.run_request import RunRequest
-from stretto.domain.graph import Resources, TaskGraph
-from stretto.domain.workload import Workload
+from stretto.core.graph import Resources, TaskGraph
+from stretto.core.workload import Workload
 from stretto.errors import InvalidInput
-from stretto.formats.native import Native
+from stretto.files.graphs.native import Native
 
 from .conftest import CLUSTER, Run
 

@@ -65,7 +65,7 @@ def test_a_trained_policy_behind_an_untrained_one_is_explained() -> None:
 
 
 def test_the_demo_says_how_to_call_stretto(monkeypatch: pytest.MonkeyPatch) -> None:
-    from stretto.cli.demo import _how_to_call
+    from stretto.cli.commands.demo import _how_to_call
 
     environment = Path(sys.executable).parent
     if not (environment / "activate").is_file():

@@ -11,8 +11,8 @@ import typer
 
 import stretto.errors
 from stretto.cli.app import app
+from stretto.cli.commands.help_cmd import EXIT_CODES, TOPICS
 from stretto.cli.examples import EXAMPLES, SUMMARIES
-from stretto.cli.help_cmd import EXIT_CODES, TOPICS
 from stretto.errors import StrettoError
 
 from .conftest import Run

@@ -88,7 +88,7 @@ sys.exit(main())
 """
 
 
-@pytest.mark.parametrize("module", ["typer", "stretto.cli.plan", "numpy", "numba"])
+@pytest.mark.parametrize("module", ["typer", "stretto.cli.commands.plan", "numpy", "numba"])
 def test_ctrl_c_during_an_import_is_one_line(module: str) -> None:
     words = [sys.executable, "-c", _WHILE_IMPORTING, module, "plan", "workload:fft", "-c", "cpu:2"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
@@ -122,7 +122,7 @@ def _wait_for_file(path: Path, process: subprocess.Popen[str]) -> None:
 _IN_A_COMPILER = """
 import importlib, pathlib, sys, time, types
 from stretto.cli import app, main
-from stretto.cli.interrupt import Interrupt
+from stretto.cli.terminal.interrupt import Interrupt
 
 fragile = types.ModuleType("numba.pretended")
 exec('''

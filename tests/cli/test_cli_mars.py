@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 
 from stretto.cli import completion
-from stretto.cli.steer import make_order
-from stretto.domain.trace import Trace
+from stretto.cli.commands.steer import make_order
+from stretto.core.trace import Trace
 from stretto.errors import InvalidInput
-from stretto.experiments.queue_play import play, play_told
-from stretto.formats import checkpoint
-from stretto.learned.mars.cost import MEASURES, Cost
-from stretto.learned.mars.follower import LEARNED
-from stretto.learned.mars.network import MarsNet, classic_net, save_nets
-from stretto.learned.mars.online import MarsOrder
-from stretto.learned.mars.replay import candidates_of, mars_replay, pretrained
-from stretto.learned.mars.settings import MarsSettings
-from stretto.training import mars_play
+from stretto.files import checkpoint
+from stretto.queues.mars import play as mars_play
+from stretto.queues.mars.cost import MEASURES, Cost
+from stretto.queues.mars.follower import LEARNED
+from stretto.queues.mars.network import MarsNet, classic_net, save_nets
+from stretto.queues.mars.online import MarsOrder
+from stretto.queues.mars.replay import candidates_of, mars_replay, pretrained
+from stretto.queues.mars.settings import MarsSettings
+from stretto.queues.play import play, play_told
 
 from .conftest import Run
 
@@ -76,7 +76,7 @@ def test_the_default_and_the_measure_are_those_that_were_asked_for(run: Run, net
 
 
 def _trace() -> Trace:
-    from stretto.workloads.lublin import lublin
+    from stretto.queues.workloads.lublin import lublin
 
     return lublin(1500, seed=0, num_procs=64, load=1.1)
 

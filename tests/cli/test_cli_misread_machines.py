@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import stretto
-from stretto.domain.cluster import Cluster
+from stretto.core.cluster import Cluster
 from stretto.errors import InvalidInput
 
 from .conftest import Run

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import stretto
-from stretto.experiments.report_record import plan_summary
+from stretto.reports.record import plan_summary
 
 from .conftest import Run
 

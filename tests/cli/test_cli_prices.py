@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from stretto.formats.document import Document
-from stretto.formats.pool_toml import read_pools
+from stretto.files.clusters.pool_toml import read_pools
+from stretto.files.document import Document
 
 from .conftest import Run
 

@@ -14,9 +14,9 @@ import pytest
 
 import stretto
 from stretto.errors import InvalidInput
-from stretto.learned.mars.replay import mars_replay
+from stretto.queues.mars.replay import mars_replay
+from stretto.queues.workloads.lublin import lublin
 from stretto.runlog import RunLog
-from stretto.workloads.lublin import lublin
 
 from .conftest import Run
 

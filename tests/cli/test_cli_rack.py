@@ -11,11 +11,11 @@ import pytest
 pytest.importorskip("jax", reason="the cases of racks need stretto[learn]")
 
 from stretto.cli.completion import RACK_CASES, RACK_DECIDERS
-from stretto.experiments.report_rack import DECIDERS, NUM_STREAMS, RackShow
-from stretto.experiments.report_view import run_view
+from stretto.racks.rules import play
+from stretto.racks.symphony.cases import CASES, case
+from stretto.reports.racks.show import DECIDERS, NUM_STREAMS, RackShow
+from stretto.reports.view import run_view
 from stretto.runlog import RunLog
-from stretto.sim.rack_rules import play
-from stretto.training.symphony_cases import CASES, case
 
 
 @pytest.fixture

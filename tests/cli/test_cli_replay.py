@@ -225,8 +225,8 @@ def test_a_portfolio_is_a_strategy_of_a_plain_machine_with_easy(run: Run, swf: P
 
 
 def test_a_replay_that_is_kept_is_played_once(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from stretto.queues.mars import play as mars_play
     from stretto.runlog import RunLog
-    from stretto.training import mars_play
 
     monkeypatch.setenv("STRETTO_HOME", str(tmp_path))
     played: list[int] = []
@@ -279,7 +279,7 @@ def test_mistakes_of_a_comparison_are_one_line(run: Run, swf: Path, diamond: Pat
 
 
 def test_ctrl_c_keeps_the_finished_replays(run: Run, swf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from stretto.experiments import queue_compare as module
+    from stretto.queues import compare as module
 
     def in_order(work: Any, tasks: list[Any], _: int) -> Any:
         yield work(tasks[0])

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 import typer
 
+from graphs.pretend_trainer import PretendTrainer
 from stretto import catalog
 from stretto.cli.app import app
-from stretto.cli.bar import ProgressBar
-from stretto.cli.bar_line import format_clock
-from stretto.cli.train_bar import TrainingBar
-from stretto.cli.train_budget import TrainBudget
-from stretto.domain import units
-from training.pretend_trainer import PretendTrainer
+from stretto.cli.terminal.bar import ProgressBar
+from stretto.cli.terminal.bar_line import format_clock
+from stretto.cli.training.bar import TrainingBar
+from stretto.cli.training.budget import TrainBudget
+from stretto.core import units
 
 from .conftest import CLUSTER, Run, in_terminal
 

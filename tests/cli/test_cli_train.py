@@ -1,4 +1,4 @@
-"""``stretto train`` with a trainer that only pretends; the real one is tested in tests/training."""
+"""``stretto train`` with a trainer that only pretends; the real one is tested in tests/graphs/doppler."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ import typer
 
 from stretto import catalog
 from stretto.cli.time_option import parse_time
-from stretto.cli.train_bar import TrainingBar
-from stretto.formats.checkpoint import load
-from stretto.training.trainer import TrainingRow
+from stretto.cli.training.bar import TrainingBar
+from stretto.files.checkpoint import load
+from stretto.learning.trainer import TrainingRow
 
 from .conftest import CLUSTER, Run
 
 TESTS = Path(__file__).resolve().parents[1]
-FAKE = "training.pretend_trainer:PretendTrainer"
+FAKE = "graphs.pretend_trainer:PretendTrainer"
 
 
 @pytest.fixture(autouse=True)

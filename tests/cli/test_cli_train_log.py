@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from stretto import catalog
-from stretto.cli.train_state import STATE
+from stretto.cli.training.state import STATE
 from stretto.errors import InvalidInput
-from stretto.experiments.report_training import training_json
-from stretto.experiments.report_view import run_view
-from stretto.formats.checkpoint import load
+from stretto.files.checkpoint import load
+from stretto.reports.training import training_json
+from stretto.reports.view import run_view
 from stretto.runlog import RunLog
 
 from .conftest import CLUSTER, Run
@@ -25,7 +25,7 @@ QUEUE = "trace:lublin?num_jobs=400&num_procs=64"
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("STRETTO_HOME", str(tmp_path / "home"))
-    monkeypatch.setitem(catalog.TRAINERS, "pretend", "training.pretend_trainer:PretendTrainer")
+    monkeypatch.setitem(catalog.TRAINERS, "pretend", "graphs.pretend_trainer:PretendTrainer")
     return tmp_path / "home"
 
 
@@ -119,9 +119,9 @@ def test_options_of_graphs_mean_nothing_elsewhere(run: Run) -> None:
 
 def test_a_lesson_on_a_rack_resumes_to_the_same_weights() -> None:
     pytest.importorskip("jax", reason="training needs stretto[learn]")
-    from stretto.learned.symphony.settings import NetSettings
-    from stretto.training.rack_lesson import RackLesson
-    from stretto.training.symphony_cases import case
+    from stretto.racks.symphony.cases import case
+    from stretto.racks.symphony.lesson import RackLesson
+    from stretto.racks.symphony.settings import NetSettings
 
     named = case("two-nics")
     small = replace(

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from stretto import catalog
-from stretto.domain.cluster import Cluster
-from stretto.domain.graph import TaskGraph
-from stretto.domain.problem import Problem
-from stretto.experiments.evaluate import evaluate
-from stretto.formats.cluster_toml import read_cluster
-from stretto.formats.document import Document
-from stretto.formats.load import load
-from stretto.workloads import generate
+from stretto.core.cluster import Cluster
+from stretto.core.graph import TaskGraph
+from stretto.core.problem import Problem
+from stretto.files.clusters.cluster_toml import read_cluster
+from stretto.files.document import Document
+from stretto.files.load import load
+from stretto.graphs.evaluate import evaluate
+from stretto.graphs.workloads import generate
 
 from .conftest import Run
 

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from stretto import catalog, registry
-from stretto.domain.trace import Trace
+from stretto.core.trace import Trace
 from stretto.errors import InvalidInput, UnknownName
-from stretto.experiments.queue_play import play
+from stretto.queues.play import play
 
 from .conftest import Run
 

@@ -55,7 +55,7 @@ def test_the_installed_wheel_plans(wheel: zipfile.ZipFile, tmp_path: Path) -> No
     wheel.extractall(tmp_path)
     code = (
         "import sys, stretto; assert stretto.__file__.startswith(sys.argv[1]), stretto.__file__\n"
-        "from stretto.learned.doppler.zero import DopplerZero\n"
+        "from stretto.graphs.doppler.zero import DopplerZero\n"
         "graph = stretto.workloads.generate('fft', num_points=8)\n"
         "print(stretto.plan(graph, 'gpu:2@1GB/s', policy='doppler-zero').makespan_s > 0)\n"
     )

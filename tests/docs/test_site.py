@@ -117,7 +117,7 @@ def test_every_page_is_on_the_site(site: Path) -> None:
     built = {str(path.relative_to(site)) for path in site.rglob("*.html")}
     for page in PAGES:
         assert str(page.relative_to(DOCS).with_suffix(".html")) in built
-    cards = {f"learned/{card.parent.name}.html" for card in ROOT.glob("src/stretto/learned/*/README.md")}
+    cards = {f"learned/{card.parent.name}.html" for card in ROOT.glob("src/stretto/*/*/README.md")}
     assert cards <= built
     assert {"reference/commands.html", "reference/catalog.html", "security.html", "architecture.html"} <= built
 
@@ -171,8 +171,9 @@ def test_pictures_are_drawn_and_used(tmp_path: Path) -> None:
 
 def test_limits_in_the_security_page_are_those_of_the_code() -> None:
     from stretto.config import _MAX_BYTES
-    from stretto.formats import archive, document, dot_parser, load
-    from stretto.formats.traces import load as traces
+    from stretto.files import archive, document, load
+    from stretto.files.graphs import dot_parser
+    from stretto.files.traces import load as traces
     from stretto.web import guard, login_code, quiet_log
     from stretto.web.settings import ServeSettings
 

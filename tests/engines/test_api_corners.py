@@ -9,10 +9,10 @@ import pytest
 
 import stretto
 from stretto import api
-from stretto.domain.graph import Resources, TaskGraph
-from stretto.domain.plan import Plan
-from stretto.domain.trace import Trace
-from stretto.domain.workload import Workload
+from stretto.core.graph import Resources, TaskGraph
+from stretto.core.plan import Plan
+from stretto.core.trace import Trace
+from stretto.core.workload import Workload
 from stretto.errors import InvalidInput
 from stretto.runlog.place import default_path
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stretto.domain.cluster import Cluster
-from stretto.domain.plan import Plan
-from stretto.domain.problem import Problem
+from stretto.core.cluster import Cluster
+from stretto.core.plan import Plan
+from stretto.core.problem import Problem
 from stretto.engines.calibrate import Judgement, calibrate, judge, measure_links, spread_plan
 from stretto.engines.engine import RunOptions, RunResult
 from stretto.engines.executor import EngineExecutor
@@ -19,7 +19,7 @@ from stretto.engines.local.engine import LocalEngine
 from stretto.engines.simulated import SimulatedEngine
 from stretto.engines.work import Work
 from stretto.errors import InvalidInput
-from stretto.experiments.calibration_plot import draw_calibration
+from stretto.reports.calibration_plot import draw_calibration
 
 CLUSTER = Cluster.parse("cpu:2")
 
@@ -96,9 +96,9 @@ def test_doppler_learns_on_the_local_engine() -> None:
     pytest.importorskip("jax")
     pytest.importorskip("optax")
 
-    from stretto.training.doppler_run import DopplerRun
-    from stretto.training.stages import ImitateRule, ReinforceOnEngine
-    from stretto.training.trainer import TrainingSpec
+    from stretto.graphs.doppler.run import DopplerRun
+    from stretto.graphs.doppler.stages import ImitateRule, ReinforceOnEngine
+    from stretto.learning.trainer import TrainingSpec
 
     work = tiled_matmul_work(num_tiles=2, tile=16)
     problem = Problem.of(work.graph, CLUSTER)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from stretto.domain.cluster import Cluster
-from stretto.domain.problem import Problem
+from stretto.core.cluster import Cluster
+from stretto.core.problem import Problem
 from stretto.engines.driver import Driver
 from stretto.engines.events import Start, TaskFinished
 from stretto.engines.online import GreedyDispatcher, View
-from stretto.workloads.fork_join import fork_join
+from stretto.graphs.workloads.fork_join import fork_join
 
 
 @dataclass

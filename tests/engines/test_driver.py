@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from instances import problems
-from stretto.domain.cluster import Cluster
-from stretto.domain.graph import TaskGraph
-from stretto.domain.plan import DISCIPLINES, Plan
-from stretto.domain.problem import Problem
+from stretto.core.cluster import Cluster
+from stretto.core.graph import TaskGraph
+from stretto.core.plan import DISCIPLINES, Plan
+from stretto.core.problem import Problem
 from stretto.engines.board import DONE
 from stretto.engines.driver import Driver
 from stretto.engines.events import (

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from stretto.domain.cluster import Cluster, Device
-from stretto.domain.graph import TaskGraph
-from stretto.domain.plan import Plan
-from stretto.domain.problem import Problem
+from stretto.core.cluster import Cluster, Device
+from stretto.core.graph import TaskGraph
+from stretto.core.plan import Plan
+from stretto.core.problem import Problem
 from stretto.engines.board import READY
 from stretto.engines.driver import Driver
 from stretto.engines.elastic import Elastic

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stretto.domain.cluster import Cluster
-from stretto.domain.graph import TaskGraph
-from stretto.domain.plan import Plan
-from stretto.domain.problem import Problem
-from stretto.domain.workload import Workload
+from stretto.core.cluster import Cluster
+from stretto.core.graph import TaskGraph
+from stretto.core.plan import Plan
+from stretto.core.problem import Problem
+from stretto.core.workload import Workload
 from stretto.engines.board import FAILED, WAITING
 from stretto.engines.driver import Driver
 from stretto.engines.events import (

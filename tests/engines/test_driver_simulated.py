@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 
 from instances import problems, random_problem
 from stretto.catalog import PLANNERS
-from stretto.domain.plan import DISCIPLINES, Plan
-from stretto.domain.planner import Budget, Planner
-from stretto.domain.problem import Problem
+from stretto.core.plan import DISCIPLINES, Plan
+from stretto.core.planner import Budget, Planner
+from stretto.core.problem import Problem
 from stretto.engines.engine import RunOptions, RunResult
 from stretto.engines.events import DeviceLost
 from stretto.engines.online import GreedyDispatcher
 from stretto.engines.simulated import SimulatedEngine
 from stretto.engines.work import Work
 from stretto.errors import InvalidPlan
+from stretto.graphs.simulator import simulate
 from stretto.registry import construct
-from stretto.sim.device import simulate
 
 CONTENTIONS = ("none", "fifo")
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stretto.domain.cluster import Cluster
-from stretto.domain.graph import TaskGraph
-from stretto.domain.plan import Discipline, Plan
-from stretto.domain.problem import Problem
+from stretto.core.cluster import Cluster
+from stretto.core.graph import TaskGraph
+from stretto.core.plan import Discipline, Plan
+from stretto.core.problem import Problem
 from stretto.engines.driver import Driver
 from stretto.engines.elastic import Elastic
 from stretto.engines.engine import RunOptions, RunResult

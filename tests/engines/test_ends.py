@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stretto.domain.cluster import Cluster
+from stretto.core.cluster import Cluster
 from stretto.engines.ends import End, EndBook, book_path, read_ends
 from stretto.engines.events import TaskFinished
 from stretto.engines.journal import Journal, catch_up, finished_before

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from stretto.catalog import ENGINES
-from stretto.domain.cluster import Cluster
-from stretto.domain.graph import TaskGraph
-from stretto.domain.plan import DISCIPLINES, Plan
-from stretto.domain.problem import Problem
+from stretto.core.cluster import Cluster
+from stretto.core.graph import TaskGraph
+from stretto.core.plan import DISCIPLINES, Plan
+from stretto.core.problem import Problem
 from stretto.engines.engine import Engine, RunOptions, RunResult
 from stretto.engines.local.engine import LocalEngine
 from stretto.engines.simulated import SimulatedEngine
 from stretto.engines.work import Call, Work
-from stretto.formats.load import load
+from stretto.files.load import load
 from stretto.registry import construct
 from stretto.testing import NotConforming, check_engine
 from stretto.testing.engine_checks import EngineTrial, check_run, random_plan

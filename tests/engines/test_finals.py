@@ -7,11 +7,11 @@ import itertools
 import numpy as np
 import pytest
 
-from stretto.domain.cluster import Cluster
-from stretto.domain.plan import Plan
-from stretto.domain.problem import Problem
+from stretto.core.cluster import Cluster
+from stretto.core.plan import Plan
+from stretto.core.problem import Problem
 from stretto.engines.kernels.tiled_matmul import tiled_matmul_work
-from stretto.training.finals import fastest, measure_in_turns, rival_plans
+from stretto.graphs.doppler.finals import fastest, measure_in_turns, rival_plans
 
 PROBLEM = Problem.of(tiled_matmul_work(num_tiles=2, tile=16).graph, Cluster.parse("cpu:2"))
 
@@ -56,9 +56,9 @@ def test_a_heuristic_that_is_faster_than_what_was_learned_is_taken() -> None:
     pytest.importorskip("jax")
     pytest.importorskip("optax")
 
-    from stretto.training.doppler_run import DopplerRun
-    from stretto.training.stages import ImitateRule, ReinforceOnEngine
-    from stretto.training.trainer import TrainingSpec
+    from stretto.graphs.doppler.run import DopplerRun
+    from stretto.graphs.doppler.stages import ImitateRule, ReinforceOnEngine
+    from stretto.learning.trainer import TrainingSpec
 
     (heft,) = rival_plans(PROBLEM, ("heft",), seed=0)
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from stretto.catalog import PLANNERS
-from stretto.domain.cluster import Cluster
-from stretto.domain.planner import Budget
-from stretto.domain.problem import Problem
+from stretto.core.cluster import Cluster
+from stretto.core.planner import Budget
+from stretto.core.problem import Problem
 from stretto.engines.engine import RunOptions, RunResult
 from stretto.engines.kernels.llama_block import llama_block
 from stretto.engines.kernels.tiled_matmul import tiled_matmul

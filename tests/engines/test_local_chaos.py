@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stretto.domain.cluster import Cluster
-from stretto.domain.plan import DISCIPLINES
+from stretto.core.cluster import Cluster
+from stretto.core.plan import DISCIPLINES
 from stretto.engines.engine import RunOptions
 from stretto.engines.events import Event, TaskFinished
 from stretto.engines.local.engine import LocalEngine

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from processes import is_running
-from stretto.domain.cluster import Cluster, Device
-from stretto.domain.graph import TaskGraph
-from stretto.domain.plan import Plan
+from stretto.core.cluster import Cluster, Device
+from stretto.core.graph import TaskGraph
+from stretto.core.plan import Plan
 from stretto.engines.engine import RunOptions, RunResult
 from stretto.engines.events import Event, TaskFinished, TaskStarted
 from stretto.engines.local.arena import Arena, Attached, unlink_chunks

@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stretto.domain.cluster import Cluster
-from stretto.domain.graph import TaskGraph
-from stretto.domain.plan import Plan
-from stretto.domain.planner import Budget
-from stretto.domain.problem import Problem
-from stretto.domain.workload import Workload
+from stretto.core.cluster import Cluster
+from stretto.core.graph import TaskGraph
+from stretto.core.plan import Plan
+from stretto.core.planner import Budget
+from stretto.core.problem import Problem
+from stretto.core.workload import Workload
 from stretto.engines.engine import RunOptions
 from stretto.engines.local.engine import LocalEngine
 from stretto.engines.online import GreedyDispatcher
 from stretto.engines.outputs import digest
 from stretto.engines.work import Call, Work
-from stretto.experiments.evaluate import planner_named
+from stretto.graphs.evaluate import planner_named
 from stretto.testing.engine_checks import expected_outputs, random_graph
 
 both = pytest.mark.parametrize("workers", ["thread", "process"])

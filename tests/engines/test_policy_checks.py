@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from stretto.catalog import PLANNERS
-from stretto.domain.plan import Plan
-from stretto.domain.planner import Budget, no_projects
-from stretto.domain.problem import Problem
+from stretto.core.plan import Plan
+from stretto.core.planner import Budget, no_projects
+from stretto.core.problem import Problem
 from stretto.registry import construct
 from stretto.testing import NotConforming, check_policy
 

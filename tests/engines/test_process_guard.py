@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from processes import is_running
-from stretto.domain.cluster import Cluster
-from stretto.domain.graph import TaskGraph
-from stretto.domain.plan import Plan
+from stretto.core.cluster import Cluster
+from stretto.core.graph import TaskGraph
+from stretto.core.plan import Plan
 from stretto.engines.end_record import digest_of_bytes, encoded_bytes
 from stretto.engines.engine import RunOptions
 from stretto.engines.kept_output import KeptOutput, kept_file, num_left_out

@@ -110,7 +110,7 @@ def selectors() -> Iterator[Case]:
 
 def racks() -> Iterator[Case]:
     """Episodes by every rule; the learned scheduler where weights are shipped for the case."""
-    from stretto.experiments.report_rack import DECIDERS
+    from stretto.reports.racks.show import DECIDERS
 
     for rack, by in itertools.product(RACKS, DECIDERS):
         if by == "symphony" and rack != "small-rack":

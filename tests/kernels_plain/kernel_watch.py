@@ -18,7 +18,7 @@ def watched(*functions: Callable[..., Any], **options: Any) -> Any:
 
 
 def _mark(function: Callable[..., Any]) -> Callable[..., Any]:
-    name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
+    name = f"{function.__module__.removeprefix('stretto.')}.{function.__name__}"
 
     @functools.wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:

@@ -19,23 +19,23 @@ import plain_learners
 import plain_queues
 import plain_racks
 
-import stretto.kernels
+import stretto
 from instances import random_problem
-from stretto.bounds.bound import bound
 from stretto.catalog import PLANNERS
-from stretto.domain.cluster import Cluster, Links
-from stretto.domain.graph import Resources, TaskGraph
-from stretto.domain.plan import Plan
-from stretto.domain.planner import Budget
-from stretto.domain.problem import Problem
+from stretto.core.cluster import Cluster, Links
+from stretto.core.graph import Resources, TaskGraph
+from stretto.core.kernels.spin import signal_and_watch
+from stretto.core.plan import Plan
+from stretto.core.planner import Budget
+from stretto.core.problem import Problem
 from stretto.errors import StrettoError
-from stretto.kernels import bounds as bound_kernels
-from stretto.kernels.slots import BLOCK, find_start, occupy, open_slots
-from stretto.kernels.spin import signal_and_watch
+from stretto.graphs.bounds import kernels as bound_kernels
+from stretto.graphs.bounds.bound import bound
+from stretto.graphs.kernels.construct.slots import BLOCK, find_start, occupy, open_slots
+from stretto.graphs.simulator import simulate
 from stretto.registry import construct
-from stretto.sim.device import simulate
 
-KERNELS = Path(stretto.kernels.__file__).parent
+PACKAGE = Path(stretto.__file__).parent
 #: Their time is that of a solver or of a whole training, and their kernels are those of others.
 SLOW = ("cp-sat", "doppler")
 Case = tuple[str, Any]
@@ -178,10 +178,10 @@ def flat(found: Any) -> list[Any]:
 def defined_kernels() -> set[str]:
     """Return ``module.function`` of everything that is compiled."""
     found = set()
-    for path in KERNELS.glob("*.py"):
+    for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.FunctionDef) and any("njit" in ast.unparse(way) for way in node.decorator_list):
-                found.add(f"{path.stem}.{node.name}")
+                found.add(f"{'.'.join(path.relative_to(PACKAGE).with_suffix('').parts)}.{node.name}")
     return found
 
 

@@ -9,15 +9,15 @@ import numpy as np
 import plain_queues
 
 from instances import random_problem
-from stretto.kernels.mars_forecast import NUM_INPUTS, collect
-from stretto.kernels.mars_sample import new_record, sample_mars
-from stretto.kernels.rng import seeded
-from stretto.learned.mars.network import bold_nets, classic_net, sister_nets
-from stretto.learned.mars.replay import pretrained
-from stretto.training.doppler import DopplerTrainer, Learning
-from stretto.training.doppler_ablations import ABLATIONS, settings_of
-from stretto.training.doppler_run import trainer_for
-from stretto.training.mars_windows import draw_windows
+from stretto.core.kernels.rng import seeded
+from stretto.graphs.doppler.ablations import ABLATIONS, settings_of
+from stretto.graphs.doppler.run import trainer_for
+from stretto.graphs.doppler.trainer import DopplerTrainer, Learning
+from stretto.queues.mars.kernels.forecast import NUM_INPUTS, collect
+from stretto.queues.mars.kernels.sample import new_record, sample_mars
+from stretto.queues.mars.network import bold_nets, classic_net, sister_nets
+from stretto.queues.mars.replay import pretrained
+from stretto.queues.mars.windows import draw_windows
 
 TINY = {"hidden": 8, "head": 8, "rounds": 2}
 

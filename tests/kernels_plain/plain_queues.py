@@ -12,20 +12,20 @@ from typing import Any
 import numpy as np
 
 from stretto.catalog import BACKFILLS, ESTIMATES, POOL_RULES, STRATEGIES
-from stretto.domain.pool import Pool, Spot
-from stretto.domain.queue_view import QueueView
-from stretto.domain.trace import Trace
-from stretto.envs.queue_env import QueueEnv
-from stretto.envs.strategy_env import StrategyEnv
-from stretto.formats.traces.load import load_trace
-from stretto.kernels.mars_forecast import NUM_HEADS, NUM_INPUTS, Forecaster
-from stretto.learned.mars.network import classic_net, untrained_nets
-from stretto.learned.mars.replay import mars_replay, pretrained
-from stretto.learned.mars.selector import Selection
-from stretto.policies.queueing.online import PortfolioOrder
-from stretto.policies.queueing.portfolio import Forecast, portfolio_replay
-from stretto.sim.queue import replay
-from stretto.sim.rlscheduler import SCORES, replay_sticky
+from stretto.core.pool import Pool, Spot
+from stretto.core.trace import Trace
+from stretto.files.traces.load import load_trace
+from stretto.queues.env.queue_env import QueueEnv
+from stretto.queues.env.strategy_env import StrategyEnv
+from stretto.queues.live_order import PortfolioOrder
+from stretto.queues.mars.kernels.forecast import NUM_HEADS, NUM_INPUTS, Forecaster
+from stretto.queues.mars.network import classic_net, untrained_nets
+from stretto.queues.mars.replay import mars_replay, pretrained
+from stretto.queues.mars.selector import Selection
+from stretto.queues.portfolio import Forecast, portfolio_replay
+from stretto.queues.replay import replay
+from stretto.queues.rlscheduler import SCORES, replay_sticky
+from stretto.queues.view import QueueView
 
 PROCS = 8
 

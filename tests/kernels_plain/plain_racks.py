@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from stretto.kernels.rack_lookahead import price_actions
-from stretto.kernels.rack_rules import SRPT, _first
-from stretto.kernels.rng import seeded
-from stretto.learned.symphony.settings import NetSettings, shape_of
-from stretto.sim.rack import RackBatch, new_state
-from stretto.sim.rack_rules import RULES, oracle, play
-from stretto.training.symphony import observe
-from symphony.rack_cases import random_action, small_rack, two_nics
+from racks.rack_cases import random_action, small_rack, two_nics
+from stretto.core.kernels.rng import seeded
+from stretto.racks.kernels.lookahead import price_actions
+from stretto.racks.kernels.rules import SRPT, _first
+from stretto.racks.rules import RULES, oracle, play
+from stretto.racks.simulator import RackBatch, new_state
+from stretto.racks.symphony.settings import NetSettings, shape_of
+from stretto.racks.symphony.trainer import observe
 
 
 def cases() -> Iterator[tuple[str, Any]]:

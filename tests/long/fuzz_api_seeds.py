@@ -8,15 +8,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from formats import format_samples as samples
-from formats.traces import trace_samples
+from files import format_samples as samples
+from files.traces import trace_samples
 from stretto import workloads
 from stretto.api import plan
-from stretto.experiments.queue_evaluate import evaluate_replay
-from stretto.experiments.report_record import record_plan, recording
-from stretto.experiments.report_replay import record_replay
+from stretto.queues.evaluate import evaluate_replay
+from stretto.queues.workloads.lublin import lublin
+from stretto.reports.record import record_plan, recording
+from stretto.reports.replay import record_replay
 from stretto.runlog import RunLog
-from stretto.workloads.lublin import lublin
 
 _RULES = {"backfill": "easy", "estimates": "user", "pool_rule": "cheapest", "kill": False, "tie": "batch"}
 

@@ -20,25 +20,25 @@ from pathlib import Path
 import fuzz_seeds
 import numpy as np
 
-from formats import format_samples as samples
-from formats.traces import trace_samples
+from files import format_samples as samples
+from files.traces import trace_samples
 from real_data import find_data
 from stretto import catalog, registry
-from stretto.domain.cluster import Cluster
-from stretto.domain.machine_presets import preset
-from stretto.domain.pool import Pool
-from stretto.domain.problem import Problem
+from stretto.core.cluster import Cluster
+from stretto.core.machine_presets import preset
+from stretto.core.pool import Pool
+from stretto.core.problem import Problem
 from stretto.engines.workflow_file import load_workflow
 from stretto.errors import StrettoError
-from stretto.formats import checkpoint
-from stretto.formats.cluster_toml import read_cluster
-from stretto.formats.document import Document, read_document, unpack
-from stretto.formats.hwloc import read_hwloc
-from stretto.formats.machine_toml import read_rack, write_rack
-from stretto.formats.plan_json import plan_to_json, read_plan
-from stretto.formats.pool_toml import parse_pools, read_pools, write_pools
-from stretto.formats.prices.catalogue import read_catalogue
-from stretto.formats.traces.reader import ReadOptions
+from stretto.files import checkpoint
+from stretto.files.clusters.cluster_toml import read_cluster
+from stretto.files.clusters.hwloc import read_hwloc
+from stretto.files.clusters.machine_toml import read_rack, write_rack
+from stretto.files.clusters.pool_toml import parse_pools, read_pools, write_pools
+from stretto.files.document import Document, read_document, unpack
+from stretto.files.plan_json import plan_to_json, read_plan
+from stretto.files.prices.catalogue import read_catalogue
+from stretto.files.traces.reader import ReadOptions
 from stretto.testing.engine_checks import random_graph, random_plan
 
 Reader = Callable[[bytes], object]

@@ -10,10 +10,10 @@ import sys
 
 import atheris
 
-with atheris.instrument_imports(include=["stretto.formats", "stretto.domain"]):
+with atheris.instrument_imports(include=["stretto.files", "stretto.core"]):
     from stretto import catalog, registry
     from stretto.errors import StrettoError
-    from stretto.formats.document import Document, unpack
+    from stretto.files.document import Document, unpack
 
 
 def main() -> None:

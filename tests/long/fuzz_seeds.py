@@ -11,8 +11,8 @@ import test_estee
 import test_psplib
 import test_starpu
 
-from stretto.domain.trace import Trace
-from stretto.formats.traces.parquet import FORMAT as PARQUET
+from stretto.core.trace import Trace
+from stretto.files.traces.parquet import FORMAT as PARQUET
 
 _JOBCOMP = (
     "JobId=5 UserId=ada(1000) GroupId=staff(50) Name=fold 7 JobState=COMPLETED Partition=all TimeLimit=60 "

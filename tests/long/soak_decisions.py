@@ -11,15 +11,15 @@ from soak_memory import NUM_SAMPLES, Watch
 
 def decisions(num_wanted: float) -> dict[str, Any]:
     """Play runs with lost devices and failing tasks, decided by a guarded dispatcher."""
-    from stretto.domain.cluster import Cluster
-    from stretto.domain.problem import Problem
+    from stretto.core.cluster import Cluster
+    from stretto.core.problem import Problem
     from stretto.engines.engine import RunOptions
     from stretto.engines.events import DeviceLost
     from stretto.engines.online import GreedyDispatcher
     from stretto.engines.safe_dispatch import SafeDispatcher
     from stretto.engines.simulated import SimulatedEngine
     from stretto.engines.work import Work
-    from stretto.workloads.random_dag import random_dag
+    from stretto.graphs.workloads.random_dag import random_dag
 
     class Counted(GreedyDispatcher):
         num_asked = 0
@@ -52,7 +52,7 @@ def decisions(num_wanted: float) -> dict[str, Any]:
 def orders(num_wanted: float) -> dict[str, Any]:
     """Have the orders of live queues decide as jobs come, start and end."""
     from stretto.catalog import ONLINE_ORDERS
-    from stretto.domain.queue_view import QueueView
+    from stretto.queues.view import QueueView
     from stretto.registry import construct
 
     rng = np.random.default_rng(0)

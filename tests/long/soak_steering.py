@@ -12,11 +12,11 @@ from typing import Any
 
 from soak_memory import NUM_SAMPLES, Watch
 
-from stretto.engines.slurm.book import Book
-from stretto.engines.slurm.factors import Factors
-from stretto.engines.slurm.jobs import SlurmJob, SlurmNode
-from stretto.engines.slurm.steer import Steerer, SteerSettings, Step
-from stretto.policies.queueing.online import PortfolioOrder, warm_up
+from stretto.engines.slurm.client.jobs import SlurmJob, SlurmNode
+from stretto.engines.slurm.steer.book import Book
+from stretto.engines.slurm.steer.factors import Factors
+from stretto.engines.slurm.steer.steer import Steerer, SteerSettings, Step
+from stretto.queues.live_order import PortfolioOrder, warm_up
 from stretto.runlog import RunLog
 
 _NUM_PROCS = 64

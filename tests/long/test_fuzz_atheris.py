@@ -13,7 +13,7 @@ import pytest
 from real_data import find_data
 from stretto import catalog, registry
 from stretto.errors import StrettoError
-from stretto.formats.document import Document, read_document
+from stretto.files.document import Document, read_document
 
 SECONDS = os.environ.get("STRETTO_FUZZ_SECONDS", "60")
 #: ONNX reads through compiled protobuf code in a child process: no coverage to guide by.

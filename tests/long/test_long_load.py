@@ -23,7 +23,7 @@ NUM_ORDERS = "20000"
 
 
 def run(script: str, *words: str) -> subprocess.CompletedProcess[str]:
-    folders = os.pathsep.join(str(HERE.parent / name) for name in ("", "formats"))
+    folders = os.pathsep.join(str(HERE.parent / name) for name in ("", "files"))
     environment = {**os.environ, "PYTHONPATH": folders, "OMP_NUM_THREADS": "1"}
     words = (sys.executable, str(HERE / script), *words)
     return subprocess.run(words, env=environment, capture_output=True, text=True, errors="replace", check=False)

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 from kill_points import killed_at_random
 
-from stretto.domain.cluster import Cluster
-from stretto.domain.problem import Problem
+from stretto.core.cluster import Cluster
+from stretto.core.problem import Problem
 from stretto.engines.ends import book_path, read_ends
 from stretto.engines.engine import RunOptions
 from stretto.engines.local.engine import LocalEngine
 from stretto.engines.session import run_recorded, saved_plan
 from stretto.engines.work import Call, Work
-from stretto.experiments.evaluate import planner_named
+from stretto.graphs.evaluate import planner_named
 from stretto.runlog import RunLog
 from stretto.testing.engine_checks import random_graph
 
@@ -72,7 +72,7 @@ def part(folder: Path, workers: Any) -> None:
 
 
 def _budget() -> Any:
-    from stretto.domain.planner import Budget
+    from stretto.core.planner import Budget
 
     return Budget()
 

@@ -11,14 +11,14 @@ from typing import Any
 
 from kill_points import killed_at_random
 
-from stretto.domain.cluster import Cluster, Device
-from stretto.domain.planner import Budget
-from stretto.domain.problem import Problem
+from stretto.core.cluster import Cluster, Device
+from stretto.core.planner import Budget
+from stretto.core.problem import Problem
 from stretto.engines.engine import RunOptions
-from stretto.engines.slurm.engine import SlurmEngine
+from stretto.engines.slurm.engine.engine import SlurmEngine
 from stretto.engines.work import Command, Work
-from stretto.policies.placement.heft import Heft
-from stretto.workloads.random_dag import random_dag
+from stretto.graphs.planners.heft import Heft
+from stretto.graphs.workloads.random_dag import random_dag
 
 NUM_TASKS = 24
 NODES = Cluster.uniform([Device(f"n{number}") for number in range(1, 5)])

@@ -13,13 +13,13 @@ from typing import Any
 
 from kill_points import killed_at_random, start
 
-from stretto.domain.cluster import Cluster
-from stretto.domain.problem import Problem
-from stretto.experiments import training_run
-from stretto.experiments.training_run import TrainingRun
-from stretto.formats import checkpoint
-from stretto.training.trainer import Trainer, TrainingRow, TrainingSpec
-from stretto.workloads import generate
+from stretto.core.cluster import Cluster
+from stretto.core.problem import Problem
+from stretto.files import checkpoint
+from stretto.graphs import training as training_run
+from stretto.graphs.training import TrainingRun
+from stretto.graphs.workloads import generate
+from stretto.learning.trainer import Trainer, TrainingRow, TrainingSpec
 
 #: Episodes of one training, and the bytes of news after which a kill comes at the latest.
 _SIZES = {"pretend": (120, 40), "doppler": (72, 12)}
@@ -33,11 +33,11 @@ def make(kind: str, path: Path) -> TrainingRun:
 
 def _trainer(kind: str, problem: Problem, spec: TrainingSpec) -> Trainer:
     if kind == "pretend":
-        from training.pretend_trainer import PretendTrainer
+        from graphs.pretend_trainer import PretendTrainer
 
         return PretendTrainer(problem, spec)
-    from stretto.training.doppler import Learning
-    from stretto.training.doppler_run import DopplerRun
+    from stretto.graphs.doppler.run import DopplerRun
+    from stretto.graphs.doppler.trainer import Learning
 
     return DopplerRun(problem, spec, learning=Learning(batch=8, episodes=spec.episodes or 0, elites=2))
 
@@ -90,5 +90,5 @@ def main(folder: Path, kind: str, num_kills: int, seed: int) -> None:
 if __name__ == "__main__":
     sys.path.append(str(Path(__file__).resolve().parents[1]))
     if sys.argv[2] == "doppler":
-        import stretto.training.doppler_run  # noqa: F401  read once, before the forks; nothing is computed, so it has no threads yet
+        import stretto.graphs.doppler.run  # noqa: F401  read once, before the forks; nothing is computed, so it has no threads yet
     main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 _VALIDATOR = ["tests/trust/test_validator_edges.py", "tests/trust/test_validator_links.py"]
 #: What is changed, and which tests ought to notice.
 GROUPS: dict[str, tuple[list[str], list[str]]] = {
-    "validator": (["src/stretto/domain/validate.py"], ["tests/domain", *_VALIDATOR]),
+    "validator": (["src/stretto/core/validate.py"], ["tests/core", *_VALIDATOR]),
     "driver": (
         ["src/stretto/engines/driver.py", "src/stretto/engines/recovery.py"],
         [
@@ -35,16 +35,16 @@ GROUPS: dict[str, tuple[list[str], list[str]]] = {
         ],
     ),
     "domain": (
-        ["src/stretto/domain"],
+        ["src/stretto/core"],
         [
-            "tests/domain",
-            "tests/queue/test_queue_metrics.py",
-            "tests/queue/test_trace_fitting.py",
-            "tests/symphony/test_machine_files.py",
+            "tests/core",
+            "tests/queues/test_queue_metrics.py",
+            "tests/queues/test_trace_fitting.py",
+            "tests/files/clusters/test_machine_files.py",
             *_VALIDATOR,
         ],
     ),
-    "bounds": (["src/stretto/bounds"], ["tests/bounds"]),
+    "bounds": (["src/stretto/graphs/bounds"], ["tests/graphs/bounds"]),
 }
 #: mutmut 3.8 asks for an attribute that pytest 9 has renamed.
 _SHIM = """

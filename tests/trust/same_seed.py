@@ -12,20 +12,20 @@ from typing import Any
 import numpy as np
 
 from stretto.catalog import PLANNERS, TRAINERS
-from stretto.domain.cluster import Cluster
-from stretto.domain.plan import Plan
-from stretto.domain.planner import Budget
-from stretto.domain.problem import Problem
+from stretto.core.cluster import Cluster
+from stretto.core.plan import Plan
+from stretto.core.planner import Budget
+from stretto.core.problem import Problem
 from stretto.engines.engine import RunOptions
 from stretto.engines.events import DeviceLost
 from stretto.engines.session import run_recorded
 from stretto.engines.simulated import SimulatedEngine
 from stretto.engines.work import Work
-from stretto.formats import checkpoint
+from stretto.files import checkpoint
+from stretto.graphs.workloads.random_dag import random_dag
+from stretto.learning.trainer import TrainingSpec
 from stretto.registry import construct, lookup
 from stretto.runlog import RunLog
-from stretto.training.trainer import TrainingSpec
-from stretto.workloads.random_dag import random_dag
 
 CLUSTER = Cluster.parse("cpu:3x1.0,gpu:2x2.5@1GB/s")
 PROBLEM = Problem.of(random_dag(num_tasks=50, seed=9), CLUSTER)
@@ -62,7 +62,7 @@ def run_fingerprint(folder: Path, name: str, problem: Problem, plan: Plan) -> st
 
 def doppler_weights() -> str:
     """Return the whole state of a training after an imitation and two updates."""
-    from stretto.training.doppler import DopplerTrainer, Learning
+    from stretto.graphs.doppler.trainer import DopplerTrainer, Learning
 
     trainer = DopplerTrainer(SMALL, None, Learning(batch=4, episodes=12, elites=2), seed=3, num_threads=2)
     trainer.imitate("lookahead")
@@ -93,9 +93,9 @@ def _timeless(value: Any) -> Any:
 
 def symphony_weights() -> str:
     """Return the whole network after two updates."""
-    from stretto.learned.symphony.settings import NetSettings
-    from stretto.training.symphony import SymphonyTrainer
-    from stretto.training.symphony_cases import case
+    from stretto.racks.symphony.cases import case
+    from stretto.racks.symphony.settings import NetSettings
+    from stretto.racks.symphony.trainer import SymphonyTrainer
 
     which = case("two-nics")
     a2c = replace(which.a2c, num_envs=4)
@@ -107,9 +107,9 @@ def symphony_weights() -> str:
 
 def mars_weights() -> str:
     """Return the network after three generations."""
-    from stretto.training.mars import Evolution, MarsTrainer
-    from stretto.training.mars_windows import draw_windows
-    from stretto.workloads.lublin import lublin
+    from stretto.queues.mars.trainer import Evolution, MarsTrainer
+    from stretto.queues.mars.windows import draw_windows
+    from stretto.queues.workloads.lublin import lublin
 
     windows = draw_windows(lublin(900, seed=1, num_procs=32), 32, 6, 100, np.random.default_rng(0))
     evolution = Evolution(population=8, windows_per_generation=3, validate_every=2)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import stretto
-from stretto.child_python import isolated_starts, module_folders, outer_environment, python_environment
+from stretto.core.host.child_python import isolated_starts, module_folders, outer_environment, python_environment
 
 SOURCE = Path(stretto.__file__).parent
 #: What a folder of somebody else's could hold, so that it is found instead of ours.
@@ -25,7 +25,7 @@ _PLANTED = (
     "stretto/engines/local/__init__.py",
     "stretto/engines/local/process_guard.py",
     "stretto/engines/slurm/__init__.py",
-    "stretto/engines/slurm/guard.py",
+    "stretto/engines/slurm/steer/guard.py",
     "numpy.py",
     "onnx.py",
     "distributed/__init__.py",
@@ -39,9 +39,9 @@ _PLANTED = (
 )
 _WORK = """
 import numpy as np
-from stretto.domain.cluster import Cluster
-from stretto.domain.graph import TaskGraph
-from stretto.domain.plan import Plan
+from stretto.core.cluster import Cluster
+from stretto.core.graph import TaskGraph
+from stretto.core.plan import Plan
 from stretto.engines.engine import RunOptions
 from stretto.engines.work import Command, Work
 commands = tuple(Command(("sh", "-c", "echo $PYTHONPATH")) for _ in range(2))
@@ -62,14 +62,14 @@ _STARTS = {
         asyncio.run(start())
         """,
     "steering guard": """
-        from stretto.engines.slurm.book import Book
-        from stretto.engines.slurm.guard import Guard
+        from stretto.engines.slurm.steer.book import Book
+        from stretto.engines.slurm.steer.guard import Guard
         Guard(Book.read(folder / "no-book")).dismiss()
         """,
     "pilot": """
         import subprocess
         from stretto.engines.dask.presence import wait_for_workers
-        from stretto.engines.slurm.pilot import SlurmDaskEngine, _worker_script
+        from stretto.engines.slurm.engine.pilot import SlurmDaskEngine, _worker_script
         with SlurmDaskEngine()._scheduler(folder) as address:
             script = folder / "worker.sh"
             script.write_text(_worker_script(folder / "scheduler.json", []))
@@ -82,7 +82,7 @@ _STARTS = {
         """,
     "shapes of ONNX": """
         import onnx
-        from stretto.formats.onnx_shapes import infer_shapes
+        from stretto.files.graphs.onnx_shapes import infer_shapes
         value = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1])
         assert infer_shapes(onnx.helper.make_model(onnx.helper.make_graph([], "g", [value], [value])))[1]
         """,
@@ -186,16 +186,16 @@ _FORKS = ("multiprocessing.get_context('fork')", "multiprocessing.parent_process
 def _other_starts(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Attribute) and ast.unparse(node) == "sys.executable":
-            yield f"{path}:{node.lineno} uses sys.executable: use stretto.child_python.python_words"
+            yield f"{path}:{node.lineno} uses sys.executable: use stretto.core.host.child_python.python_words"
         elif isinstance(node, ast.Call):
             text = ast.unparse(node)
             is_start = text.startswith(("multiprocessing.", "ProcessPoolExecutor(", "Process("))
             if is_start and text not in _FORKS:
-                yield f"{path}:{node.lineno} starts processes with {text}: fork, or use stretto.child_python"
+                yield f"{path}:{node.lineno} starts processes with {text}: fork, or use stretto.core.host.child_python"
 
 
 def test_only_one_module_knows_how_a_python_is_started(tmp_path: Path) -> None:
-    modules = [path for path in SOURCE.rglob("*.py") if path.name != "child_python.py"]
+    modules = [path for path in SOURCE.rglob("*.py") if path.name != "core/host/child_python.py"]
     assert [fault for path in modules for fault in _other_starts(path)] == []
     bad = tmp_path / "bad.py"
     bad.write_text("subprocess.run([sys.executable, '-c', ''])\nmultiprocessing.get_context('spawn')\n")

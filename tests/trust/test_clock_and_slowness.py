@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stretto.domain.cluster import Cluster
-from stretto.domain.graph import TaskGraph
-from stretto.domain.plan import Plan
-from stretto.domain.problem import Problem
+from stretto.core.cluster import Cluster
+from stretto.core.graph import TaskGraph
+from stretto.core.plan import Plan
+from stretto.core.problem import Problem
 from stretto.engines.engine import Engine, RunOptions
 from stretto.engines.events import Event, TaskFinished
 from stretto.engines.local.engine import LocalEngine
 from stretto.engines.online import GreedyDispatcher
 from stretto.engines.work import Call, Work
-from stretto.policies.queueing.online import StrategyOrder
+from stretto.queues.live_order import StrategyOrder
 from stretto.runlog import RunLog
 from stretto.testing.engine_checks import random_graph
 

@@ -65,9 +65,9 @@ _ORPHANS = """
 import os, sys, time
 from pathlib import Path
 import numpy as np
-from stretto.domain.cluster import Cluster
-from stretto.domain.graph import TaskGraph
-from stretto.domain.plan import Plan
+from stretto.core.cluster import Cluster
+from stretto.core.graph import TaskGraph
+from stretto.core.plan import Plan
 from stretto.engines.engine import RunOptions
 from stretto.engines.local.engine import LocalEngine
 from stretto.engines.work import Call, Command, Work

@@ -13,9 +13,9 @@ from pathlib import Path
 import crash_slurm_run as crash_run
 import pytest
 
-from stretto.engines.slurm.command import is_installed
-from stretto.engines.slurm.conf import TestbedSpec
-from stretto.engines.slurm.testbed import Testbed
+from stretto.engines.slurm.client.command import is_installed
+from stretto.engines.slurm.testbed.conf import TestbedSpec
+from stretto.engines.slurm.testbed.testbed import Testbed
 
 
 @pytest.fixture

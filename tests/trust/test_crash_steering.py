@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from stretto.engines.slurm.book import Book
-from stretto.engines.slurm.client import SlurmClient, Submission
-from stretto.engines.slurm.command import is_installed
-from stretto.engines.slurm.conf import TestbedSpec
-from stretto.engines.slurm.daemons import wait_until
-from stretto.engines.slurm.testbed import Testbed
+from stretto.engines.slurm.client.client import SlurmClient, Submission
+from stretto.engines.slurm.client.command import is_installed
+from stretto.engines.slurm.steer.book import Book
+from stretto.engines.slurm.testbed.conf import TestbedSpec
+from stretto.engines.slurm.testbed.daemons import wait_until
+from stretto.engines.slurm.testbed.testbed import Testbed
 
 #: Site factors that the jobs have beforehand.
 BEFORE = (555, 0, -40, 0)

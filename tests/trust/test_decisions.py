@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from instances import problems, random_problem
-from stretto.domain.problem import Problem
+from stretto.core.problem import Problem
 from stretto.engines.engine import RunOptions, RunResult
 from stretto.engines.events import DeviceLost
 from stretto.engines.online import Dispatcher, GreedyDispatcher, View

@@ -63,7 +63,7 @@ def test_a_checkpoint_that_does_not_fit_leaves_the_old_one(tmp_path: Path) -> No
         tmp_path,
         """
         import numpy as np
-        from stretto.formats.checkpoint import InvalidCheckpoint, load, save
+        from stretto.files.checkpoint import InvalidCheckpoint, load, save
 
         rng = np.random.default_rng(0)
         save(folder / "state.npz", {"x": np.arange(5.0)}, {"step": 1})
@@ -87,14 +87,14 @@ def test_tasks_run_to_their_end_and_the_gap_in_the_record_is_told(tmp_path: Path
         tmp_path,
         """
         import numpy as np
-        from stretto.domain.cluster import Cluster
+        from stretto.core.cluster import Cluster
         from stretto.engines import waiting_events
         from stretto.engines.ends import book_path, read_ends
         from stretto.engines.engine import RunOptions
         from stretto.engines.local.engine import LocalEngine
         from stretto.engines.session import run_recorded, saved_plan
         from stretto.engines.work import Call, Work
-        from stretto.domain.problem import Problem
+        from stretto.core.problem import Problem
         from stretto.errors import EngineFailure
         from stretto.runlog import RunLog
         from stretto.testing.engine_checks import random_graph, random_plan
@@ -135,7 +135,7 @@ def test_events_wait_for_a_disk_that_is_full_for_a_while(tmp_path: Path) -> None
         """
         import threading, time
         import numpy as np
-        from stretto.domain.cluster import Cluster
+        from stretto.core.cluster import Cluster
         from stretto.engines.ends import book_path
         from stretto.engines.engine import RunOptions
         from stretto.engines.local.engine import LocalEngine

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from instances import random_problem
-from stretto.domain.cluster import Cluster
-from stretto.domain.problem import Problem
+from stretto.core.cluster import Cluster
+from stretto.core.problem import Problem
 from stretto.engines.engine import RunOptions, make_engine
 from stretto.engines.events import Event, Overruled
 from stretto.engines.journal import Journal
@@ -20,8 +20,8 @@ from stretto.engines.online import GreedyDispatcher, View
 from stretto.engines.safe_dispatch import SafeDispatcher, guarded
 from stretto.engines.work import Work
 from stretto.errors import InvalidPlan
+from stretto.graphs.workloads.random_dag import random_dag
 from stretto.runlog import RunLog
-from stretto.workloads.random_dag import random_dag
 
 
 class Nonsense:

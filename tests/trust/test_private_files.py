@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from stretto.core.host.private_files import make_private_folder, tighten
 from stretto.engines.ends import End, EndBook, book_path
-from stretto.private_files import make_private_folder, tighten
 from stretto.runlog import RunLog
 from stretto.web.kept_jobs import KeptJob, KeptJobs
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from stretto.domain.cluster import Cluster, Device
-from stretto.domain.graph import TaskGraph
-from stretto.domain.problem import Problem
+from stretto.core.cluster import Cluster, Device
+from stretto.core.graph import TaskGraph
+from stretto.core.problem import Problem
 from stretto.engines.engine import RunOptions
 from stretto.engines.events import DeviceLost
 from stretto.engines.online import View

@@ -21,8 +21,8 @@ import pytest
 import stretto
 from stretto.cli.main import main
 from stretto.errors import StrettoError
-from stretto.formats.load import load, load_cluster
-from stretto.formats.traces.load import load_trace
+from stretto.files.load import load, load_cluster
+from stretto.files.traces.load import load_trace
 
 SOURCE = Path(stretto.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))

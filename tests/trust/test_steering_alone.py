@@ -11,24 +11,24 @@ from pathlib import Path
 import pytest
 
 from stretto.cli.main import main
-from stretto.engines.slurm.book import Book
-from stretto.engines.slurm.client import SlurmClient, Submission
-from stretto.engines.slurm.command import is_installed
-from stretto.engines.slurm.conf import TestbedSpec
-from stretto.engines.slurm.daemons import wait_until
-from stretto.engines.slurm.steer import Steerer, SteerSettings, Step
-from stretto.engines.slurm.testbed import Testbed
-from stretto.policies.queueing.online import StrategyOrder, warm_up
+from stretto.engines.slurm.client.client import SlurmClient, Submission
+from stretto.engines.slurm.client.command import is_installed
+from stretto.engines.slurm.steer.book import Book
+from stretto.engines.slurm.steer.steer import Steerer, SteerSettings, Step
+from stretto.engines.slurm.testbed.conf import TestbedSpec
+from stretto.engines.slurm.testbed.daemons import wait_until
+from stretto.engines.slurm.testbed.testbed import Testbed
+from stretto.queues.live_order import StrategyOrder, warm_up
 from stretto.runlog import RunLog
 
 _HUNG = """
 import sys, time
 from pathlib import Path
 from stretto.cli.main import main
-from stretto.engines.slurm.book import Book
-from stretto.engines.slurm.client import SlurmClient, Submission
-from stretto.engines.slurm.command import Commands
-from stretto.engines.slurm.steer import Steerer, SteerSettings
+from stretto.engines.slurm.steer.book import Book
+from stretto.engines.slurm.client.client import SlurmClient, Submission
+from stretto.engines.slurm.client.command import Commands
+from stretto.engines.slurm.steer.steer import Steerer, SteerSettings
 
 class Hung:
     def decide(self, view):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stretto.domain.cluster import Cluster
-from stretto.domain.graph import TaskGraph
-from stretto.domain.problem import Problem
-from stretto.domain.schedule import Schedule
-from stretto.domain.validate import check_schedule, check_work_conserving
-from stretto.domain.workload import Workload
+from stretto.core.cluster import Cluster
+from stretto.core.graph import TaskGraph
+from stretto.core.problem import Problem
+from stretto.core.schedule import Schedule
+from stretto.core.validate import check_schedule, check_work_conserving
+from stretto.core.workload import Workload
 from stretto.errors import InvalidPlan
 
 

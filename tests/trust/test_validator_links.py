@@ -7,14 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from stretto.domain.cluster import Cluster, Device, Links
-from stretto.domain.graph import TaskGraph
-from stretto.domain.plan import Plan
-from stretto.domain.problem import Problem
-from stretto.domain.schedule import Schedule, Transfers
-from stretto.domain.validate import check_schedule
+from stretto.core.cluster import Cluster, Device, Links
+from stretto.core.graph import TaskGraph
+from stretto.core.plan import Plan
+from stretto.core.problem import Problem
+from stretto.core.schedule import Schedule, Transfers
+from stretto.core.validate import check_schedule
 from stretto.errors import InvalidPlan
-from stretto.sim.device import simulate
+from stretto.graphs.simulator import simulate
 
 #: Tasks 0 and 2 make an object each, 1 and 3 read them on other devices; both objects go over the only link.
 GRAPH = TaskGraph.from_edges([1.0, 1.0, 1.0, 1.0], [0, 2], [1, 3], [4.0, 4.0], task_names=("a", "b", "c", "d"))

@@ -12,12 +12,12 @@ from web_serving import Server, serving
 
 from stretto import workloads
 from stretto.api import plan
-from stretto.domain.pool import Pool
-from stretto.experiments.queue_evaluate import evaluate_replay
-from stretto.experiments.report_record import Rows, record_plan, recording
-from stretto.experiments.report_replay import record_replay
+from stretto.core.pool import Pool
+from stretto.queues.evaluate import evaluate_replay
+from stretto.queues.workloads.lublin import lublin
+from stretto.reports.record import Rows, record_plan, recording
+from stretto.reports.replay import record_replay
 from stretto.runlog import RunLog
-from stretto.workloads.lublin import lublin
 
 CLUSTER = "cpu:6x1.0,gpu:2x5.0"
 

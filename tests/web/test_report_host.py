@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stretto.experiments.report_belief import EVENT, WIDTH_95
-from stretto.experiments.report_host import HostBelief, HostWatch, host_topology
-from stretto.experiments.report_topology import drawn_machines
-from stretto.experiments.report_view import run_view
+from stretto.racks.telemetry.host import HostTelemetry
+from stretto.reports.racks.belief import EVENT, WIDTH_95
+from stretto.reports.racks.host import HostBelief, HostWatch, host_topology
+from stretto.reports.racks.topology import drawn_machines
+from stretto.reports.view import run_view
 from stretto.runlog import RunLog
-from stretto.sim.telemetry import HostTelemetry
 
 
 def test_a_belief_comes_to_hold_a_steady_load() -> None:

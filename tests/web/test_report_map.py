@@ -10,23 +10,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stretto.domain.machine_presets import PRESETS, preset
-from stretto.domain.machine_work import rack_model
-from stretto.domain.pool import Pool, Spot
-from stretto.domain.queue_metrics import measure
-from stretto.experiments.queue_evaluate import Evaluation
-from stretto.experiments.report_belief import Look, belief_map, record_look
-from stretto.experiments.report_figures import draw_figures
-from stretto.experiments.report_json import packed
-from stretto.experiments.report_map import MAX_TILES, NUM_FRAMES, device_map
-from stretto.experiments.report_replay import record_replay, replay_of, same_jobs
-from stretto.experiments.report_tables import runs_tables
-from stretto.experiments.report_topology import TOPOLOGY, drawn_machines, processor_kinds, rack_topology
-from stretto.experiments.report_view import run_view
+from stretto.core.machine_presets import PRESETS, preset
+from stretto.core.pool import Pool, Spot
+from stretto.queues.evaluate import Evaluation
+from stretto.queues.metrics import measure
+from stretto.queues.replay import replay
+from stretto.queues.workloads.lublin import lublin
+from stretto.racks.machine_work import rack_model
+from stretto.racks.workloads.kernels import PAPER_KERNELS, SHUFFLES
+from stretto.reports.figures import draw_figures
+from stretto.reports.racks.belief import Look, belief_map, record_look
+from stretto.reports.racks.map import MAX_TILES, NUM_FRAMES, device_map
+from stretto.reports.racks.topology import TOPOLOGY, drawn_machines, processor_kinds, rack_topology
+from stretto.reports.replay import record_replay, replay_of, same_jobs
+from stretto.reports.strict_json import packed
+from stretto.reports.tables import runs_tables
+from stretto.reports.view import run_view
 from stretto.runlog import RunLog
-from stretto.sim.queue import replay
-from stretto.workloads.lublin import lublin
-from stretto.workloads.rack_kernels import PAPER_KERNELS, SHUFFLES
 
 
 def inside(box: dict[str, Any]) -> list[str]:

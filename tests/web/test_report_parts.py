@@ -13,28 +13,28 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from stretto import workloads
 from stretto.api import plan
-from stretto.domain.cluster import Cluster
-from stretto.domain.graph import TaskGraph
-from stretto.domain.problem import Problem
-from stretto.domain.workload import Job, Workload
+from stretto.core.cluster import Cluster
+from stretto.core.graph import TaskGraph
+from stretto.core.problem import Problem
+from stretto.core.workload import Job, Workload
 from stretto.errors import InvalidInput
-from stretto.experiments.evaluate import evaluate
-from stretto.experiments.queue_evaluate import evaluate_replay
-from stretto.experiments.report_cost import device_costs
-from stretto.experiments.report_curves import device_use
-from stretto.experiments.report_drawings import placement
-from stretto.experiments.report_events import bars_chart, read_events
-from stretto.experiments.report_explain import Timetable, explain_task
-from stretto.experiments.report_json import drawn, packed, plain, unpacked
-from stretto.experiments.report_layers import MAX_TASKS, depths, placement_drawing
-from stretto.experiments.report_problem import attach_problem, plan_of, problem_of
-from stretto.experiments.report_record import Rows, record_plan, recording
-from stretto.experiments.report_replay import record_replay, replay_of
-from stretto.experiments.report_tables import comparison_tables, runs_tables
-from stretto.experiments.report_training import training_json
-from stretto.experiments.report_view import run_view
+from stretto.graphs.evaluate import evaluate
+from stretto.queues.evaluate import evaluate_replay
+from stretto.queues.workloads.lublin import lublin
+from stretto.reports.cost import device_costs
+from stretto.reports.curves import device_use
+from stretto.reports.drawings import placement
+from stretto.reports.events import bars_chart, read_events
+from stretto.reports.explain import Timetable, explain_task
+from stretto.reports.layers import MAX_TASKS, depths, placement_drawing
+from stretto.reports.problem import attach_problem, plan_of, problem_of
+from stretto.reports.record import Rows, record_plan, recording
+from stretto.reports.replay import record_replay, replay_of
+from stretto.reports.strict_json import drawn, packed, plain, unpacked
+from stretto.reports.tables import comparison_tables, runs_tables
+from stretto.reports.training import training_json
+from stretto.reports.view import run_view
 from stretto.runlog import Event, RunLog
-from stretto.workloads.lublin import lublin
 
 RULES = {"backfill": "easy", "estimates": "user", "pool_rule": "cheapest", "kill": False, "tie": "batch"}
 
@@ -137,7 +137,7 @@ def test_a_recorded_replay_reads_back(log: RunLog, strategy: str, live: bool) ->
 
 def test_what_was_recorded_before_an_interruption_stays(log: RunLog, monkeypatch: pytest.MonkeyPatch) -> None:
     """The third choice is interrupted: two of them are kept with their rewards, and pages can be made of them."""
-    from stretto.learned.mars.journal import Journal
+    from stretto.queues.mars.journal import Journal
 
     write, count = Journal.epoch, iter(range(9))
 

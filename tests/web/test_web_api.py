@@ -13,8 +13,8 @@ import pytest
 
 from stretto import workloads
 from stretto.api import plan
-from stretto.experiments.report_record import recording
-from stretto.formats.native import FORMAT
+from stretto.files.graphs.native import FORMAT
+from stretto.reports.record import recording
 from stretto.runlog import RunLog
 
 CLUSTER = "cpu:6x1.0,gpu:2x5.0"
@@ -166,7 +166,7 @@ def test_a_replay_moves_to_other_pools(client: httpx.Client) -> None:
 
 
 def test_a_rack_decided_by_another_rule(server: Any, client: httpx.Client) -> None:
-    report_rack = pytest.importorskip("stretto.experiments.report_rack")
+    report_rack = pytest.importorskip("stretto.reports.racks.show")
     show = report_rack.RackShow("two-nics", "mct", stream=1, seed=0)
     with RunLog.open(server.runs) as log:
         settings = {"policy": "mct", "cluster": "two-nics", "stream": 1, "seed": 0}

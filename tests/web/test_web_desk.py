@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stretto.domain.graph import Resources, TaskGraph
+from stretto.core.graph import Resources, TaskGraph
 from stretto.errors import InvalidInput, UnknownName
-from stretto.formats.native import Native
+from stretto.files.graphs.native import Native
 
 pytest.importorskip("starlette")
 from stretto.web.commands import rack_command

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from stretto.domain.cluster import Cluster
-from stretto.domain.graph import TaskGraph
-from stretto.domain.trace import Trace
+from stretto.core.cluster import Cluster
+from stretto.core.graph import TaskGraph
+from stretto.core.trace import Trace
 from stretto.errors import InvalidInput, StrettoError, UnknownName
 
 pytest.importorskip("starlette")

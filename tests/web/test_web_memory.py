@@ -20,8 +20,8 @@ from own_loop import run_alone
 from test_web_guard import workers
 from web_serving import Server, serving
 
+from stretto.core.host.memory_limit import machine_memory_bytes
 from stretto.errors import InvalidInput
-from stretto.memory_limit import machine_memory_bytes
 from stretto.web import views
 from stretto.web.app import create_app
 from stretto.web.guard import Guard

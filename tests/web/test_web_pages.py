@@ -17,14 +17,14 @@ from web_serving import serving
 from stretto import workloads
 from stretto.api import plan
 from stretto.cli.main import main
-from stretto.domain.machine_presets import preset
-from stretto.domain.machine_work import rack_model
-from stretto.experiments.report_belief import Look, record_look
-from stretto.experiments.report_json import packed
-from stretto.experiments.report_record import record_plan, recording
-from stretto.experiments.report_topology import TOPOLOGY, rack_topology
+from stretto.core.machine_presets import preset
+from stretto.racks.machine_work import rack_model
+from stretto.racks.workloads.kernels import PAPER_KERNELS
+from stretto.reports.racks.belief import Look, record_look
+from stretto.reports.racks.topology import TOPOLOGY, rack_topology
+from stretto.reports.record import record_plan, recording
+from stretto.reports.strict_json import packed
 from stretto.runlog import RunLog
-from stretto.workloads.rack_kernels import PAPER_KERNELS
 
 SCREENS = Path(__file__).parents[2] / "out" / "screens"
 PATIENCE_MS = 90_000

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stretto.domain.builder import GraphBuilder
-from stretto.domain.csr import Floats
-from stretto.domain.graph import TaskGraph
-from stretto.domain.plan import Plan
-from stretto.domain.planner import Budget, no_projects
-from stretto.domain.problem import Problem
-from stretto.experiments.queue_plugins import Submitted
-from stretto.formats.document import Document
+from stretto.core.builder import GraphBuilder
+from stretto.core.csr import Floats
+from stretto.core.graph import TaskGraph
+from stretto.core.plan import Plan
+from stretto.core.planner import Budget, no_projects
+from stretto.core.problem import Problem
+from stretto.files.document import Document
+from stretto.queues.plugins import Submitted
 
 
 @dataclass(frozen=True)

@@ -9,36 +9,36 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from stretto.cli.bound import bound
-from stretto.cli.compare import compare
-from stretto.cli.config_cmd import config
+from stretto.cli.commands.bound import bound
+from stretto.cli.commands.compare import compare
+from stretto.cli.commands.config_cmd import config
+from stretto.cli.commands.convert import convert
+from stretto.cli.commands.demo import demo
+from stretto.cli.commands.doctor import doctor
+from stretto.cli.commands.engines import engines
+from stretto.cli.commands.explain import explain
+from stretto.cli.commands.gantt import gantt
+from stretto.cli.commands.help_cmd import help_page
+from stretto.cli.commands.listing import list_components
+from stretto.cli.commands.plan import plan
+from stretto.cli.commands.prices import prices
+from stretto.cli.commands.rack import rack
+from stretto.cli.commands.replay import replay
+from stretto.cli.commands.report import report
+from stretto.cli.commands.run import run
+from stretto.cli.commands.serve import serve
+from stretto.cli.commands.show import show
+from stretto.cli.commands.simulate import simulate
+from stretto.cli.commands.steer import steer
+from stretto.cli.commands.testbed import testbed
+from stretto.cli.commands.train import train
+from stretto.cli.commands.version import version
 from stretto.cli.configured import UNAFFECTED, default_map
-from stretto.cli.console import remark
-from stretto.cli.convert import convert
-from stretto.cli.demo import demo
-from stretto.cli.doctor import doctor
-from stretto.cli.engines import engines
 from stretto.cli.examples import SUMMARIES, epilog
 from stretto.cli.exit_codes import EXIT_BROKEN_PIPE, EXIT_INTERRUPTED
-from stretto.cli.explain import explain
-from stretto.cli.gantt import gantt
-from stretto.cli.help_cmd import help_page
 from stretto.cli.help_types import hide_types
-from stretto.cli.interrupt import answering_ctrl_c
-from stretto.cli.listing import list_components
-from stretto.cli.plan import plan
-from stretto.cli.prices import prices
-from stretto.cli.rack import rack
-from stretto.cli.replay import replay
-from stretto.cli.report import report
-from stretto.cli.run import run
-from stretto.cli.serve import serve
-from stretto.cli.show import show
-from stretto.cli.simulate import simulate
-from stretto.cli.steer import steer
-from stretto.cli.testbed import testbed
-from stretto.cli.train import train
-from stretto.cli.version import version
+from stretto.cli.terminal.console import remark
+from stretto.cli.terminal.interrupt import answering_ctrl_c
 
 _EPILOG = (
     "Exit codes: 0 success; 1 internal error (STRETTO_DEBUG=1 shows the traceback); 2 wrong input or usage; "

@@ -10,7 +10,7 @@ RACK_DECIDERS = (
     *("srpt-counters", "mct-belief", "srpt-belief", "mct-true", "srpt-true"),
 )
 
-#: What ``mars`` can compare, as of ``learned/mars/cost.py``.
+#: What ``mars`` can compare, as of ``queues/mars/cost.py``.
 MEASURES = ("bounded-slowdown", "flow", "tail", "fairness", "mars-v1")
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from stretto.cli.console import new_table
-from stretto.domain.units import format_count, format_gap, format_seconds, format_seconds_alike
+from stretto.cli.terminal.console import new_table
+from stretto.core.units import format_count, format_gap, format_seconds, format_seconds_alike
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from stretto.cli.interrupt import Patience
-    from stretto.domain.problem import Problem
-    from stretto.training.trainer import TrainingRow
+    from stretto.cli.terminal.interrupt import Patience
+    from stretto.core.problem import Problem
+    from stretto.learning.trainer import TrainingRow
 
 GRAPH = "workload:llama-block"
 #: Where bandwidth is scarce between machines, heuristics that look one step ahead do badly.
@@ -59,15 +59,15 @@ def missing_libraries() -> list[str]:
 
 def learn(seconds: float, seed: int) -> Lesson:
     """Train Doppler on one graph for some seconds, and set it against heuristics and annealing of the same length."""
-    from stretto.cli.interrupt import Patience
-    from stretto.cli.progress import ProgressLine
     from stretto.cli.sources import load_graph
-    from stretto.domain.planner import Budget
-    from stretto.domain.problem import Problem
-    from stretto.experiments.evaluate import evaluate
-    from stretto.experiments.training_run import judged
-    from stretto.formats.cluster_toml import read_cluster
-    from stretto.formats.document import Document
+    from stretto.cli.terminal.interrupt import Patience
+    from stretto.cli.terminal.progress import ProgressLine
+    from stretto.core.planner import Budget
+    from stretto.core.problem import Problem
+    from stretto.files.clusters.cluster_toml import read_cluster
+    from stretto.files.document import Document
+    from stretto.graphs.evaluate import evaluate
+    from stretto.graphs.training import judged
 
     problem = Problem.of(load_graph(GRAPH), read_cluster(Document("demo", CLUSTER)))
     with Patience() as patience:
@@ -94,10 +94,10 @@ def learn(seconds: float, seed: int) -> Lesson:
 
 
 def _train(problem: Problem, seconds: float, seed: int, patience: Patience) -> Any:
-    from stretto.cli.background import in_background
-    from stretto.cli.train_bar import TrainingBar
-    from stretto.experiments.training_run import TrainingRun, trainer_named
-    from stretto.training.trainer import TrainingSpec
+    from stretto.cli.terminal.background import in_background
+    from stretto.cli.training.bar import TrainingBar
+    from stretto.graphs.training import TrainingRun, trainer_named
+    from stretto.learning.trainer import TrainingSpec
 
     spec = TrainingSpec(seed, None, seconds)
     run = TrainingRun(trainer_named("doppler", problem, spec), problem, algorithm="doppler")

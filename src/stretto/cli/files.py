@@ -25,7 +25,7 @@ def check_picture(path: Path | None) -> None:
     """Raise when a picture cannot be written there, or not of that kind."""
     if path is None:
         return
-    from stretto.experiments.gantt import ENDINGS
+    from stretto.reports.gantt.draw import ENDINGS
 
     check_target(path)
     if path.suffix.lower().removeprefix(".") not in ENDINGS:

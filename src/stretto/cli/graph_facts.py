@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from stretto.domain.cluster import DEFAULT_BANDWIDTH
-from stretto.domain.graph import TaskGraph
-from stretto.domain.notes import graph_notes
-from stretto.domain.provenance import duration_basis
+from stretto.core.cluster import DEFAULT_BANDWIDTH
+from stretto.core.graph import TaskGraph
+from stretto.core.notes import graph_notes
+from stretto.core.provenance import duration_basis
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ def _memory_bytes() -> int | None:
 
 def kernel_cache() -> dict[str, Any]:
     """Return where compiled kernels are kept, whether that can be written, and what is there."""
-    from stretto.kernels.compile import cache_root
+    from stretto.core.kernels.compile import cache_root
 
     root = cache_root()
     sizes = [entry.stat().st_size for entry in root.glob("*/*") if entry.is_file()]

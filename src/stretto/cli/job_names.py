@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stretto.cli.console import remark
+from stretto.cli.terminal.console import remark
 from stretto.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from stretto.domain.trace import Trace
+    from stretto.core.trace import Trace
 
 _ROW = "row:"
 

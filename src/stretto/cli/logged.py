@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stretto.cli.console import remark
+from stretto.cli.terminal.console import remark
 from stretto.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from stretto.experiments.report_record import Rows
+    from stretto.reports.record import Rows
     from stretto.runlog import Run
 
 LogOption = Annotated[
@@ -36,7 +36,7 @@ def kept(
     if not wanted:
         yield None
         return
-    from stretto.experiments.report_record import command_line, recording
+    from stretto.reports.record import command_line, recording
     from stretto.runlog import RunLog
 
     try:
@@ -57,7 +57,7 @@ def news(run: Run | None, kind: str) -> Iterator[Rows | None]:
     if run is None:
         yield None
         return
-    from stretto.experiments.report_record import Rows
+    from stretto.reports.record import Rows
 
     with Rows(run, kind) as rows:
         yield rows

@@ -10,7 +10,7 @@ from stretto.cli.completion import measure_names
 from stretto.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from stretto.learned.mars.settings import MarsSettings
+    from stretto.queues.mars.settings import MarsSettings
 
 MARS = "mars"
 
@@ -93,9 +93,9 @@ def mars_settings(
             if value is not None:
                 raise InvalidInput(f"is for --strategy {MARS}, not {strategy!r}", field=f"--{name}")
         return None
-    from stretto.learned.mars.cost import Cost
-    from stretto.learned.mars.selector import EVIDENCE
-    from stretto.learned.mars.settings import MarsSettings
+    from stretto.queues.mars.cost import Cost
+    from stretto.queues.mars.selector import EVIDENCE
+    from stretto.queues.mars.settings import MarsSettings
 
     weighed: dict[str, Any] = {"measure": measure, "money": money, "price_usd_per_proc_hour": price}
     cost = Cost(**{name: value for name, value in weighed.items() if value is not None})

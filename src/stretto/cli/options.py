@@ -9,12 +9,12 @@ from typing import Annotated
 import typer
 
 from stretto.cli.completion import graph_sources
-from stretto.cli.console import Output
+from stretto.cli.terminal.console import Output
 from stretto.cli.time_option import parse_time
 
 
 class DisciplineChoice(StrEnum):
-    """How a device treats its order; the values are those of ``domain.plan.Discipline``."""
+    """How a device treats its order; the values are those of ``core.plan.Discipline``."""
 
     SEQUENCE = "sequence"
     WORK_CONSERVING = "work-conserving"

@@ -7,15 +7,15 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stretto.cli.console import to_json
 from stretto.cli.sources import WORKLOAD_PREFIX, lasting, load_problem, split_path
+from stretto.cli.terminal.console import to_json
 from stretto.errors import InvalidInput, UnknownName
 
 if TYPE_CHECKING:
-    from stretto.domain.plan import Plan
-    from stretto.domain.problem import Problem
-    from stretto.experiments.evaluate import PlanResult
-    from stretto.sim.conditions import Contention
+    from stretto.core.plan import Plan
+    from stretto.core.problem import Problem
+    from stretto.graphs.conditions import Contention
+    from stretto.graphs.evaluate import PlanResult
 
 
 #: Keys under which a plan file holds what was measured before planning.
@@ -35,22 +35,22 @@ def describe(result: PlanResult, graph: str, cluster: str | None, *, is_measured
 
 
 def _measured(problem: Problem) -> dict[str, Any]:
-    from stretto.formats.cluster_writer import write_cluster
-    from stretto.formats.native import FORMAT
+    from stretto.files.clusters.cluster_writer import write_cluster
+    from stretto.files.graphs.native import FORMAT
 
     return {_GRAPH: json.loads(FORMAT.write(problem.graph)), _CLUSTER: write_cluster(problem.cluster).decode()}
 
 
 def save_plan(path: Path, document: dict[str, Any]) -> None:
     """Write a plan file, whole or not at all."""
-    from stretto.formats.load import write_atomically
+    from stretto.files.load import write_atomically
 
     write_atomically(path, (to_json(document) + "\n").encode())
 
 
 def is_plan_file(source: str) -> bool:
     """Say whether a file is a plan rather than a graph."""
-    from stretto.formats.document import read_document
+    from stretto.files.document import read_document
 
     if not Path(source).is_file():
         return False
@@ -66,8 +66,8 @@ def load_plan(path: Path, graph: str | None, cluster: str | None) -> tuple[Probl
     graph, cluster
         Sources that replace the recorded ones.
     """
-    from stretto.formats.document import read_document
-    from stretto.formats.plan_json import read_plan
+    from stretto.files.document import read_document
+    from stretto.files.plan_json import read_plan
 
     document = read_document(path)
     content = document.json
@@ -86,7 +86,7 @@ def load_plan(path: Path, graph: str | None, cluster: str | None) -> tuple[Probl
 
 def recorded_sources(path: Path) -> tuple[str, str | None, str]:
     """Return graph, cluster and policy of a plan file, for running it."""
-    from stretto.formats.document import read_document
+    from stretto.files.document import read_document
 
     content = read_document(path).json
     graph = _recorded(content, "graph_source", path)
@@ -97,11 +97,11 @@ def recorded_sources(path: Path) -> tuple[str, str | None, str]:
 
 def _kept_problem(content: dict[str, Any], path: Path) -> Problem:
     """Return the problem that a plan file holds itself."""
-    from stretto.domain.graph import TaskGraph
-    from stretto.domain.problem import Problem
-    from stretto.formats.cluster_toml import read_cluster
-    from stretto.formats.document import Document
-    from stretto.formats.native import FORMAT
+    from stretto.core.graph import TaskGraph
+    from stretto.core.problem import Problem
+    from stretto.files.clusters.cluster_toml import read_cluster
+    from stretto.files.document import Document
+    from stretto.files.graphs.native import FORMAT
 
     graph = FORMAT.read(Document(f"{path} [{_GRAPH}]", json.dumps(content[_GRAPH]).encode()))
     text = content.get(_CLUSTER)
@@ -112,7 +112,7 @@ def _kept_problem(content: dict[str, Any], path: Path) -> Problem:
 
 def recorded_contention(content: dict[str, Any]) -> Contention:
     """Return the contention that the plan was judged under, ``none`` where it does not say."""
-    from stretto.sim.conditions import CONTENTIONS
+    from stretto.graphs.conditions import CONTENTIONS
 
     value = content.get("contention", "none")
     for known in CONTENTIONS:

@@ -6,11 +6,11 @@ import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from stretto.cli.console import Output, new_table, print_json, print_tables
+from stretto.cli.terminal.console import Output, new_table, print_json, print_tables
 
 if TYPE_CHECKING:
-    from stretto.domain.pool import Pool
-    from stretto.learned.mars.pools import Aim, Trial
+    from stretto.core.pool import Pool
+    from stretto.queues.workflows.pools import Aim, Trial
 
 #: Rows that are printed of what was tried.
 _SHOWN = 5
@@ -29,11 +29,11 @@ def plan_pools(
     output: Output,
 ) -> None:
     """Try ways of running a workflow in pools, and report the best."""
-    from stretto.cli.progress import ProgressLine
     from stretto.cli.queue_sources import load_pools, load_queue
-    from stretto.domain.units import parse_seconds, stating_unit
-    from stretto.learned.mars.pool_search import choose_way
-    from stretto.learned.mars.pools import Aim
+    from stretto.cli.terminal.progress import ProgressLine
+    from stretto.core.units import parse_seconds, stating_unit
+    from stretto.queues.workflows.pool_search import choose_way
+    from stretto.queues.workflows.pools import Aim
 
     limit = None if deadline is None else stating_unit(deadline, field="--deadline", units=("s", "min", "h"))
     aim = Aim(
@@ -73,7 +73,7 @@ def _row(one: Trial, machines: tuple[Pool, ...]) -> dict[str, Any]:
 
 
 def _print(name: str, found: list[Trial], machines: tuple[Pool, ...], aim: Aim, keeps: bool) -> None:
-    from stretto.domain.units import format_wait, format_waits_alike
+    from stretto.core.units import format_wait, format_waits_alike
 
     table = new_table(f"{name}: ways to run it, best first ({len(found):,} tried)")
     for title in ("order", "pool rule", "pools", "grouping"):

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from stretto.cli.console import Output, new_table, print_json, remark, stdout
 from stretto.cli.logged import kept
-from stretto.domain.units import format_count, format_percent, format_waits_alike
+from stretto.cli.terminal.console import Output, new_table, print_json, remark, stdout
+from stretto.core.units import format_count, format_percent, format_waits_alike
 
 if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from stretto.domain.trace import Trace
-    from stretto.experiments.queue_compare import QueueComparison, QueueRow, QueueSummary
+    from stretto.core.trace import Trace
+    from stretto.queues.compare import QueueComparison, QueueRow, QueueSummary
 
 
 def compare_queue(
@@ -34,9 +34,9 @@ def compare_queue(
     **rules: Any,
 ) -> None:
     """Replay a trace with several strategies (None = all) and print them, the best first."""
-    from stretto.cli.interrupt import Interrupt
     from stretto.cli.queue_sources import check_folder, load_queue, machine_of, tell_notes
-    from stretto.experiments.queue_compare import pairs_of, usable_strategies
+    from stretto.cli.terminal.interrupt import Interrupt
+    from stretto.queues.compare import pairs_of, usable_strategies
 
     check_folder(plot)
     trace = load_queue(source, strict=strict)
@@ -48,7 +48,7 @@ def compare_queue(
     with kept(log, "compare", trace.name, told) as run, Interrupt() as interrupt:
         comparison = _run(trace, machine, names, planned, options)
         if run is not None:
-            from stretto.experiments.report_record import record_comparison
+            from stretto.reports.record import record_comparison
 
             record_comparison(run, comparison.to_json(), comparison.summary()[0].strategy)
     tell_notes(comparison.notes)
@@ -67,8 +67,8 @@ def compare_queue(
 
 
 def _run(trace: Trace, machine: Any, names: list[str], planned: int, options: dict[str, Any]) -> QueueComparison:
-    from stretto.cli.bar import ProgressBar
-    from stretto.experiments.queue_compare import compare_strategies
+    from stretto.cli.terminal.bar import ProgressBar
+    from stretto.queues.compare import compare_strategies
 
     with ProgressBar(f"replaying {trace.name}", planned) as bar:
 
@@ -81,7 +81,7 @@ def _run(trace: Trace, machine: Any, names: list[str], planned: int, options: di
 def _draw(comparison: QueueComparison, folder: str | None) -> list[str]:
     if folder is None:
         return []
-    from stretto.experiments.queue_plots import draw_comparison
+    from stretto.reports.queue_plots import draw_comparison
 
     return [str(path) for path in draw_comparison(comparison, folder)]
 

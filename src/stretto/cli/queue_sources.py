@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from stretto.cli.completion import estimate_names, pool_rule_names
-from stretto.cli.console import remark
 from stretto.cli.sources import WORKLOAD_PREFIX, load_graph, parse_params
-from stretto.domain.units import format_count
-from stretto.domain.units import format_wait as format_wait
+from stretto.cli.terminal.console import remark
+from stretto.core.units import format_count
+from stretto.core.units import format_wait as format_wait
 from stretto.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from stretto.domain.pool import Pool
-    from stretto.domain.trace import Trace
+    from stretto.core.pool import Pool
+    from stretto.core.trace import Trace
 
 TRACE_PREFIX = "trace:"
 #: Rows at fault that are told one by one.
@@ -78,7 +78,7 @@ PlotOption = Annotated[
 
 def load_queue(source: str, *, strict: bool = False) -> Trace:
     """Read a trace from a file, or make one; a workflow becomes jobs that wait for each other."""
-    from stretto.cli.progress import ProgressLine
+    from stretto.cli.terminal.progress import ProgressLine
 
     with ProgressLine(f"reading {source}"):
         trace = _load(source, strict)
@@ -91,7 +91,7 @@ def _load(source: str, strict: bool) -> Trace:
         return _generate(source.removeprefix(TRACE_PREFIX))
     if source.startswith(WORKLOAD_PREFIX):
         return _of_graph(source)
-    from stretto.formats.traces.load import load_trace
+    from stretto.files.traces.load import load_trace
 
     try:
         return load_trace(source, strict=strict)
@@ -133,8 +133,8 @@ def _matches(source: str, table: str) -> bool:
     """Say whether the content of a file looks like some format of a table."""
     from stretto import catalog
     from stretto.errors import StrettoError
-    from stretto.formats.document import read_document
-    from stretto.formats.traces.load import MAX_TRACE_BYTES
+    from stretto.files.document import read_document
+    from stretto.files.traces.load import MAX_TRACE_BYTES
     from stretto.registry import resolve
 
     if not os.path.isfile(source):
@@ -147,8 +147,8 @@ def _matches(source: str, table: str) -> bool:
 
 
 def _of_graph(source: str) -> Trace:
-    from stretto.domain.graph import TaskGraph
-    from stretto.formats.traces.workflow import trace_of_graph
+    from stretto.core.graph import TaskGraph
+    from stretto.files.traces.workflow import trace_of_graph
 
     graph = load_graph(source)
     if not isinstance(graph, TaskGraph):
@@ -191,9 +191,9 @@ def machine_of(trace: Trace, procs: int | None, pools: str | None) -> int | tupl
 
 def load_pools(source: str) -> tuple[Pool, ...]:
     """Read pools from a file or from shorthand."""
-    from stretto.formats.document import read_document
-    from stretto.formats.near_file import file_hint
-    from stretto.formats.pool_toml import parse_pools, read_pools
+    from stretto.files.clusters.pool_toml import parse_pools, read_pools
+    from stretto.files.document import read_document
+    from stretto.files.graphs.near_file import file_hint
 
     if os.path.isfile(source) or source.lower().endswith((".toml", ".json")):
         return read_pools(read_document(source))

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stretto.cli.console import Output, facts, print_json, remark, stdout
-from stretto.domain.units import format_percent, format_seconds
+from stretto.cli.terminal.console import Output, facts, print_json, remark, stdout
+from stretto.core.units import format_percent, format_seconds
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stretto.domain.plan import Plan
-    from stretto.domain.problem import Problem
+    from stretto.core.plan import Plan
+    from stretto.core.problem import Problem
     from stretto.engines.session import Session
 
 _TIMED = "timed: tasks only passed their planned time, so this says nothing about real machines"
@@ -31,7 +31,7 @@ def report(session: Session, problem: Problem, plan: Plan, output: Output) -> No
 
 def draw_run(session: Session, problem: Problem, path: Path) -> None:
     """Draw a run that is complete; what did not run, or ran before, has no times."""
-    from stretto.experiments.gantt import draw_gantt
+    from stretto.reports.gantt.draw import draw_gantt
 
     if not bool(np.all(session.result.is_finished)):
         remark(f"{path} was not drawn: not all tasks have times in this run")
@@ -78,7 +78,7 @@ def _notes(session: Session) -> tuple[str, ...]:
 
 
 def _rows(session: Session, problem: Problem) -> dict[str, str]:
-    from stretto.domain.provenance import duration_basis
+    from stretto.core.provenance import duration_basis
 
     result = session.result
     now = int(np.sum(result.is_finished))

@@ -10,8 +10,8 @@ from stretto.cli.sources import KERNELS_PREFIX
 from stretto.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from stretto.domain.plan import Discipline, Plan
-    from stretto.domain.problem import Problem
+    from stretto.core.plan import Discipline, Plan
+    from stretto.core.problem import Problem
     from stretto.engines.work import Work
 
 
@@ -55,7 +55,7 @@ class RunRequest:
     def load_work(self) -> Work:
         """Read a workflow of commands, or make timed work of a graph."""
         from stretto.cli.sources import load_graph, load_kernels
-        from stretto.domain.graph import TaskGraph
+        from stretto.core.graph import TaskGraph
         from stretto.engines.work import Work
         from stretto.engines.workflow_file import is_workflow, load_workflow
 
@@ -70,13 +70,13 @@ class RunRequest:
 
     def make_plan(self, problem: Problem) -> Plan:
         """Return the saved plan, or let the policy decide."""
-        from stretto.cli.progress import ProgressLine
-        from stretto.domain.planner import Budget
-        from stretto.experiments.evaluate import planner_named
+        from stretto.cli.terminal.progress import ProgressLine
+        from stretto.core.planner import Budget
+        from stretto.graphs.evaluate import planner_named
 
         if self.plan_file is not None:
-            from stretto.formats.document import read_document
-            from stretto.formats.plan_json import read_plan
+            from stretto.files.document import read_document
+            from stretto.files.plan_json import read_plan
 
             return read_plan(read_document(self.plan_file), problem)
         planner = planner_named(self.policy, self.params)

@@ -14,8 +14,8 @@ import threading
 import webbrowser
 from pathlib import Path
 
+from stretto.core.host.private_files import make_private_folder, write_private
 from stretto.errors import InvalidInput
-from stretto.private_files import make_private_folder, write_private
 
 #: A shorter one was not written by us, or not to its end.
 _MIN_LETTERS = 32

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stretto.cli.console import Output, new_table, print_json, print_tables
-from stretto.domain.units import format_bytes, format_count, format_seconds
+from stretto.cli.terminal.console import Output, new_table, print_json, print_tables
+from stretto.core.units import format_bytes, format_count, format_seconds
 
 if TYPE_CHECKING:
-    from stretto.domain.cluster import Cluster
+    from stretto.core.cluster import Cluster
 
 _MOST_ROWS = 20
 

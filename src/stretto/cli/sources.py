@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from stretto.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from stretto.domain.cluster import Cluster
-    from stretto.domain.graph import TaskGraph
-    from stretto.domain.problem import Problem
-    from stretto.domain.workload import Workload
+    from stretto.core.cluster import Cluster
+    from stretto.core.graph import TaskGraph
+    from stretto.core.problem import Problem
+    from stretto.core.workload import Workload
     from stretto.engines.work import Work
 
 WORKLOAD_PREFIX = "workload:"
@@ -44,7 +44,7 @@ def parse_params(pairs: Sequence[str], *, field: str = "--param") -> dict[str, A
 
 def load_graph(source: str, *, format: str | None = None) -> TaskGraph | Workload:
     """Read a graph from a file, or make one with a built-in generator; of work that can be run, take its graph."""
-    from stretto.cli.progress import ProgressLine
+    from stretto.cli.terminal.progress import ProgressLine
 
     if format is not None and source.startswith((WORKLOAD_PREFIX, KERNELS_PREFIX)):
         raise InvalidInput(f"cannot be combined with {source}: a built-in graph is not read", field="--from")
@@ -54,7 +54,7 @@ def load_graph(source: str, *, format: str | None = None) -> TaskGraph | Workloa
         if source.startswith(KERNELS_PREFIX):
             return load_kernels(source).graph
         from stretto.engines.workflow_file import is_workflow, load_workflow
-        from stretto.formats.load import load
+        from stretto.files.load import load
 
         if format is None and is_workflow(source):
             return load_workflow(source).graph
@@ -62,7 +62,7 @@ def load_graph(source: str, *, format: str | None = None) -> TaskGraph | Workloa
 
 
 def _generate(text: str) -> TaskGraph:
-    from stretto.workloads.generate import generate
+    from stretto.graphs.workloads.generate import generate
 
     name, _, query = text.partition("?")
     params = parse_params([pair for pair in query.split("&") if pair], field=WORKLOAD_PREFIX + name)
@@ -72,7 +72,7 @@ def _generate(text: str) -> TaskGraph:
 def load_kernels(source: str) -> Work:
     """Make work with real kernels from ``kernels:NAME?key=value``."""
     from stretto import catalog, registry
-    from stretto.domain.provenance import DURATIONS
+    from stretto.core.provenance import DURATIONS
 
     name, _, query = source.removeprefix(KERNELS_PREFIX).partition("?")
     params = parse_params([pair for pair in query.split("&") if pair], field=KERNELS_PREFIX + name)
@@ -87,14 +87,14 @@ def load_kernels(source: str) -> Work:
 
 def load_cluster(source: str) -> Cluster:
     """Read a cluster from shorthand or from a TOML file."""
-    from stretto.formats.load import load_cluster as read
+    from stretto.files.load import load_cluster as read
 
     return read(source)
 
 
 def load_problem(graph: str, cluster: str | None) -> Problem:
     """Compile the named graph for the named cluster; only projects can do without a cluster."""
-    from stretto.domain.problem import Problem
+    from stretto.core.problem import Problem
 
     return Problem.of(*_work_and_cluster(graph, cluster))
 

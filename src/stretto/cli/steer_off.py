@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from stretto.cli.console import remark
-from stretto.engines.slurm.book import Book
-from stretto.engines.slurm.claims import Holder, SteeringTaken, claim, holder_of
-from stretto.engines.slurm.command import SlurmFailure
-from stretto.engines.slurm.giving_back import give_back
-from stretto.engines.slurm.shelf import book_of_all, books, shelf, switch_path
+from stretto.cli.terminal.console import remark
+from stretto.core.host.private_files import make_private_folder, write_private
+from stretto.engines.slurm.client.command import SlurmFailure
+from stretto.engines.slurm.steer.book import Book
+from stretto.engines.slurm.steer.claims import Holder, SteeringTaken, claim, holder_of
+from stretto.engines.slurm.steer.giving_back import give_back
+from stretto.engines.slurm.steer.shelf import book_of_all, books, shelf, switch_path
 from stretto.errors import InvalidInput, StrettoError
-from stretto.private_files import make_private_folder, write_private
 
 #: For a steerer to see the switch, end its decision and take back its labels.
 _PATIENCE_S = 30.0

@@ -6,7 +6,7 @@ import re
 
 import typer
 
-from stretto.domain.units import parse_seconds
+from stretto.core.units import parse_seconds
 from stretto.errors import InvalidInput
 
 _MINUTES = re.compile(r"^\s*([0-9.]+)\s*m\s*$")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable
 
-from stretto.domain.plan import Discipline
+from stretto.core.plan import Discipline
 from stretto.engines.events import Instruction, Start, Transfer
 from stretto.engines.memory import Ledger
 from stretto.engines.tables import Tables

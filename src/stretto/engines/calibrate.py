@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from stretto.domain.cluster import Cluster
-from stretto.domain.csr import Floats
-from stretto.domain.graph import TaskGraph
-from stretto.domain.plan import Plan
-from stretto.domain.problem import Problem
-from stretto.domain.provenance import DURATIONS, MEASURED
+from stretto.core.cluster import Cluster
+from stretto.core.csr import Floats
+from stretto.core.graph import TaskGraph
+from stretto.core.plan import Plan
+from stretto.core.problem import Problem
+from stretto.core.provenance import DURATIONS, MEASURED
 from stretto.engines.engine import Engine, RunOptions
 from stretto.engines.prediction import predict
 from stretto.engines.work import Call, Work

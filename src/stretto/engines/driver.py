@@ -1,7 +1,7 @@
 """The driver: what happened goes in, what to do next comes out.
 
 It is synchronous and knows no threads, sockets or clocks, so that every engine, and the simulator, runs the same
-decisions. :meth:`Driver.handle` takes the events of one instant together, as a round of ``sim.reference`` does.
+decisions. :meth:`Driver.handle` takes the events of one instant together, as a round of ``graphs.reference`` does.
 
 What it keeps, whatever an engine reports and in whichever order:
 
@@ -19,8 +19,8 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
-from stretto.domain.plan import Discipline, Plan
-from stretto.domain.problem import Problem
+from stretto.core.plan import Discipline, Plan
+from stretto.core.problem import Problem
 from stretto.engines import recovery
 from stretto.engines.board import ISSUED, READY, UNPLACED, WAITING, Board
 from stretto.engines.elastic import Elastic, Pool

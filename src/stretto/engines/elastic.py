@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stretto.domain.cluster import Device
+from stretto.core.cluster import Device
 from stretto.engines.board import READY, UNPLACED, WAITING, Board
 from stretto.engines.events import Scale
 from stretto.errors import InvalidInput

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from stretto.core.host.private_files import make_private_folder, open_private
 from stretto.engines.end_record import HEAD_BYTES, MAGIC, checksum, pack_end
-from stretto.private_files import make_private_folder, open_private
 from stretto.runlog import RunLog
 from stretto.runlog.record import Json
 

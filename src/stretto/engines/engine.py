@@ -13,11 +13,11 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from stretto import catalog, registry
-from stretto.domain.cluster import Cluster
-from stretto.domain.csr import Floats, Ints
-from stretto.domain.plan import Discipline, Plan
-from stretto.domain.problem import Problem
-from stretto.domain.schedule import Schedule
+from stretto.core.cluster import Cluster
+from stretto.core.csr import Floats, Ints
+from stretto.core.plan import Discipline, Plan
+from stretto.core.problem import Problem
+from stretto.core.schedule import Schedule
 from stretto.engines.ends import EndTicket
 from stretto.engines.events import Event, TaskFailed, TaskFinished, TaskStarted
 from stretto.engines.work import Work

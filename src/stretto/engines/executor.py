@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from stretto.domain.cluster import Cluster
-from stretto.domain.plan import Plan
+from stretto.core.cluster import Cluster
+from stretto.core.plan import Plan
 from stretto.engines.engine import Engine, RunOptions
 from stretto.engines.work import Work
 
 
 @dataclass(eq=False)
 class EngineExecutor:
-    """Runs plans of one piece of work; fits ``training.stages.ReinforceOnEngine``.
+    """Runs plans of one piece of work; fits ``graphs.doppler.stages.ReinforceOnEngine``.
 
     Attributes
     ----------

@@ -10,7 +10,7 @@ from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Any
 
-from stretto.domain.cluster import Cluster
+from stretto.core.cluster import Cluster
 from stretto.engines.end_record import MAX_OUTPUT_BYTES
 from stretto.engines.ends import End, EndBook, EndTicket, await_writers, book_path, read_ends
 from stretto.engines.events import (

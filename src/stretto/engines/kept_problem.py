@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import gzip
 
-from stretto.domain.problem import Problem
-from stretto.formats.cluster_writer import write_cluster
-from stretto.formats.native import FORMAT
+from stretto.core.problem import Problem
+from stretto.files.clusters.cluster_writer import write_cluster
+from stretto.files.graphs.native import FORMAT
 from stretto.runlog import Run
 
 GRAPH, CLUSTER = "graph.json.gz", "cluster.toml"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import Literal
 
-from stretto.domain.problem import Problem
+from stretto.core.problem import Problem
 from stretto.engines.work import Call, Work
 
 NOWHERE = -1

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from stretto.domain.problem import Problem
+from stretto.core.problem import Problem
 from stretto.engines.tables import Tables
 from stretto.errors import InvalidPlan
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stretto.domain.cluster import Cluster
-from stretto.domain.csr import Floats
-from stretto.domain.graph import TaskGraph
-from stretto.domain.plan import Plan
-from stretto.domain.problem import Problem
-from stretto.domain.schedule import Schedule
-from stretto.sim.device import simulate
+from stretto.core.cluster import Cluster
+from stretto.core.csr import Floats
+from stretto.core.graph import TaskGraph
+from stretto.core.plan import Plan
+from stretto.core.problem import Problem
+from stretto.core.schedule import Schedule
+from stretto.graphs.simulator import simulate
 
 if TYPE_CHECKING:
     from stretto.engines.calibrate import Calibration

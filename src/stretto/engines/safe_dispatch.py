@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as Late
 from dataclasses import dataclass, field
 
-from stretto.domain.plan import Plan
+from stretto.core.plan import Plan
 from stretto.engines.background import Clerk
 from stretto.engines.engine import RunOptions
 from stretto.engines.events import Overruled

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from stretto.domain.cluster import Cluster
-from stretto.domain.plan import Plan
-from stretto.domain.problem import Problem
+from stretto.core.cluster import Cluster
+from stretto.core.plan import Plan
+from stretto.core.problem import Problem
 from stretto.engines.engine import Engine, RunOptions, RunResult
 from stretto.engines.events import Event
 from stretto.engines.interrupts import hear_ctrl_c
@@ -21,10 +21,10 @@ from stretto.engines.kept_commands import edited_commands, keep_commands
 from stretto.engines.kept_problem import keep_problem
 from stretto.engines.work import Work
 from stretto.errors import InvalidInput
-from stretto.formats.document import Document
-from stretto.formats.plan_json import plan_to_json, read_plan
+from stretto.files.document import Document
+from stretto.files.plan_json import plan_to_json, read_plan
+from stretto.graphs.simulator import simulate
 from stretto.runlog import Run, RunLog
-from stretto.sim.device import simulate
 
 PLAN = "plan.json"
 #: Failed tasks that the summary of a run names; all attempts are in its events.

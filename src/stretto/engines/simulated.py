@@ -1,6 +1,6 @@
 """The simulator behind the driver: the same decisions as on real devices, in virtual time.
 
-With contention ``none`` or ``fifo`` the schedule is that of ``sim.device.simulate`` to the last bit; tests keep it so.
+With contention ``none`` or ``fifo`` the schedule is that of ``graphs.simulator`` to the last bit; tests keep it so.
 Faults can be injected, which is how the driver's failure handling is tested.
 """
 
@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from stretto.domain.cluster import Cluster
-from stretto.domain.plan import Plan
-from stretto.domain.problem import Problem
+from stretto.core.cluster import Cluster
+from stretto.core.plan import Plan
+from stretto.core.problem import Problem
 from stretto.engines.driver import Driver
 from stretto.engines.elastic import Elastic
 from stretto.engines.engine import RunOptions, RunResult
@@ -36,7 +36,7 @@ from stretto.engines.outputs import digest
 from stretto.engines.recorder import Recorder
 from stretto.engines.work import Work, timed_output
 from stretto.errors import EngineFailure
-from stretto.sim.conditions import shared_links
+from stretto.graphs.conditions import shared_links
 
 #: A fault to inject: a device that goes or comes, or an attempt of a task that fails at its end.
 Fault = DeviceLost | DeviceJoined

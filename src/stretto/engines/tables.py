@@ -9,9 +9,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from stretto.domain.csr import Ints
-from stretto.domain.plan import Discipline, Plan
-from stretto.domain.problem import Problem
+from stretto.core.csr import Ints
+from stretto.core.plan import Discipline, Plan
+from stretto.core.problem import Problem
 from stretto.errors import InvalidPlan
 
 

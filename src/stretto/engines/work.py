@@ -13,8 +13,8 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal
 
-from stretto.domain.graph import TaskGraph
-from stretto.domain.magnitudes import SCALE
+from stretto.core.graph import TaskGraph
+from stretto.core.magnitudes import SCALE
 from stretto.errors import InvalidInput
 
 

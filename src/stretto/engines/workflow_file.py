@@ -25,11 +25,11 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from stretto.domain.builder import GraphBuilder
-from stretto.domain.provenance import DURATIONS
+from stretto.core.builder import GraphBuilder
+from stretto.core.provenance import DURATIONS
 from stretto.engines.work import Command, Work
 from stretto.errors import InvalidInput
-from stretto.formats.document import Document, read_document
+from stretto.files.document import Document, read_document
 
 #: What a task takes on a device of speed 1 where the file does not say.
 DEFAULT_S = 1.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
+from stretto.core.host.private_files import make_private_file, make_private_folder, tighten
 from stretto.errors import InvalidInput
-from stretto.private_files import make_private_file, make_private_folder, tighten
 from stretto.runlog.place import default_path
 
 VERSION = 1

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from stretto.domain.cluster import Cluster
-from stretto.domain.graph import TaskGraph
-from stretto.domain.plan import DISCIPLINES, Plan
-from stretto.domain.problem import Problem
+from stretto.core.cluster import Cluster
+from stretto.core.graph import TaskGraph
+from stretto.core.plan import DISCIPLINES, Plan
+from stretto.core.problem import Problem
 from stretto.engines.engine import Engine, RunOptions, RunResult
 from stretto.engines.events import Event, TaskFinished
 from stretto.engines.outputs import digest

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from stretto.domain.plan import Discipline, Plan
-from stretto.domain.problem import Problem
+from stretto.core.plan import Discipline, Plan
+from stretto.core.problem import Problem
 from stretto.engines.engine import RunResult
 from stretto.testing.faults import need
 

@@ -7,15 +7,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from stretto.bounds.quick import quick
-from stretto.domain.builder import GraphBuilder
-from stretto.domain.cluster import Cluster
-from stretto.domain.graph import Resources, TaskGraph
-from stretto.domain.plan import DISCIPLINES, Plan
-from stretto.domain.planner import Budget, Planner
-from stretto.domain.problem import Problem
-from stretto.domain.workload import Workload
-from stretto.sim.device import simulate
+from stretto.core.builder import GraphBuilder
+from stretto.core.cluster import Cluster
+from stretto.core.graph import Resources, TaskGraph
+from stretto.core.plan import DISCIPLINES, Plan
+from stretto.core.planner import Budget, Planner
+from stretto.core.problem import Problem
+from stretto.core.workload import Workload
+from stretto.graphs.bounds.quick import quick
+from stretto.graphs.simulator import simulate
 from stretto.testing.faults import need
 
 _MACHINES = "cpu:2x1.0,gpu:1x3.0@100B/s"

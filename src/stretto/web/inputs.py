@@ -9,23 +9,23 @@ from collections.abc import Mapping
 from typing import Any
 
 from stretto import catalog
-from stretto.domain.cluster import Cluster
-from stretto.domain.graph import TaskGraph
-from stretto.domain.pool import Pool
-from stretto.domain.trace import Trace
-from stretto.domain.workload import Workload
+from stretto.core.cluster import Cluster
+from stretto.core.graph import TaskGraph
+from stretto.core.pool import Pool
+from stretto.core.trace import Trace
+from stretto.core.workload import Workload
 from stretto.errors import InvalidInput
-from stretto.experiments.report_json import dumps
-from stretto.formats import archive
-from stretto.formats.cluster_toml import read_cluster
-from stretto.formats.document import Document, unpack
-from stretto.formats.load import detect, find_format
-from stretto.formats.pool_toml import parse_pools, read_pools
-from stretto.formats.traces.load import detect_trace
-from stretto.formats.traces.reader import ReadOptions
+from stretto.files import archive
+from stretto.files.clusters.cluster_toml import read_cluster
+from stretto.files.clusters.pool_toml import parse_pools, read_pools
+from stretto.files.document import Document, unpack
+from stretto.files.load import detect, find_format
+from stretto.files.traces.load import detect_trace
+from stretto.files.traces.reader import ReadOptions
+from stretto.graphs.workloads.generate import generate
 from stretto.registry import lookup
+from stretto.reports.strict_json import dumps
 from stretto.web.models import WORD
-from stretto.workloads.generate import generate
 
 _WORD = re.compile(WORD)
 #: Tasks or jobs that a generator may be asked for.

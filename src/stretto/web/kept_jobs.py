@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from stretto.private_files import make_private_folder, write_private
+from stretto.core.host.private_files import make_private_folder, write_private
 from stretto.runlog.writer import Writer, is_alive, this_process
 
 

@@ -17,14 +17,14 @@ router = APIRouter(include_in_schema=False)
 _KINDS = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml", "html": "text/html"}
 #: Every file that is served, and the package that holds it.
 STATIC = {
-    "page.css": "stretto.experiments.report_assets",
-    "base.js": "stretto.experiments.report_assets",
-    "lines.js": "stretto.experiments.report_assets",
-    "gantt.js": "stretto.experiments.report_assets",
-    "map.js": "stretto.experiments.report_assets",
-    "placement.js": "stretto.experiments.report_assets",
-    "tables.js": "stretto.experiments.report_assets",
-    "sections.js": "stretto.experiments.report_assets",
+    "page.css": "stretto.reports.assets",
+    "base.js": "stretto.reports.assets",
+    "lines.js": "stretto.reports.assets",
+    "gantt.js": "stretto.reports.assets",
+    "map.js": "stretto.reports.assets",
+    "placement.js": "stretto.reports.assets",
+    "tables.js": "stretto.reports.assets",
+    "sections.js": "stretto.reports.assets",
     "dashboard.css": "stretto.web.static",
     "shell.js": "stretto.web.static",
     "runs.js": "stretto.web.static",

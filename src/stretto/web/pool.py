@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from stretto.child_python import python_environment, python_words
+from stretto.core.host.child_python import python_environment, python_words
 from stretto.web.replies import Refusal
 from stretto.web.worker import ERROR, HEADER, NEWS
 

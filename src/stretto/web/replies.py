@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from starlette.responses import JSONResponse
 
 from stretto.errors import InvalidInput, StrettoError, UnknownName
-from stretto.experiments.report_json import dumps, plain
+from stretto.reports.strict_json import dumps, plain
 
 #: Letters of a value that an error shows.
 _SHOWN = 200

@@ -12,10 +12,10 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 import stretto
 from stretto import catalog
 from stretto.errors import UnknownName
-from stretto.experiments.report_problem import PLAN
-from stretto.experiments.report_view import ENGINE_PLAN, run_header
-from stretto.formats.document import unpack
+from stretto.files.document import unpack
 from stretto.registry import known
+from stretto.reports.problem import PLAN
+from stretto.reports.view import ENGINE_PLAN, run_header
 from stretto.runlog import RunInfo, RunLog
 from stretto.web import metrics
 from stretto.web.models import EventList, Health, Names, RunDetail, RunList

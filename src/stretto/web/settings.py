@@ -6,8 +6,8 @@ import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
 
+from stretto.core.host.memory_limit import machine_memory_bytes
 from stretto.errors import InvalidInput
-from stretto.memory_limit import machine_memory_bytes
 
 #: A token shorter than this can be guessed.
 MIN_TOKEN_LETTERS = 16

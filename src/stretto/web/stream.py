@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from stretto.experiments.report_json import dumps
-from stretto.experiments.report_view import run_header
+from stretto.reports.strict_json import dumps
+from stretto.reports.view import run_header
 from stretto.runlog import Event, RunLog
 
 #: How often the log is asked; a page is to know within a second.

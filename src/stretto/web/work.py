@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from stretto.domain.planner import Budget
-from stretto.domain.problem import Problem
-from stretto.domain.trace import Trace
+from stretto.core.planner import Budget
+from stretto.core.problem import Problem
+from stretto.core.trace import Trace
 from stretto.errors import InvalidInput
-from stretto.experiments.evaluate import PlanResult, Setting, evaluate, planner_named
-from stretto.experiments.queue_evaluate import Machine, evaluate_replay
-from stretto.experiments.queue_play import check_rules
-from stretto.experiments.report_json import dumps, plain
-from stretto.experiments.report_problem import has_problem, problem_of
-from stretto.experiments.report_record import Rows, record_plan, recording
-from stretto.experiments.report_replay import record_replay, replay_of, same_jobs
-from stretto.experiments.report_simulated import compared, contention_of
-from stretto.experiments.report_view import explained, run_view
+from stretto.graphs.evaluate import PlanResult, Setting, evaluate, planner_named
+from stretto.queues.evaluate import Machine, evaluate_replay
+from stretto.queues.play import check_rules
+from stretto.reports.problem import has_problem, problem_of
+from stretto.reports.record import Rows, record_plan, recording
+from stretto.reports.replay import record_replay, replay_of, same_jobs
+from stretto.reports.simulated import compared, contention_of
+from stretto.reports.strict_json import dumps, plain
+from stretto.reports.view import explained, run_view
 from stretto.runlog import RunInfo, RunLog
 from stretto.web import inputs
 from stretto.web.commands import plan_command, rack_command, replay_command
@@ -29,7 +29,7 @@ _PROJECT_CLUSTER = "shop:1"
 
 def warm() -> None:
     """Load the compiled code that most requests need, so that the first one does not wait for it."""
-    from stretto.workloads.random_dag import random_dag
+    from stretto.graphs.workloads.random_dag import random_dag
 
     evaluate(Problem.of(random_dag(num_tasks=8, seed=0), inputs.cluster_of("cpu:2")), "heft")
 
@@ -139,7 +139,7 @@ class Desk:
         return self._plan(problem, asked, sources, tell)
 
     def _other_rack(self, info: RunInfo, request: Request, tell: Tell) -> dict[str, Any]:
-        from stretto.experiments.report_rack import RackShow, record_moment, record_rack
+        from stretto.reports.racks.show import RackShow, record_moment, record_rack
 
         case, by = str(info.settings.get("cluster")), request["policy"] or str(info.settings.get("policy"))
         stream, seed = (int(info.settings.get(name) or 0) for name in ("stream", "seed"))

@@ -52,7 +52,7 @@ def main() -> None:
 
 def _serve(desk: Any, request: dict[str, Any], tell: Any) -> None:
     from stretto.errors import StrettoError
-    from stretto.experiments.report_json import dumps
+    from stretto.reports.strict_json import dumps
     from stretto.web.failures import failure_of
 
     try:

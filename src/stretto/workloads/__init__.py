@@ -4,9 +4,9 @@ The functions below carry the names of their modules on purpose: importing them 
 binds the package's attribute to the function before any submodule import can shadow it.
 """
 
-from stretto.workloads.generate import generate
-from stretto.workloads.random_cluster import random_cluster
-from stretto.workloads.random_dag import random_dag
-from stretto.workloads.unrelated import unrelated
+from stretto.graphs.workloads.generate import generate
+from stretto.graphs.workloads.random_cluster import random_cluster
+from stretto.graphs.workloads.random_dag import random_dag
+from stretto.graphs.workloads.unrelated import unrelated
 
 __all__ = ["generate", "random_cluster", "random_dag", "unrelated"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from stretto.domain.plan import Plan
+from stretto.core.plan import Plan
 from stretto.engines.dask.survey import Survey
 from stretto.engines.dask.workers import Binding
 

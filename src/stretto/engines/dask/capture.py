@@ -11,8 +11,8 @@ from typing import Any
 
 from distributed import SchedulerPlugin
 
-from stretto.domain.cluster import Cluster
-from stretto.domain.graph import TaskGraph
+from stretto.core.cluster import Cluster
+from stretto.core.graph import TaskGraph
 from stretto.engines.dask.fit import Ran, Sent, fit_cluster, fit_graph
 from stretto.engines.dask.workers import Worker, from_client, from_states
 from stretto.errors import InvalidInput
@@ -48,8 +48,8 @@ class Capture:
 
     def save(self, path: str | Path, cluster_path: str | Path | None = None) -> None:
         """Write the graph, and where asked the cluster, to files for ``stretto plan``."""
-        from stretto.formats.cluster_writer import write_cluster
-        from stretto.formats.load import save
+        from stretto.files.clusters.cluster_writer import write_cluster
+        from stretto.files.load import save
 
         save(self.graph, path)
         if cluster_path is not None:

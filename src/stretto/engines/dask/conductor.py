@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from stretto.domain.problem import Problem
+from stretto.core.problem import Problem
 from stretto.engines.dask.crew import Crew
 from stretto.engines.dask.ledger import Ledger
 from stretto.engines.dask.remote import run_remote

@@ -8,18 +8,18 @@ from collections.abc import Mapping
 import numpy as np
 
 from stretto import catalog, registry
-from stretto.domain.cluster import Cluster
-from stretto.domain.graph import TaskGraph
-from stretto.domain.plan import Plan
-from stretto.domain.planner import Budget, Planner
-from stretto.domain.problem import Problem
+from stretto.core.cluster import Cluster
+from stretto.core.graph import TaskGraph
+from stretto.core.plan import Plan
+from stretto.core.planner import Budget, Planner
+from stretto.core.problem import Problem
 from stretto.engines.dask.settings import Settings
 from stretto.engines.dask.survey import Survey
 from stretto.engines.online import Dispatcher
 from stretto.errors import Infeasible, InvalidInput
 
 #: Planners from elsewhere search, and may take seconds.
-_QUICK = "stretto.policies.placement."
+_QUICK = "stretto.graphs.planners."
 
 
 def is_slow(settings: Settings) -> bool:

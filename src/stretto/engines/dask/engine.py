@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from stretto.child_python import isolated_starts
-from stretto.domain.cluster import Cluster
-from stretto.domain.plan import Plan
-from stretto.domain.problem import Problem
+from stretto.core.cluster import Cluster
+from stretto.core.host.child_python import isolated_starts
+from stretto.core.plan import Plan
+from stretto.core.problem import Problem
 from stretto.engines.dask.clock_watch import watched
 from stretto.engines.dask.crew import Crew, SpecCrew
 from stretto.engines.driver import Driver

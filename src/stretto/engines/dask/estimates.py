@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from stretto.domain.graph import TaskGraph
+from stretto.core.graph import TaskGraph
 from stretto.errors import InvalidInput
 
 #: For a task of which nothing is known: about what Dask itself spends on one.

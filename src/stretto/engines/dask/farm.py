@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from stretto import catalog, registry
-from stretto.domain.cluster import Cluster
-from stretto.domain.graph import TaskGraph
-from stretto.domain.planner import Budget, Planner
-from stretto.domain.problem import Problem
-from stretto.domain.workload import Workload
+from stretto.core.cluster import Cluster
+from stretto.core.graph import TaskGraph
+from stretto.core.planner import Budget, Planner
+from stretto.core.problem import Problem
+from stretto.core.workload import Workload
 from stretto.errors import InvalidInput
-from stretto.formats.cluster_toml import read_cluster
-from stretto.formats.cluster_writer import write_cluster
-from stretto.formats.document import Document
-from stretto.formats.native import FORMAT
-from stretto.sim.device import simulate
+from stretto.files.clusters.cluster_toml import read_cluster
+from stretto.files.clusters.cluster_writer import write_cluster
+from stretto.files.document import Document
+from stretto.files.graphs.native import FORMAT
+from stretto.graphs.simulator import simulate
 
 Result = TypeVar("Result")
 

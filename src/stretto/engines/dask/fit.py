@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from stretto.domain.builder import GraphBuilder
-from stretto.domain.cluster import Cluster
-from stretto.domain.graph import TaskGraph
-from stretto.domain.provenance import DURATIONS, RECORDED
+from stretto.core.builder import GraphBuilder
+from stretto.core.cluster import Cluster
+from stretto.core.graph import TaskGraph
+from stretto.core.provenance import DURATIONS, RECORDED
 from stretto.engines.dask.workers import DEFAULT_BANDWIDTH, DEFAULT_LATENCY_S, Worker, bind
 
 #: Fewer transfers than this say more about chance than about the network.

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from stretto.domain.plan import Discipline, Plan
+from stretto.core.plan import Discipline, Plan
 from stretto.engines.dask.survey import Survey
 from stretto.engines.driver import Driver
 from stretto.engines.events import Event, Instruction, Start, TaskFailed, TaskFinished

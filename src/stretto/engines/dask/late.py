@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from stretto.domain.problem import Problem
+from stretto.core.problem import Problem
 from stretto.engines.online import View
 
 #: What runs has on average this share of its time left.
@@ -51,7 +51,7 @@ class LateDispatcher:
 
     def _levels_of(self, problem: Problem) -> list[float]:
         if self._levels is None or self._levels[0] is not problem:
-            from stretto.policies.placement.averages import MeanLink, b_levels
+            from stretto.graphs.planners.averages import MeanLink, b_levels
 
             self._levels = (problem, b_levels(problem.arrays, MeanLink.of(problem, "all")).tolist())
         return self._levels[1]

@@ -9,7 +9,7 @@ from typing import Any
 
 from distributed import SchedulerPlugin
 
-from stretto.domain.plan import Plan
+from stretto.core.plan import Plan
 from stretto.engines.dask.batch import Batch, pin
 from stretto.engines.dask.decide import decide, is_slow, warm_up
 from stretto.engines.dask.gate import Gate

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from stretto import catalog, registry
-from stretto.domain.cluster import Cluster
-from stretto.domain.graph import TaskGraph
-from stretto.domain.plan import DISCIPLINES, Discipline, Plan
-from stretto.domain.planner import Budget
+from stretto.core.cluster import Cluster
+from stretto.core.graph import TaskGraph
+from stretto.core.plan import DISCIPLINES, Discipline, Plan
+from stretto.core.planner import Budget
 from stretto.engines.dask.estimates import DEFAULT_DURATION_S, Durations, Estimates
 from stretto.engines.dask.late import LateDispatcher
 from stretto.engines.dask.placer import Placer
@@ -144,7 +144,7 @@ def _cluster(client: Any, cluster: Cluster | str | None) -> Cluster | None:
     if cluster is None:
         return None
     if not isinstance(cluster, Cluster):
-        from stretto.formats.load import load_cluster
+        from stretto.files.load import load_cluster
 
         cluster = load_cluster(cluster)
     check_names(from_client(client), cluster)

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from stretto.domain.cluster import Cluster
-from stretto.domain.plan import Discipline
-from stretto.domain.planner import Budget
+from stretto.core.cluster import Cluster
+from stretto.core.plan import Discipline
+from stretto.core.planner import Budget
 from stretto.engines.dask.estimates import Estimates
 from stretto.engines.online import Dispatcher
 

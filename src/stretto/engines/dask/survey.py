@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from stretto.domain.csr import Floats
-from stretto.domain.graph import TaskGraph
-from stretto.domain.problem import Problem
+from stretto.core.csr import Floats
+from stretto.core.graph import TaskGraph
+from stretto.core.problem import Problem
 from stretto.engines.dask.estimates import Estimates
 from stretto.engines.dask.workers import Binding
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from stretto.domain.cluster import Cluster, Device
-from stretto.domain.csr import Ints
+from stretto.core.cluster import Cluster, Device
+from stretto.core.csr import Ints
 from stretto.errors import Infeasible, InvalidInput
 
 #: Where Dask has measured nothing yet it assumes this; so do we.

@@ -1,4 +1,4 @@
-"""A JAX function as work: one task per primitive, the tasks of ``formats.jax_graph`` with what they compute."""
+"""A JAX function as work: one task per primitive, the tasks of ``files.graphs.jax_graph`` with what they compute."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from stretto.engines.work import Call, Work
 from stretto.errors import MissingExtra
-from stretto.formats.jax_graph import _inlined_body, from_jaxpr
+from stretto.files.graphs.jax_graph import _inlined_body, from_jaxpr
 
 
 @dataclass(frozen=True)

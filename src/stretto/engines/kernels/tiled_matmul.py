@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto.domain.builder import GraphBuilder
+from stretto.core.builder import GraphBuilder
 from stretto.engines.engine import RunResult
 from stretto.engines.work import Call, Work
 from stretto.errors import InvalidInput

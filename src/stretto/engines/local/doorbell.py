@@ -34,7 +34,7 @@ class Doorbell:
         self._others: list[Any] = [np.zeros(num_devices, dtype=np.int64) for _ in range(num_devices)]
         self._num_rounds = 0
         if listens:
-            from stretto.kernels.spin import rounds_in, signal_and_watch
+            from stretto.core.kernels.spin import rounds_in, signal_and_watch
 
             self._num_rounds, self._watch = rounds_in(_LISTEN_S), signal_and_watch
 

@@ -6,9 +6,9 @@ import os
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from stretto.domain.cluster import Cluster
-from stretto.domain.plan import Plan
-from stretto.domain.problem import Problem
+from stretto.core.cluster import Cluster
+from stretto.core.plan import Plan
+from stretto.core.problem import Problem
 from stretto.engines.engine import RunOptions, RunResult
 from stretto.engines.interrupts import hear_ctrl_c
 from stretto.engines.local.cores import cores_for, usable_cores

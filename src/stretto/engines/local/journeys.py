@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 
-from stretto.domain.problem import Problem
+from stretto.core.problem import Problem
 from stretto.engines.events import Transfer, TransferFinished
 from stretto.engines.work import Timed, Work
 

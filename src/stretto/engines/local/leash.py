@@ -17,7 +17,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from stretto.child_python import python_environment, python_words
+from stretto.core.host.child_python import python_environment, python_words
 from stretto.engines.local.guarded_command import send
 from stretto.engines.local.process_guard import FAREWELL, START
 

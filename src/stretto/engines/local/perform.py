@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from stretto.child_python import outer_environment
+from stretto.core.host.child_python import outer_environment
 from stretto.engines.ends import EndTicket
 from stretto.engines.events import Blame
 from stretto.engines.kept_output import num_left_out

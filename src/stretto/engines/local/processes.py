@@ -11,9 +11,9 @@ import time
 from multiprocessing import resource_tracker
 from typing import Any
 
-from stretto.child_python import isolated_starts
-from stretto.domain.plan import Plan
-from stretto.domain.problem import Problem
+from stretto.core.host.child_python import isolated_starts
+from stretto.core.plan import Plan
+from stretto.core.problem import Problem
 from stretto.engines.board import UNPLACED
 from stretto.engines.driver import Driver
 from stretto.engines.engine import RunOptions, RunResult

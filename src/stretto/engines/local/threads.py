@@ -12,8 +12,8 @@ import time
 from queue import SimpleQueue
 from typing import Any
 
-from stretto.domain.plan import Plan
-from stretto.domain.problem import Problem
+from stretto.core.plan import Plan
+from stretto.core.problem import Problem
 from stretto.engines.driver import Driver
 from stretto.engines.ends import EndTicket
 from stretto.engines.engine import RunOptions, RunResult

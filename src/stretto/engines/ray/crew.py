@@ -9,7 +9,7 @@ from typing import Any
 
 import ray
 
-from stretto.domain.problem import Problem
+from stretto.core.problem import Problem
 from stretto.engines.driver import Driver
 from stretto.engines.engine import RunOptions
 from stretto.engines.events import Blame, Cancel, Event, Instruction, Start, TaskFailed, TaskFinished, Tick

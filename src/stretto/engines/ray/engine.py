@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from stretto.domain.cluster import Cluster
-from stretto.domain.plan import Plan
-from stretto.domain.problem import Problem
+from stretto.core.cluster import Cluster
+from stretto.core.plan import Plan
+from stretto.core.problem import Problem
 from stretto.engines.driver import Driver
 from stretto.engines.engine import RunOptions, RunResult
 from stretto.engines.online import Dispatcher

@@ -1,0 +1,66 @@
+"""``stretto bound``: what no schedule can beat."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from stretto.cli.options import ClusterOption, DimOption, GraphArgument, OutputOption, TimeLimitOption
+from stretto.cli.terminal.console import Output, facts, print_json, print_notes, remark, stdout
+
+QUICK_METHODS = ("critical-path", "area", "combined")
+
+
+def bound(
+    graph: GraphArgument,
+    cluster: ClusterOption = None,
+    exact: Annotated[bool, typer.Option("--exact", help="Ask CP-SAT as well; slow, for small graphs.")] = False,
+    time_limit: TimeLimitOption = None,
+    dim: DimOption = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Print what no schedule can beat: a lower bound."""
+    from stretto.cli.sources import load_problem, with_dims
+    from stretto.cli.terminal.background import in_background
+    from stretto.cli.terminal.progress import ProgressLine
+    from stretto.core.notes import problem_notes
+    from stretto.core.units import format_seconds_alike
+    from stretto.graphs.bounds.bound import bound as lower_bound
+
+    problem = load_problem(with_dims(graph, dim), cluster)
+    with ProgressLine(f"bounding {problem.num_tasks:,} tasks") as line:
+        found = lower_bound(problem, methods=QUICK_METHODS, time_limit_s=time_limit)
+        is_interrupted = False
+        if exact:
+            line.note = "asking the solver"
+            try:
+                methods = (*QUICK_METHODS, "cp-sat")
+                found = in_background(lambda: lower_bound(problem, methods=methods, time_limit_s=time_limit))
+            except KeyboardInterrupt:
+                is_interrupted = True
+    if output is Output.QUIET:
+        print(repr(found.value_s))
+    elif output is Output.JSON:
+        print_json(
+            {
+                "graph": problem.graph.name,
+                "cluster": problem.cluster.name,
+                "num_tasks": problem.num_tasks,
+                "num_devices": problem.num_devices,
+                "lower_bound_s": found.value_s,
+                "method": found.method,
+                "parts": dict(found.parts),
+                "notes": list(problem_notes(problem)),
+            }
+        )
+    else:
+        values = format_seconds_alike([*found.parts.values(), found.value_s])
+        names = [f"{name}{' *' if name == found.method else ''}" for name in found.parts]
+        rows = dict(zip([*names, "lower bound"], values, strict=True))
+        title = f"No schedule of {problem.graph.name} on {problem.cluster.name} is shorter than"
+        stdout().print(facts(title, rows))
+        print_notes(problem_notes(problem))
+    if is_interrupted:
+        remark("interrupted: these are the quick bounds, without the solver's")
+        raise typer.Exit(130)

@@ -1,0 +1,1 @@
+"""Text on a terminal: escaping, tables, progress, Ctrl-C."""

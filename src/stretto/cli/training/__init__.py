@@ -1,0 +1,1 @@
+"""What ``stretto train`` does for each family."""

@@ -1,0 +1,1 @@
+"""What exists: graphs, clusters, problems, plans, schedules, traces, pools, and their validators."""

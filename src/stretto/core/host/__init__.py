@@ -1,0 +1,1 @@
+"""What the host permits: private files, memory limits, isolated child processes."""

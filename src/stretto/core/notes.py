@@ -1,0 +1,124 @@
+"""What a plan takes for granted, in sentences: one source for the terminal, JSON, pages and Python.
+
+A note says what the planners do not model although the graph or the cluster states it (packing, memory), and which
+numbers of the input are assumptions.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from stretto.core.graph import TaskGraph
+from stretto.core.problem import Problem
+from stretto.core.provenance import ARGUMENT_BYTES, GENERATED, duration_basis, open_dims
+from stretto.core.units import format_bytes, format_gap, is_zero_gap
+
+_MOST_DIMS = 6
+#: Bytes per second; less is more likely a forgotten unit than a link.
+_SLOWEST_LINK = 1e3
+_PACKING = "Packing is not modeled: a device runs one task at a time."
+_ONE_AT_A_TIME = "a device runs one task at a time"
+_FITS = "memory suffices (not checked)"
+
+
+def graph_notes(graph: TaskGraph) -> tuple[str, ...]:
+    """Return what a reader had to assume about a graph."""
+    notes = []
+    basis = duration_basis(graph)
+    if basis.startswith("assumed") and basis != GENERATED:
+        notes.append(f"Durations are {basis}, not measured.")
+    dims = open_dims(graph)
+    if dims:
+        shown = ", ".join(f"{name}={value}" for name, value in list(dims.items())[:_MOST_DIMS])
+        more = f" and {len(dims) - _MOST_DIMS} more" if len(dims) > _MOST_DIMS else ""
+        named = next((name for name in dims if not name.startswith("?")), None)
+        hint = f" (set with --dim {named}=N)" if named is not None else ""
+        notes.append(f"Open dimensions of the model were taken as {shown}{more}{hint}.")
+    counts = {name: graph.meta.get(f"num_unknown_{name}") for name in ("dims", "loops")}
+    if not dims and counts["dims"]:
+        notes.append(f"{counts['dims']} dimensions inside the model could not be inferred and were taken as 1.")
+    if counts["loops"]:
+        notes.append(f"{counts['loops']} loops do not state how often they run and were counted as one round.")
+    return tuple(notes)
+
+
+def problem_notes(problem: Problem) -> tuple[str, ...]:
+    """Return the notes on a graph, and on what is not modeled when it is planned on a cluster."""
+    graph = problem.graph
+    notes = list(graph_notes(graph))
+    if _states_needs(graph):
+        notes.append(_PACKING)
+    notes += [note for note in (_memory_note(problem), _link_note(problem)) if note]
+    return tuple(notes)
+
+
+def verdict(problem: Problem, gap: float) -> str:
+    """Say how good a plan is, and under which condition where one was not checked.
+
+    Parameters
+    ----------
+    gap
+        How far its makespan lies above a lower bound, as a fraction of it.
+    """
+    if math.isinf(gap):
+        return "not judged: the lower bound is zero"
+    if not is_zero_gap(gap):
+        return f"at most {format_gap(gap)} above optimal"
+    conditions = [_ONE_AT_A_TIME] if _states_needs(problem.graph) else []
+    if _unchecked(problem):
+        conditions.append(_FITS)
+    return f"optimal when {' and '.join(conditions)}" if conditions else "proven optimal"
+
+
+def _states_needs(graph: TaskGraph) -> bool:
+    """Say whether tasks state cores or memory; those of a project share its resources, and are packed."""
+    return graph.resources is None and (graph.cores is not None or graph.memory_bytes is not None)
+
+
+def _has_memory_limit(problem: Problem) -> bool:
+    return any(math.isfinite(device.memory_bytes) for device in problem.cluster.devices)
+
+
+def _unchecked(problem: Problem) -> list[str]:
+    """Return what the simulator leaves out when it keeps memory limits; it counts only what the graph states."""
+    graph = problem.graph
+    if not _has_memory_limit(problem) or graph.resources is not None:
+        return []
+    found = [f"arguments ({format_bytes(size)})" for size in [_argument_bytes(graph)] if size > 0]
+    if graph.transfer_unit == "seconds":
+        found.append("data, whose size the graph does not state")
+    if graph.memory_bytes is None and graph.resident_bytes is None and not found:
+        found.append("tasks: the graph does not state their needs")
+    return found
+
+
+def _link_note(problem: Problem) -> str:
+    """Ask about links that nobody builds: a plain number in a cluster file is bytes per second."""
+    graph, m = problem.graph, problem.num_devices
+    if m == 1 or graph.transfer_unit != "bytes" or not np.any(graph.object_size):
+        return ""
+    beside_the_diagonal = problem.cluster.bandwidth.ravel()[1:].reshape(m - 1, m + 1)[:, :-1]  # a view: m may be large
+    fastest = float(beside_the_diagonal.max())
+    if fastest >= _SLOWEST_LINK:
+        return ""
+    return f"The fastest link carries {format_bytes(fastest)}/s: is a unit missing in the cluster?"
+
+
+def _argument_bytes(graph: TaskGraph) -> float:
+    found = graph.meta.get(ARGUMENT_BYTES, 0.0)
+    return float(found) if isinstance(found, (int, float)) else 0.0
+
+
+def _memory_note(problem: Problem) -> str:
+    graph = problem.graph
+    unchecked = _unchecked(problem)
+    if unchecked:
+        return f"Memory limits were not checked for {' and '.join(unchecked)}."
+    if _has_memory_limit(problem):
+        return "Memory limits are kept in the simulation; policies do not plan for them."
+    weights = float(graph.resident_bytes.sum()) if graph.resident_bytes is not None else 0.0
+    sizes = {"weights": weights, "arguments": _argument_bytes(graph)}
+    held = [f"{name} ({format_bytes(size)})" for name, size in sizes.items() if size > 0]
+    return f"Memory is not planned for: {' and '.join(held)} are taken to be everywhere." if held else ""

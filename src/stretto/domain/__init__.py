@@ -1,1 +1,0 @@
-"""What exists: graphs, clusters, problems, plans, schedules, metrics."""

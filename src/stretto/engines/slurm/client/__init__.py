@@ -1,0 +1,1 @@
+"""What Stretto asks of Slurm, through its programs and over REST."""

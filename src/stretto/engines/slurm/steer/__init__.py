@@ -1,0 +1,1 @@
+"""A layer that orders a live Slurm queue."""

@@ -1,0 +1,293 @@
+"""Steers a live Slurm queue: look, decide, tell, write it all down.
+
+The layer only advises. It sets site factors (or priorities) of waiting jobs and nothing else; whatever goes wrong with
+it, Slurm goes on by its own order. It stops when told, gives jobs back what they had when it stops, and a guard process
+does that for it when it is killed. What somebody else has changed since is left alone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as Late
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from stretto.engines.background import in_background
+from stretto.engines.slurm.client.command import SlurmUnreachable
+from stretto.engines.slurm.client.jobs import SlurmJob
+from stretto.engines.slurm.steer.book import Book
+from stretto.engines.slurm.steer.giving_back import Outcome, give_back
+from stretto.engines.slurm.steer.kept_order import OrderKeeper, place_of
+from stretto.engines.slurm.steer.labels import relabel
+from stretto.engines.slurm.steer.queue_client import QueueClient
+from stretto.engines.slurm.steer.queue_memory import QueueMemory
+from stretto.engines.slurm.steer.reading import Reading
+from stretto.engines.slurm.steer.upkeep import keep_up
+from stretto.errors import InvalidInput
+from stretto.queues.view import QueueDecision, QueueOrder, QueueView
+from stretto.runlog import Run
+
+#: Whose order it is when nobody decided.
+SLURM = "slurm"
+#: Seconds between questions about the nodes.
+_NODES_S = 30.0
+
+
+@dataclass(frozen=True)
+class SteerSettings:
+    """How to steer.
+
+    Attributes
+    ----------
+    is_applied
+        Whether Slurm is told; otherwise the decisions are only written down.
+    interval_s
+        Between looks at the queue.
+    budget_s
+        For a decision; one that takes longer is dropped, and Slurm's own order holds until the next.
+    depth
+        Jobs from the head of the queue on that are put in order.
+    """
+
+    is_applied: bool = False
+    interval_s: float = 2.0
+    budget_s: float = 1.0
+    depth: int = 200
+    partition: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, least in (("interval_s", 0.05), ("budget_s", 0.01), ("depth", 1)):
+            if not getattr(self, name) >= least:
+                raise InvalidInput(f"{getattr(self, name)} must be at least {least}", field=name)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One look at the queue and what came of it.
+
+    Attributes
+    ----------
+    order
+        Numbers of the waiting jobs, first to last.
+    updates
+        What Slurm was told, or would have been: labels by job.
+    fallback
+        Why nobody's order was followed; empty when somebody's was.
+    left_alone
+        Jobs among them that are told nothing: somebody else changed what we had set, set their priority itself, or
+        steers another partition that they name; or Slurm does not show yet what they have.
+    """
+
+    number: int
+    at_s: float
+    num_waiting: int
+    num_running: int
+    chosen: str
+    costs: dict[str, float]
+    order: tuple[int, ...]
+    updates: dict[int, int]
+    decide_s: float
+    fallback: str = ""
+    left_alone: tuple[int, ...] = ()
+
+
+@dataclass(eq=False)
+class Steerer:
+    """One steering layer over one Slurm.
+
+    Attributes
+    ----------
+    switch
+        A file whose presence ends the steering, or several.
+    run
+        Where everything is written down.
+    """
+
+    client: QueueClient
+    order: QueueOrder
+    book: Book
+    switch: Path | tuple[Path, ...]
+    settings: SteerSettings = field(default_factory=SteerSettings)
+    memory: QueueMemory = field(default_factory=QueueMemory)
+    run: Run | None = None
+    clock: Callable[[], float] = time.time
+
+    def __post_init__(self) -> None:
+        self._pending: Future[QueueDecision] | None = None
+        self._number = 0
+        self._nodes_due = 0.0
+        self._last_seen: object = None
+        self._changed: set[int] = set()  # by somebody else
+        self.outcome: Outcome | None = None
+        place = place_of(self.book, self.settings.partition)
+        self._keeper = OrderKeeper(self.run, self.order, place) if self.run is not None else None
+
+    @property
+    def is_off(self) -> bool:
+        """Whether somebody pulled the switch."""
+        switches = (self.switch,) if isinstance(self.switch, Path) else self.switch
+        return any(path.exists() for path in switches)
+
+    def follow(self, on_step: Callable[[Step], None], *, num_steps: int | None = None) -> str:
+        """Steer until told to stop, and return why it ended; Slurm has its own order back then."""
+        try:
+            while num_steps is None or self._number < num_steps:
+                if self.is_off:
+                    return "switched off"
+                began = time.monotonic()
+                try:
+                    on_step(self.step())
+                except SlurmUnreachable as error:
+                    self._note("unreachable", reason=str(error))
+                if num_steps is None or self._number < num_steps:
+                    self._sleep(began + self.settings.interval_s)
+            return "done"
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Give Slurm its own order back."""
+        if self.book.jobs:
+            self.outcome = self._give_back(None, None)
+            self.book.outcome = self.outcome.text()
+            self.book.write()
+
+    def step(self) -> Step:
+        """Look once, decide, and tell Slurm where that is wanted."""
+        self._number += 1
+        reading = self._look()
+        view = self.memory.view(self.clock())
+        began = time.perf_counter()
+        decision, fallback = self._decide(view)
+        decide_s = time.perf_counter() - began
+        order = tuple(int(view.job_id[index]) for index in decision.order)
+        left_alone = self._left_alone(order, reading) if reading is not None else set()
+        ours = [job for job in order if job not in left_alone]
+        updates = {} if fallback else relabel(ours[: self.settings.depth], self.book.labels)
+        step = Step(
+            self._number,
+            self.clock(),
+            len(view.waiting),
+            len(view.running),
+            decision.chosen,
+            dict(decision.costs),
+            order,
+            updates,
+            decide_s,
+            fallback,
+            tuple(job for job in order if job in left_alone),
+        )
+        self._write_down(step, view)
+        if self._keeper is not None and not fallback:
+            self._keeper.keep(step.at_s)
+        if reading is not None:
+            self._tell(step, reading, set(ours[self.settings.depth :]))
+        return step
+
+    def _tell(self, step: Step, reading: Reading, tail: set[int]) -> None:
+        """Tell Slurm what a step came to; jobs behind the depth get back what they had."""
+        if step.fallback:
+            if self.book.jobs:
+                self._give_back(None, reading)
+            return
+        partition = self.settings.partition
+        for job in self.book.jobs:
+            found = reading.jobs.get(job)
+            if found is not None and not _is_in(found, partition):  # somebody moved it
+                tail.add(job)
+        if dropped := tail & set(self.book.jobs):
+            self._give_back(dropped, reading)
+        if step.updates:
+            refused = self.book.tell(self.client, step.updates, reading)
+            self._note("told", labels={str(job): label for job, label in step.updates.items()}, gone=refused)
+
+    def _give_back(self, jobs: set[int] | None, reading: Reading | None) -> Outcome:
+        outcome = give_back(self.book, self.client, reading=reading, jobs=jobs)
+        self._changed.update(outcome.changed)
+        self._note("reset", num_jobs=len(outcome.restored), held=outcome.held, changed=outcome.changed)
+        return outcome
+
+    def _left_alone(self, order: tuple[int, ...], reading: Reading) -> set[int]:
+        """Return the waiting jobs that are not ours to change."""
+        fresh = [job for job in order if job not in self.book.jobs]
+        found = {job for job in fresh if not reading.is_known(job, self.book.mode)}
+        if any("," in reading.jobs[job].partition for job in fresh):
+            found |= self.book.neighbors() & set(fresh)
+        return found | (self._changed & set(order))
+
+    def _look(self) -> Reading | None:
+        """Look at the queue; return what Slurm has of us, where it is told anything."""
+        partition = self.settings.partition
+        if time.monotonic() >= self._nodes_due:
+            self.memory.take_nodes(self.client.nodes(), partition)
+            self._nodes_due = time.monotonic() + _NODES_S
+        queue = self.client.queue()
+        self.memory.take_jobs(job for job in queue if _is_in(job, partition))
+        if not self.settings.is_applied:
+            return None
+        reading = Reading.of(queue, self.client)
+        if changed := keep_up(self.book, reading):
+            self._changed.update(changed)
+            self._note("left-alone", jobs=changed)
+        return reading
+
+    def _decide(self, view: QueueView) -> tuple[QueueDecision, str]:
+        """Return a decision, or an empty one and why there is none."""
+        nobody = QueueDecision((), SLURM)
+        if self._pending is not None and not self._pending.done():
+            return nobody, "the last decision is still under way"
+        self._pending = in_background(self.order.decide, view)
+        try:
+            decision = self._pending.result(self.settings.budget_s)
+        except Late:
+            return nobody, f"no decision within {self.settings.budget_s:g} s"
+        except Exception as error:  # a policy that fails must not take the queue with it
+            return nobody, f"the decision failed: {type(error).__name__}: {error}"
+        if sorted(decision.order) != view.waiting.tolist():
+            return nobody, f"{decision.chosen} did not order the jobs that wait"
+        return decision, ""
+
+    def _write_down(self, step: Step, view: QueueView) -> None:
+        """Record the decision with its inputs, unless nothing has changed since the last."""
+        jobs = [*view.running.tolist(), *view.waiting.tolist()]
+        inputs = {
+            "num_procs": view.num_procs,
+            "running": [int(number) for number in view.job_id[view.running]],
+            "jobs": [
+                [int(view.job_id[job]), float(view.submit_s[job]), float(view.estimate_s[job]), int(view.procs[job])]
+                for job in jobs
+            ],
+            "num_ended": len(view.ended),
+        }
+        seen = (inputs["jobs"], inputs["running"], step.order, step.chosen, step.fallback)
+        if seen == self._last_seen:
+            return
+        self._last_seen = seen
+        self._note(
+            "decision",
+            str(step.number),
+            chosen=step.chosen,
+            costs=step.costs,
+            order=list(step.order),
+            updates={str(job): label for job, label in step.updates.items()},
+            is_applied=self.settings.is_applied,
+            decide_s=step.decide_s,
+            fallback=step.fallback,
+            inputs=inputs,
+        )
+
+    def _note(self, kind: str, subject: str = "", **fields: Any) -> None:
+        if self.run is not None:
+            self.run.record(kind, subject, **fields)
+
+    def _sleep(self, until: float) -> None:
+        """Wait for the next look, and wake when the switch is pulled."""
+        while time.monotonic() < until and not self.is_off:
+            time.sleep(min(0.2, max(0.0, until - time.monotonic())))
+
+
+def _is_in(job: SlurmJob, partition: str | None) -> bool:
+    return partition is None or partition in job.partition.split(",")  # a job may name several

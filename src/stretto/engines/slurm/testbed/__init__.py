@@ -1,0 +1,1 @@
+"""A private Slurm on one machine, for tests."""

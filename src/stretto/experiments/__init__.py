@@ -1,1 +1,0 @@
-"""Comparisons, statistics, reports and pictures."""

@@ -1,0 +1,1 @@
+"""Cluster, machine and pool files."""

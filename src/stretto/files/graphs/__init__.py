@@ -1,0 +1,1 @@
+"""Formats of task graphs, one module each."""

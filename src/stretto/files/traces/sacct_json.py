@@ -1,0 +1,180 @@
+"""Slurm's JSON: ``sacct --json``, and ``squeue --json``, of any version since 22.05.
+
+Old versions write plain numbers and states; new ones write ``{"set", "infinite", "number"}`` and lists.
+Each value is looked for in every place where some version keeps it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from stretto.core.trace import UNKNOWN, Trace
+from stretto.files.document import Document
+from stretto.files.sniff import graph_name, json_object
+from stretto.files.traces import slurm_values as slurm
+from stretto.files.traces.job_rows import JobRow, JobRows
+from stretto.files.traces.reader import Faults, ReadOptions
+
+_MB = 2.0**20
+_PER_CPU = 1 << 63
+
+
+class SacctJson:
+    """Reads the output of ``sacct --json``."""
+
+    summary = "Slurm accounting: sacct --json or squeue --json, 22.05 and later"
+    endings = ("json",)
+
+    def matches(self, document: Document) -> bool:
+        """Say whether this is an object with a list of jobs that have Slurm's times."""
+        if b'"jobs"' not in document.data:
+            return False
+        root = json_object(document)
+        jobs = root.get("jobs") if root is not None else None
+        if not isinstance(jobs, list) or not jobs or not isinstance(jobs[0], dict):
+            return False
+        return "job_id" in jobs[0] and ("time" in jobs[0] or "submit_time" in jobs[0])
+
+    def read(self, document: Document, options: ReadOptions) -> Trace:
+        """Read one job per record; faults are counted by record, from one."""
+        root: Any = document.json
+        records = root.get("jobs") if isinstance(root, dict) else None
+        if not isinstance(records, list):
+            document.fail("there is no list of jobs", field="jobs")
+        faults = Faults(document, strict=False)
+        jobs = JobRows()
+        num_unfinished = 0
+        for number, record in enumerate(records, start=1):
+            try:
+                reason = jobs.add(_job(record)) if isinstance(record, dict) else "not an object"
+            except ValueError as error:
+                reason = str(error)
+            if reason is not None and options.strict:
+                document.fail(reason, field=f"jobs[{number - 1}]")
+            if reason is not None:
+                faults.add(number, reason)
+            elif slurm.is_unfinished(_state(record)):
+                num_unfinished += 1
+        if not jobs.rows:
+            why = f"; the first: {faults.listed[0][1]}" if faults.listed else ""
+            document.fail(f"no usable job among {len(records):,} records{why}", field="jobs")
+        meta = {"format": "sacct-json", **faults.meta(), "num_unfinished": num_unfinished}
+        return jobs.trace(graph_name(document), unix_time=True, meta=meta)
+
+
+def _find(record: dict[str, Any], *paths: str) -> Any:
+    """Return the value at the first of these dotted paths that there is."""
+    for path in paths:
+        value: Any = record
+        for key in path.split("."):
+            value = value.get(key) if isinstance(value, dict) else None
+        if value is not None:
+            return value
+    return None
+
+
+def _number(record: dict[str, Any], *paths: str) -> float:
+    """Return the first of these values that is a number; NaN where none is."""
+    for path in paths:
+        value = slurm.json_number(_find(record, path))
+        if not math.isnan(value):
+            return value
+    return math.nan
+
+
+def _text(record: dict[str, Any], *paths: str) -> str:
+    for path in paths:
+        value = _find(record, path)
+        if isinstance(value, str) and value:
+            return value
+    return ""
+
+
+def _state(record: dict[str, Any]) -> str:
+    state = _find(record, "state.current", "job_state", "state")
+    if isinstance(state, list):
+        state = state[0] if state else ""
+    return state if isinstance(state, str) else ""
+
+
+def _moment(record: dict[str, Any], *paths: str) -> float:
+    """Return Unix seconds; Slurm writes zero for "not yet"."""
+    value = _number(record, *paths)
+    return value if value > 0 else math.nan
+
+
+def _job(record: dict[str, Any]) -> JobRow:
+    submit = _moment(record, "time.submission", "submit_time")
+    start = _moment(record, "time.start", "start_time")
+    allocated = _resources(record, "tres.allocated", "tres_alloc_str")
+    requested = _resources(record, "tres.requested", "tres_req_str")
+    procs = _procs(record, allocated, requested)
+    pending = _state(record).upper().startswith("PENDING")  # its start is a forecast
+    limit = 60.0 * _number(record, "time.limit", "time_limit")
+    return JobRow(
+        submit,
+        0.0 if pending else _run_s(record, start),
+        procs,
+        estimate_s=limit if limit > 0 else math.nan,
+        wait_s=start - submit if start >= submit and not pending else math.nan,
+        memory_bytes=_memory(record, procs, allocated, requested),
+        num_gpus=slurm.num_gpus(allocated) or slurm.num_gpus(requested),
+        job_id=_int(_number(record, "job_id"), UNKNOWN),
+        status=slurm.state_number(_state(record)),
+        user=_text(record, "user", "user_name", "association.user"),
+        group=_text(record, "account", "association.account", "group"),
+        queue=_text(record, "qos"),
+        partition=_text(record, "partition", "association.partition"),
+    )
+
+
+def _int(value: float, otherwise: int) -> int:
+    return int(value) if math.isfinite(value) else otherwise
+
+
+def _resources(record: dict[str, Any], *paths: str) -> dict[str, str]:
+    """Return a resource list, written as text or as objects of type, name and count."""
+    value = _find(record, *paths)
+    if isinstance(value, str):
+        return slurm.tres(value)
+    counts: dict[str, str] = {}
+    for entry in value if isinstance(value, list) else ():
+        if isinstance(entry, dict) and isinstance(entry.get("type"), str):
+            name = entry.get("name")
+            key = f"{entry['type']}/{name}" if isinstance(name, str) and name else entry["type"]
+            count = slurm.json_number(entry.get("count"))
+            counts[key.lower()] = str(_int(count, 0))
+    return counts
+
+
+def _procs(record: dict[str, Any], allocated: dict[str, str], requested: dict[str, str]) -> int:
+    direct = _number(record, "required.CPUs", "cpus")
+    counts = [_int(direct, 0), slurm.whole(allocated.get("cpu", "")), slurm.whole(requested.get("cpu", ""))]
+    return max(counts) or _int(_number(record, "allocation_nodes", "node_count"), 0)
+
+
+def _run_s(record: dict[str, Any], start: float) -> float:
+    elapsed = _number(record, "time.elapsed")
+    if math.isnan(elapsed):
+        elapsed = _moment(record, "time.end", "end_time") - start
+    return 0.0 if math.isnan(elapsed) else elapsed  # never started
+
+
+def _memory(record: dict[str, Any], procs: int, allocated: dict[str, str], requested: dict[str, str]) -> float:
+    """Return bytes; resource lists and limits count megabytes."""
+    total = allocated.get("mem") or requested.get("mem")
+    if total:
+        return slurm.memory_bytes(total, num_procs=procs, num_nodes=1)
+    each = _number(record, "required.memory_per_cpu", "memory_per_cpu")
+    flagged = _find(record, "required.memory")
+    if isinstance(flagged, int) and flagged & _PER_CPU:  # how 22.05 writes --mem-per-cpu
+        each = float(flagged & (_PER_CPU - 1))
+    if each > 0:
+        return each * _MB * procs
+    per_node = _number(record, "required.memory_per_node", "memory_per_node", "required.memory")
+    nodes = _number(record, "allocation_nodes", "node_count")
+    return per_node * _MB * (nodes if nodes >= 1 else 1.0) if per_node > 0 else 0.0
+
+
+FORMAT = SacctJson()

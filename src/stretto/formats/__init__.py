@@ -1,1 +1,0 @@
-"""Files and live graphs, in and out: one module per format."""

@@ -1,5 +1,0 @@
-"""Recorded queues of jobs, in and out: :func:`load_trace` finds the format by content."""
-
-from stretto.formats.traces.load import load_trace, save_trace
-
-__all__ = ["load_trace", "save_trace"]

@@ -1,0 +1,40 @@
+"""The weights that come with Stretto, trained on many graphs and good on others."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stretto.files.checkpoint import load
+from stretto.files.graphs.checked_arrays import from_meta, take
+from stretto.graphs.doppler.parameters import init_params
+from stretto.graphs.doppler.settings import NetSettings
+
+#: Where they are.
+GENERALIST = Path(__file__).with_name("generalist.npz")
+_MAX_BYTES = 64 << 20
+_PREFIX = "params/"
+
+
+class Weights(NamedTuple):
+    """Parameters with the shape of the network that they belong to."""
+
+    params: Mapping[str, Any]
+    settings: NetSettings
+    meta: Mapping[str, Any]
+
+
+@functools.cache
+def load_weights(path: Path = GENERALIST) -> Weights:
+    """Read weights without tables from a checkpoint, and refuse shapes that its own settings do not make."""
+    arrays, meta = load(path, max_bytes=_MAX_BYTES)
+    source = str(path)
+    settings = from_meta(lambda: NetSettings(**{**meta["settings"], "tables": False}), source=source, field="settings")
+    params = {name.removeprefix(_PREFIX): value for name, value in arrays.items() if name.startswith(_PREFIX)}
+    expected = {name: value.shape for name, value in init_params(settings, 0).items()}
+    taken = {name: take(params, name, shape, source=source) for name, shape in expected.items()}
+    return Weights({name: np.asarray(value, dtype=np.float32) for name, value in taken.items()}, settings, meta)

@@ -1,0 +1,1 @@
+"""Compiled episodes of Doppler."""

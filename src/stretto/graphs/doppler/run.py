@@ -1,0 +1,202 @@
+"""Doppler's training as the command line and the benchmarks see it: reinforcement, from scratch after imitation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from stretto.core.plan import Plan
+from stretto.core.problem import Problem
+from stretto.errors import InvalidInput
+from stretto.files import checkpoint
+from stretto.files.graphs.checked_arrays import take
+from stretto.graphs.doppler.generalist import GENERALIST
+from stretto.graphs.doppler.improver_trainer import ImproveTrainer
+from stretto.graphs.doppler.parameters import init_params
+from stretto.graphs.doppler.settings import NetSettings
+from stretto.graphs.doppler.stages import ImitatePlanner, ImitateRule, Reinforce, ReinforceOnEngine
+from stretto.graphs.doppler.trainer import DopplerTrainer, Learning
+from stretto.graphs.doppler.variants import JointTrainer, StepwiseTrainer
+from stretto.learning.trainer import Arrays, Executor, TrainingRow, TrainingSpec, fingerprint
+
+#: Updates between looks at what the policy does without chance.
+GREEDY_EVERY = 10
+#: What the temperature of choices falls to where weights come from elsewhere: they need not look everywhere.
+LAST_TEMPERATURE = 0.3
+#: How the names of parameters end that belong to one problem.
+_TABLE = "_table"
+
+AnyStage: TypeAlias = ImitateRule | ImitatePlanner | Reinforce | ReinforceOnEngine
+
+
+class DopplerRun:
+    """One training of both policies on one problem.
+
+    Parameters
+    ----------
+    stages
+        Parts of the training, one after the other; by default all is reinforcement in the simulator, but for the
+        first sixteenth of the episodes of a training from scratch, in which a look-ahead rule is imitated. The last
+        one goes on while there is time.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        spec: TrainingSpec,
+        *,
+        settings: NetSettings | None = None,
+        learning: Learning | None = None,
+        stages: Sequence[AnyStage] | None = None,
+    ) -> None:
+        if problem.graph.resources is not None:
+            raise InvalidInput("projects with renewable resources cannot be learned", field="graph")
+        self.spec, self.has_end = spec, spec.episodes is not None
+        weights = first_weights(spec.start, problem, settings or NetSettings())
+        self.is_usual, self.is_taught = stages is None, weights is None
+        how = learning or usual_learning(spec.episodes, is_taught=self.is_taught)
+        usual = usual_stages(how.episodes, spec.engine, is_taught=self.is_taught)
+        self.stages = usual if stages is None else tuple(stages)
+        self.num_greedy = 0
+        self.trainer = trainer_for(settings)(
+            problem,
+            settings,
+            how,
+            seed=spec.seed,
+            num_threads=spec.num_threads,
+            params=weights,
+        )
+
+    @property
+    def num_episodes(self) -> int:
+        """All that were played, greedy ones too: each of them is a plan that was tried."""
+        return self.trainer.episode + self.num_greedy
+
+    @property
+    def is_done(self) -> bool:
+        return self.has_end and self.num_episodes >= self.trainer.learning.episodes
+
+    def compile(self) -> None:
+        """Do one step of each kind on a training that nobody keeps, with room for as many candidates."""
+        trainer = self.trainer
+        other = type(trainer)(trainer.problem, trainer.settings, trainer.learning, num_threads=self.spec.num_threads)
+        other.imitate("critical-path")
+        other.reinforce()
+        other.greedy()
+        trainer.num_rows = max(trainer.num_rows, other.num_rows)
+
+    def step(self) -> TrainingRow:
+        """Play one batch of the present stage and learn from it."""
+        trainer, number = self.trainer, self._stage_number()
+        stage = self.stages[number]
+        if trainer.stage < number:
+            stage.begin(trainer)
+            trainer.stage = number
+        mean_s = float(stage.step(trainer).mean())
+        greedy_s = float("nan")
+        if trainer.num_updates % GREEDY_EVERY == 0:
+            greedy_s = trainer.greedy().makespan_s
+            self.num_greedy += 1
+        best = trainer.best
+        assert best is not None
+        entropy = trainer.figures.get("entropy", float("nan"))
+        return TrainingRow(self.num_episodes, 0.0, best.makespan_s, mean_s, greedy_s, entropy, _stage_name(stage))
+
+    def best_plan(self) -> Plan | None:
+        best = self.trainer.best
+        if best is None:
+            return None
+        info = {"episodes": self.num_episodes}
+        stage = self.stages[self.trainer.stage]
+        if isinstance(stage, ReinforceOnEngine):
+            return replace(stage.choose(self.trainer), info=info)
+        return Plan(best.assignment.copy(), best.order.copy(), self.trainer.player.discipline, info)
+
+    def state(self) -> tuple[Arrays, dict[str, Any]]:
+        arrays, meta = self.trainer.state()
+        more = {"has_end": self.has_end, "num_greedy": self.num_greedy, "is_taught": self.is_taught}
+        return arrays, {"trainer": meta, **more}
+
+    def restore(self, arrays: Mapping[str, Any], meta: Mapping[str, Any]) -> None:
+        """Go on; rates fall as they did, unless the user now plans for another number of episodes."""
+        trainer = self.trainer
+        trainer.learning = Learning(**meta["trainer"]["learning"])
+        trainer.restore(arrays, meta["trainer"])
+        self.is_taught = bool(meta.get("is_taught", True))  # all were, before some were not
+        if self.is_usual:
+            self.stages = usual_stages(trainer.learning.episodes, self.spec.engine, is_taught=self.is_taught)
+        if self.spec.episodes is not None:
+            trainer.learning = replace(trainer.learning, episodes=self.spec.episodes)
+        self.has_end = self.has_end or bool(meta["has_end"])
+        self.num_greedy = int(meta["num_greedy"])
+
+    def _stage_number(self) -> int:
+        """Return the stage by the episodes played, never an earlier one than before."""
+        last = 0
+        for number, stage in enumerate(self.stages):
+            last += stage.episodes
+            if self.trainer.episode < last:
+                return max(number, self.trainer.stage)
+        return len(self.stages) - 1
+
+
+def trainer_for(settings: NetSettings | None) -> type[DopplerTrainer]:
+    """Return the class that trains a network with these settings."""
+    if settings is None or (settings.policy == "dual" and not settings.encode_every):
+        return DopplerTrainer
+    if settings.policy == "joint":
+        return JointTrainer
+    return ImproveTrainer if settings.policy == "improve" else StepwiseTrainer
+
+
+def usual_learning(episodes: int | None, *, is_taught: bool) -> Learning:
+    """Return how to learn in so many episodes, by fresh weights or by those that have learned elsewhere."""
+    how = Learning() if is_taught else Learning(last_temperature=LAST_TEMPERATURE)
+    return how if episodes is None else replace(how, episodes=episodes)
+
+
+def usual_stages(episodes: int, engine: Executor | None = None, *, is_taught: bool = True) -> tuple[AnyStage, ...]:
+    """Return reinforcement, for fresh weights after a sixteenth of the episodes that imitate the look-ahead rule.
+
+    Weights that have learned elsewhere need no teacher: it draws them to its own plans, which are worse than where they
+    come by themselves. With an engine, the last quarter of the episodes is measured there.
+    """
+    first = max(1, episodes // 16) if is_taught else 0
+    last = episodes // 4 if engine is not None else 0
+    stages: tuple[AnyStage, ...] = (Reinforce(episodes=max(1, episodes - first - last)),)
+    if is_taught:
+        stages = (ImitateRule(episodes=first), *stages)
+    return stages if engine is None else (*stages, ReinforceOnEngine(engine, episodes=max(1, last)))
+
+
+def _stage_name(stage: AnyStage) -> str:
+    if isinstance(stage, (ImitateRule, ImitatePlanner)):
+        return "imitation"
+    return "simulator" if isinstance(stage, Reinforce) else "engine"
+
+
+def first_weights(
+    start: str | None, problem: Problem | None = None, settings: NetSettings | None = None
+) -> dict[str, Any] | None:
+    """Return the weights that a training starts with, None for fresh ones.
+
+    The tables of a checkpoint speak of its own tasks: on another problem, or when none is given, they are left out.
+    """
+    if start == "scratch" or (start is None and not GENERALIST.is_file()):
+        return None
+    if start == "generalist" and not GENERALIST.is_file():
+        raise InvalidInput("no generalist comes with this version; use scratch or a checkpoint's file", field="start")
+    source = str(GENERALIST if start in (None, "generalist") else start)
+    arrays, meta = checkpoint.load(source)
+    weights = {name.removeprefix("params/"): value for name, value in arrays.items() if name.startswith("params/")}
+    if not weights:
+        raise checkpoint.InvalidCheckpoint("holds no weights", source=source, field="params")
+    if problem is None or meta.get("problem") != fingerprint(problem):
+        weights = {name: value for name, value in weights.items() if not name.endswith(_TABLE)}
+    for name, fresh in init_params(settings or NetSettings(), 0).items():
+        there = weights[name].shape if name in weights else None
+        if there != fresh.shape and not name.endswith(_TABLE):
+            message = f"its network has another shape: {there} instead of {fresh.shape}"
+            raise checkpoint.InvalidCheckpoint(message, source=source, field=f"params/{name}")
+    return {name: take(weights, name, value.shape, source=source) for name, value in weights.items()}

@@ -1,0 +1,1 @@
+"""Compiled list scheduling."""

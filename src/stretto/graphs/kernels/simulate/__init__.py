@@ -1,0 +1,1 @@
+"""Compiled execution of plans."""

@@ -1,0 +1,58 @@
+"""Critical path: the ready task with the longest way to go, where it can start first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stretto.core.kernels.rng import seeded
+from stretto.core.plan import Plan
+from stretto.core.planner import Budget, no_projects
+from stretto.core.problem import Problem
+from stretto.errors import InvalidInput
+from stretto.graphs.doppler.kernels.teacher import append_by_start_at_random
+from stretto.graphs.planners.averages import Average, MeanLink, b_levels, by_priority, check_average
+from stretto.graphs.planners.timed import timed_plan
+
+
+@dataclass(frozen=True)
+class CriticalPath:
+    """The heuristic that teaches Doppler, and one of its baselines (Kwok, Ahmad 1999).
+
+    The ready task of the highest b-level goes to the device with the earliest start; equal tasks
+    and equal devices are drawn at random by the seed. Of all repetitions the shortest plan is kept.
+    O(E m) each.
+
+    Attributes
+    ----------
+    repetitions
+        How often to draw; Doppler's own runs draw 50 times.
+    average
+        Whether the mean transfer counts the free pairs of a device with itself.
+    """
+
+    repetitions: int = 50
+    average: Average = "all"
+
+    def __post_init__(self) -> None:
+        check_average(self.average)
+        if self.repetitions < 1:
+            raise InvalidInput(f"{self.repetitions} must be at least 1", field="repetitions")
+
+    def supports(self, problem: Problem) -> str | None:
+        return no_projects(problem)
+
+    def plan(self, problem: Problem, budget: Budget) -> Plan:
+        arrays = problem.arrays
+        level = b_levels(arrays, MeanLink.of(problem, self.average))
+        draws = np.random.default_rng([budget.seed, 0])
+        state = seeded(budget.seed)
+        best = None
+        for _ in range(self.repetitions):
+            order = by_priority(arrays, level, draws.random(problem.num_tasks))
+            times = (order, *append_by_start_at_random(arrays, order, state))
+            if best is None or times[3].max() < best[3].max():
+                best = times
+        assert best is not None
+        return timed_plan(*best, evaluations=self.repetitions)

@@ -1,0 +1,28 @@
+"""MCT: each task as it comes, where it completes first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stretto.core.plan import Plan
+from stretto.core.planner import Budget, no_projects
+from stretto.core.problem import Problem
+from stretto.graphs.kernels.construct.appending import BY_FINISH, append_by_rule
+from stretto.graphs.planners.averages import by_arrival
+from stretto.graphs.planners.timed import timed_plan
+
+
+@dataclass(frozen=True)
+class Mct:
+    """Minimum Completion Time (Armstrong, Hensgen, Kidd 1998).
+
+    Tasks by arrival and topological order, each appended to the device on which it finishes
+    first. Equal finishes: lower index. O(E m).
+    """
+
+    def supports(self, problem: Problem) -> str | None:
+        return no_projects(problem)
+
+    def plan(self, problem: Problem, budget: Budget) -> Plan:
+        order = by_arrival(problem)
+        return timed_plan(order, *append_by_rule(problem.arrays, order, BY_FINISH))

@@ -1,0 +1,66 @@
+"""PEFT: like HEFT, but looking at the cheapest way to the end behind each device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from stretto.core.plan import Plan
+from stretto.core.planner import Budget, no_projects
+from stretto.core.problem import Problem
+from stretto.errors import InvalidInput
+from stretto.graphs.kernels.construct.insertion import place_by_finish
+from stretto.graphs.kernels.construct.optimistic import mean_rows, optimistic_costs, optimistic_costs_by_mean
+from stretto.graphs.kernels.construct.ranks import mean_durations
+from stretto.graphs.planners.averages import MeanLink, by_priority
+from stretto.graphs.planners.timed import timed_plan
+
+#: Entries of a table of tasks by devices; 1 GB of float64.
+MAX_TABLE = 125_000_000
+
+
+def table_fits(problem: Problem) -> str | None:
+    """The ``supports`` of planners that need a value per task and device."""
+    if problem.num_tasks * problem.num_devices > MAX_TABLE:
+        return f"{problem.num_tasks} tasks by {problem.num_devices} devices need a table beyond memory; use heft"
+    return no_projects(problem)
+
+
+@dataclass(frozen=True)
+class Peft:
+    """Predict Earliest Finish Time (Arabnejad, Barbosa 2014).
+
+    The optimistic cost table holds, per task and device, the least time from the task's end to
+    the end of the graph were every device idle. Of the ready tasks the one with the largest mean
+    entry goes first, to the device where its finish (with insertion) plus its entry is least.
+    Equal entries: the longer mean duration, then lower index. The paper leaves this open, but all
+    tasks that nobody reads from have entry zero: taking them by index costs 0.5 % of makespan on
+    5,000 tasks and 5 % on 500. O(E m²).
+
+    Attributes
+    ----------
+    links
+        ``actual``: the table uses each link's own transfer time. ``mean``: one mean time between
+        distinct devices, as in the paper, whose examples have equal links; then O(E m).
+    """
+
+    links: Literal["actual", "mean"] = "actual"
+
+    def __post_init__(self) -> None:
+        if self.links not in ("actual", "mean"):
+            raise InvalidInput(f"{self.links!r} is neither 'actual' nor 'mean'", field="links")
+
+    def supports(self, problem: Problem) -> str | None:
+        return table_fits(problem)
+
+    def plan(self, problem: Problem, budget: Budget) -> Plan:
+        arrays = problem.arrays
+        if self.links == "actual":
+            table = optimistic_costs(arrays)
+        else:
+            link = MeanLink.of(problem, "distinct")
+            table = optimistic_costs_by_mean(arrays, link.latency_s, link.inv_bandwidth)
+        order = by_priority(arrays, mean_rows(arrays, table), mean_durations(arrays))
+        return timed_plan(order, *place_by_finish(arrays, order, np.empty(0, dtype=np.int32), table))

@@ -1,0 +1,1 @@
+"""Generators of neural networks and tensor programs."""

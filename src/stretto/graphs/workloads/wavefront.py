@@ -1,0 +1,33 @@
+"""A two-dimensional wavefront."""
+
+from __future__ import annotations
+
+from stretto.core import argument_checks as checks
+from stretto.core.graph import TaskGraph
+from stretto.graphs.workloads.flow import Flow
+
+
+def wavefront(
+    num_rows: int = 14,
+    num_columns: int = 14,
+    *,
+    work_s: float = 0.05,
+    edge_bytes: float = 4e6,
+    seed: int = 0,
+    noise: float = 0.1,
+) -> TaskGraph:
+    """Wavefront over a grid: each block reads the ones above, left and diagonally above left.
+
+    The shape of sequence alignment and of sweeps in dynamic programming.
+    """
+    checks.at_least(1, num_rows=num_rows, num_columns=num_columns)
+    checks.positive(work_s=work_s)
+    checks.makes_tasks(num_rows * num_columns, num_rows=num_rows, num_columns=num_columns)
+    flow = Flow(f"wavefront-{num_rows}x{num_columns}", seed=seed, noise=noise)
+    done: dict[tuple[int, int], int] = {}
+    for row in range(num_rows):
+        for column in range(num_columns):
+            before = ((row - 1, column), (row, column - 1), (row - 1, column - 1))
+            reads = [done[place] for place in before if place in done]
+            done[row, column] = flow.step(f"block_{row}_{column}", "block", reads, work_s=work_s, out_bytes=edge_bytes)
+    return flow.graph()

@@ -1,1 +1,0 @@
-"""Compiled loops: arrays in, arrays out; no exceptions, strings or dicts inside."""

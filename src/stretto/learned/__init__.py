@@ -1,1 +1,0 @@
-"""Policies that learn: one package per family, which loads and acts without optimisers."""

@@ -1,0 +1,1 @@
+"""Jobs on HPC and cloud pools: replay, strategies, backfilling, environments, and MARS."""

@@ -1,0 +1,236 @@
+"""Compare strategies on a trace: each replays the same windows; medians with intervals over the windows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from stretto import catalog
+from stretto.core.csr import Floats
+from stretto.core.pool_fit import runnable
+from stretto.core.trace import Trace
+from stretto.errors import InvalidInput
+from stretto.queues.evaluate import Machine, evaluate_replay, figures
+from stretto.queues.metrics import QueueMetrics, bounded_slowdown
+from stretto.queues.notes import notes_of
+from stretto.queues.play import can_select
+from stretto.registry import lookup
+
+#: What a summary holds of each figure of a replay.
+SUMMARY_FIGURES = (
+    "mean_bounded_slowdown",
+    "p99_bounded_slowdown",
+    "mean_wait_s",
+    "p99_wait_s",
+    "max_wait_s",
+    "utilization",
+    "cost_usd",
+    "makespan_s",
+)
+#: Points of a distribution that a row keeps; more than a picture can show.
+_KEPT_POINTS = 2000
+
+
+@dataclass(frozen=True)
+class Range:
+    """A median over windows, and the interval that holds the true one with at least 95 % confidence.
+
+    The interval lies between two of the values themselves (order statistics), whatever their
+    distribution. Fewer than six values cannot give that confidence: it is then their whole range.
+    """
+
+    median: float
+    low: float
+    high: float
+
+    @staticmethod
+    def of(values: Sequence[float]) -> Range:
+        ranked = np.sort(np.asarray(values, dtype=np.float64))
+        cut = _cut(len(ranked))
+        return Range(float(np.median(ranked)), float(ranked[cut]), float(ranked[-1 - cut]))
+
+
+def _cut(count: int) -> int:
+    """Return how many values to leave out at each end: as many as keep 95 % (a sign test turned around)."""
+    tail, cut = 0.0, 0
+    for outside in range(count // 2):
+        tail += math.comb(count, outside) / 2.0**count
+        if 2 * tail > 0.05:
+            break
+        cut = outside
+    return cut
+
+
+@dataclass(frozen=True)
+class QueueRow:
+    """One strategy on one window."""
+
+    strategy: str
+    backfill: str
+    first_job: int
+    metrics: QueueMetrics
+    slowdowns: Floats  # ascending, thinned out
+
+    def to_json(self) -> dict[str, Any]:
+        row: dict[str, Any] = {"strategy": self.strategy, "backfill": self.backfill, "first_job": self.first_job}
+        return row | figures(self.metrics)
+
+
+@dataclass(frozen=True)
+class QueueSummary:
+    """One strategy over all windows."""
+
+    strategy: str
+    backfill: str
+    num_windows: int
+    ranges: dict[str, Range]
+
+    def to_json(self) -> dict[str, Any]:
+        line: dict[str, Any] = {"strategy": self.strategy, "backfill": self.backfill, "num_windows": self.num_windows}
+        return line | {name: vars(value) for name, value in self.ranges.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class QueueComparison:
+    """All rows, in the order they were made, and what was passed over in the whole trace."""
+
+    trace: str
+    num_procs: int
+    window_jobs: int
+    rows: tuple[QueueRow, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def num_windows(self) -> int:
+        return len({row.first_job for row in self.rows})
+
+    def of(self, strategy: str, backfill: str) -> list[QueueRow]:
+        """Return the rows of a strategy."""
+        return [row for row in self.rows if (row.strategy, row.backfill) == (strategy, backfill)]
+
+    def summary(self) -> list[QueueSummary]:
+        """Return one line per strategy, the least median of mean bounded slowdowns first."""
+        lines = []
+        for strategy, backfill in dict.fromkeys((row.strategy, row.backfill) for row in self.rows):
+            flat = [figures(row.metrics) for row in self.of(strategy, backfill)]
+            ranges = {name: Range.of([part[name] for part in flat]) for name in SUMMARY_FIGURES}
+            lines.append(QueueSummary(strategy, backfill, len(flat), ranges))
+        return sorted(lines, key=lambda line: (-line.num_windows, line.ranges["mean_bounded_slowdown"].median))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return rows and summary for ``--output json``."""
+        return {
+            "trace": self.trace,
+            "num_procs": self.num_procs,
+            "window_jobs": self.window_jobs,
+            "notes": list(self.notes),
+            "rows": [row.to_json() for row in self.rows],
+            "summary": [line.to_json() for line in self.summary()],
+        }
+
+
+def usable_strategies(
+    trace: Trace, machine: Machine, *, backfills: Sequence[str] = ("easy",), **rules: Any
+) -> list[str]:
+    """Return the strategies that have something to say about a trace: deadlines only where jobs have them.
+
+    Selectors come last, where they can play at all.
+    """
+    has_deadlines = trace.deadline_s is not None and bool(np.any(np.isfinite(trace.deadline_s)))
+    names = [name for name in catalog.STRATEGIES if name != "edf" or has_deadlines]
+    selects = "easy" in backfills and can_select(trace, machine, **rules)
+    return [*names, *(catalog.SELECTORS if selects else ())]
+
+
+def window_starts(num_jobs: int, num_windows: int, window_jobs: int, seed: int) -> list[int]:
+    """Return where random windows begin, in ascending order; they may overlap."""
+    if num_windows < 1 or window_jobs < 1:
+        raise InvalidInput(f"{num_windows} windows of {window_jobs} jobs are none", field="windows")
+    if window_jobs >= num_jobs:
+        raise InvalidInput(f"{num_jobs} jobs are too few for windows of {window_jobs}", field="window_size")
+    rng = np.random.default_rng(seed)
+    return sorted(int(first) for first in rng.integers(0, num_jobs - window_jobs + 1, size=num_windows))
+
+
+def compare_strategies(
+    trace: Trace,
+    machine: Machine,
+    strategies: Sequence[str],
+    *,
+    backfills: Sequence[str] = ("easy",),
+    num_windows: int = 0,
+    window_jobs: int = 5000,
+    seed: int = 0,
+    num_threads: int = 2,
+    on_row: Callable[[QueueRow], None] | None = None,
+    **rules: Any,
+) -> QueueComparison:
+    """Replay every window with every strategy and backfilling; Ctrl-C keeps the rows made so far.
+
+    Parameters
+    ----------
+    num_windows
+        Zero replays the whole trace once; otherwise so many random stretches of it, the same for all.
+    rules
+        Further arguments of :func:`stretto.queues.replay.replay`.
+    """
+    for strategy in strategies:  # a misspelt name is found before the work, not in the midst of it
+        lookup("strategy", strategy, catalog.STRATEGIES | catalog.SELECTORS)
+    for backfill in backfills:
+        lookup("backfill", backfill, catalog.BACKFILLS)
+    pairs = pairs_of(strategies, backfills)
+    count = window_jobs if num_windows else trace.num_jobs
+    starts = window_starts(trace.num_jobs, num_windows, window_jobs, seed) if num_windows else [0]
+    tasks = [(first, name, fill) for first in starts for name, fill in pairs]
+
+    def work(task: tuple[int, str, str]) -> QueueRow:
+        first, strategy, backfill = task
+        part = trace.window(first, count)
+        found = evaluate_replay(part, machine, timed=False, strategy=strategy, backfill=backfill, seed=seed, **rules)
+        slowdowns = _thinned(np.sort(bounded_slowdown(found.result)))
+        return QueueRow(strategy, backfill, first, found.metrics, slowdowns)
+
+    rows: list[QueueRow] = []
+    try:
+        for row in _in_order(work, tasks, num_threads):
+            rows.append(row)
+            if on_row is not None:
+                on_row(row)
+    except KeyboardInterrupt:
+        if not rows:
+            raise
+    num_procs = machine if isinstance(machine, int) else sum(pool.num_procs for pool in machine)
+    notes = notes_of(trace, machine, runnable(trace, machine))
+    return QueueComparison(trace.name, num_procs, count, tuple(rows), notes)
+
+
+def pairs_of(strategies: Sequence[str], backfills: Sequence[str]) -> list[tuple[str, str]]:
+    """Return what is compared; selectors know one backfilling, and where others are asked for too, only that."""
+    return [
+        (name, fill)
+        for fill in backfills
+        for name in strategies
+        if name not in catalog.SELECTORS or fill == "easy" or "easy" not in backfills
+    ]
+
+
+def _in_order(
+    work: Callable[[tuple[int, str, str]], QueueRow], tasks: list[tuple[int, str, str]], num_threads: int
+) -> Iterator[QueueRow]:
+    """Yield the rows in the order of the tasks; compiled code lets other threads run."""
+    executor = ThreadPoolExecutor(num_threads)
+    try:
+        yield from executor.map(work, tasks)
+    finally:
+        executor.shutdown(wait=False, cancel_futures=True)
+
+
+def _thinned(values: Floats) -> Floats:
+    if len(values) <= _KEPT_POINTS:
+        return values
+    return values[np.linspace(0, len(values) - 1, _KEPT_POINTS).astype(np.int64)]

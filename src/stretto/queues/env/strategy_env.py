@@ -1,0 +1,51 @@
+"""``stretto/Strategy-v1``: choose the order of the queue for a while.
+
+A choice is due when ``interval_s`` have passed since the last one, more than one job waits and a processor is
+free: only then does the order matter. Always choosing one strategy is ``replay`` with it, to the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto.errors import InvalidInput
+from stretto.queues.env.base import EpisodeEnv, EpisodeVectorEnv
+from stretto.queues.env.batch import Batch, Episode, plain_strategies
+
+
+def _batch(count: int, strategies: Sequence[str] | None, params: dict[str, Any]) -> Batch:
+    names = plain_strategies() if strategies is None else tuple(strategies)
+    if not names:
+        raise InvalidInput("there is nothing to choose from", field="strategies")
+    return Batch(Episode(**{"backfill": "easy", "interval_s": 3600.0, **params}), count, names)
+
+
+class StrategyEnv(EpisodeEnv):
+    """Choose a strategy; with backfilling and an hour between choices unless the parameters of ``Episode`` differ.
+
+    Parameters
+    ----------
+    strategies
+        Names of the catalog, by default all that need nothing but a job and the time.
+    """
+
+    def __init__(self, strategies: Sequence[str] | None = None, **params: Any) -> None:
+        batch = _batch(1, strategies, params)
+        super().__init__(batch, len(batch.orders))
+
+    def _action_mask(self, place: int) -> Any:
+        return np.ones(len(self.batch.orders), np.int8)
+
+
+class StrategyVectorEnv(EpisodeVectorEnv):
+    """Many of them, in compiled code."""
+
+    def __init__(self, num_envs: int = 1, strategies: Sequence[str] | None = None, **params: Any) -> None:
+        batch = _batch(num_envs, strategies, params)
+        super().__init__(batch, num_envs, len(batch.orders))
+
+    def _action_mask(self) -> Any:
+        return np.ones((self.num_envs, len(self.batch.orders)), np.int8)

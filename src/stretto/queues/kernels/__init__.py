@@ -1,0 +1,1 @@
+"""Compiled loops of this room: arrays in, arrays out."""

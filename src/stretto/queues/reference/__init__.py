@@ -1,0 +1,1 @@
+"""The definition of a queue replay, as a slow and obvious program."""

@@ -1,0 +1,73 @@
+"""What happened to the jobs of a trace on a machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stretto.core.csr import Floats, Ints
+from stretto.core.pool import Pool
+from stretto.core.trace import Trace
+
+
+@dataclass(frozen=True, eq=False)
+class QueueResult:
+    """A replay.
+
+    Attributes
+    ----------
+    trace
+        The jobs that were replayed, the first submitted at zero, with the estimates that were used.
+    start_s, end_s
+        Of the attempt that ended the job.
+    ready_s
+        When the job could first have started: submitted, and its parents ended.
+    pool
+        Index of the pool in which it ended.
+    cost_usd, billed_node_s
+        Per pool.
+    num_dropped
+        Jobs of the given trace that fit nowhere, or never ran, and were left out.
+    spec
+        The rules, by name and value.
+    notes
+        What was passed over, in sentences: why jobs were left out, and partitions, of which replays know nothing.
+    """
+
+    trace: Trace
+    pools: tuple[Pool, ...]
+    start_s: Floats  # [n]
+    end_s: Floats  # [n]
+    ready_s: Floats  # [n]
+    pool: Ints  # [n]
+    is_killed: NDArray[np.bool_]  # [n]
+    num_interruptions: Ints  # [n]
+    cost_usd: Floats  # [K]
+    billed_node_s: Floats  # [K]
+    num_dropped: int = 0
+    spec: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def wait_s(self) -> Floats:
+        """From when a job could have started to the start of the attempt that ended it."""
+        return self.start_s - self.ready_s
+
+    @cached_property
+    def run_s(self) -> Floats:
+        """Length of the attempt that ended each job."""
+        return self.end_s - self.start_s
+
+    @cached_property
+    def flow_s(self) -> Floats:
+        """From submission to the end."""
+        return self.end_s - self.trace.submit_s
+
+    @property
+    def makespan_s(self) -> float:
+        return float(self.end_s.max() - self.trace.submit_s[0])

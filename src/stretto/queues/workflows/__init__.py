@@ -1,0 +1,1 @@
+"""Workflows in pools: which way to run them, at what cost."""

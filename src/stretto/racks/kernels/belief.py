@@ -1,0 +1,209 @@
+"""Belief about foreign load and utilisation: messages between sources of load and the resources that counters watch.
+
+A source is off or on at one of a few levels, and changes at random moments: that is its motion. What runs is known, so
+the load of every resource follows from the levels by filling up (``rack_rates``); to each other, sources are
+changes of that load about its mean. A window's readings say how likely each load of a counted resource is
+(``rack_evidence``). Messages between the two (loopy belief propagation, others' sum taken as a Gaussian) give each
+source's chances anew. A source may change within a window, which then shows the mean of both levels.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from stretto.core.kernels.compile import njit
+from stretto.racks.kernels.evidence import NUM_VALUES, PERIOD_S, SHARE, SPREAD, fill_evidence, likelihood
+from stretto.racks.kernels.foreign import NUM_STATES, fill_changes, fill_pressure
+
+_NUM_ON = NUM_STATES - 1
+# What may have happened to a source within a window: it stayed, went off, came on, or came on anew.
+_WENT_OFF, _CAME_ON, _ANEW = NUM_STATES, NUM_STATES + _NUM_ON, NUM_STATES + 2 * _NUM_ON
+NUM_STORIES = NUM_STATES + 3 * _NUM_ON
+_SWEEPS = 2
+#: No message says that something is impossible.
+_LEAST = 1e-9
+_SQRT3 = math.sqrt(3.0)
+
+
+class Belief(NamedTuple):
+    """What is believed in B racks."""
+
+    chance: np.ndarray  # [B, F, NUM_STATES] of each level of each source
+    load: np.ndarray  # [B, R] utilisation
+    load_sd: np.ndarray  # [B, R]
+    pressure: np.ndarray  # [B, R] demand over capacity, above one where it is more than there is
+    level: np.ndarray  # [F, NUM_STATES] first 0
+    prior: np.ndarray  # [F, NUM_STATES]
+
+
+@njit(cache=True, nogil=True)
+def forget_all(belief, b):
+    """Go back to the prior."""
+    belief.chance[b] = belief.prior
+    belief.load[b, :] = 0.0
+    belief.load_sd[b, :] = 0.0
+    belief.pressure[b, :] = 0.0
+
+
+@njit(cache=True, nogil=True)
+def fill_means(belief, b, level):
+    """Fill the mean level of every source."""
+    for f in range(level.shape[0]):
+        level[f] = 0.0
+        for j in range(1, NUM_STATES):
+            level[f] += belief.chance[b, f, j] * belief.level[f, j]
+
+
+@njit(cache=True, nogil=True)
+def fill_stories(chance, params, dt_s, story):
+    """Fill the chance of everything that may have happened to a source in a window; [NUM_STORIES]."""
+    share = params[SHARE]
+    leave = 1.0 / (params[PERIOD_S] * share)
+    mixed = 1.0 - math.exp(-dt_s * (leave + 1.0 / (params[PERIOD_S] * (1.0 - share))))
+    stays_on = math.exp(-dt_s * leave)
+    comes, goes = share * mixed, (1.0 - share) * mixed
+    anew = max(0.0, 1.0 - stays_on - goes)
+    on = 0.0
+    story[0] = chance[0] * (1.0 - comes)
+    for j in range(1, NUM_STATES):
+        on += chance[j]
+        story[j] = chance[j] * stays_on
+        story[_WENT_OFF + j - 1] = chance[j] * goes
+        story[_CAME_ON + j - 1] = chance[0] * comes / _NUM_ON
+    for j in range(1, NUM_STATES):
+        story[_ANEW + j - 1] = on * anew / _NUM_ON
+
+
+@njit(cache=True, nogil=True)
+def _told(change, f, r, z):
+    """Return how a story changes the mean load of a window, and the variance of that."""
+    if z < NUM_STATES:
+        return change[f, z, r], 0.0
+    if z >= _ANEW:
+        return change[f, z - _ANEW + 1, r], 0.0
+    j = z - _WENT_OFF + 1 if z < _CAME_ON else z - _CAME_ON + 1
+    off, on = change[f, 0, r], change[f, j, r]
+    return 0.5 * (off + on), (on - off) ** 2 / 12.0
+
+
+@njit(cache=True, nogil=True)
+def update_belief(a, c, s, b, readings, belief, params, dt_s):
+    """Take in the readings of a window of ``dt_s`` in which what runs did not change."""
+    num_sources, num_res = a.source_demand.shape
+    level, base = np.empty(num_sources), np.empty(num_res)
+    change = np.empty((num_sources, NUM_STATES, num_res))
+    table, is_read = np.empty((num_res, NUM_VALUES)), np.empty(num_res, np.bool_)
+    story = np.empty((num_sources, NUM_STORIES))
+    fill_means(belief, b, level)
+    for f in range(num_sources):
+        fill_stories(belief.chance[b, f], params, dt_s, story[f])
+    for m in range(a.proc_ptr.shape[0] - 1):
+        fill_evidence(a, c, b, m, readings, params, table, is_read)
+        fill_changes(a, s, b, m, belief.level, level, base, change)
+        _propagate(a, m, table, is_read, base, change, story)
+    for f in range(num_sources):
+        _settle(story[f], belief.chance[b, f])
+
+
+@njit(cache=True, nogil=True)
+def _settle(story, chance):
+    """Add the chances of the stories up to those of the states in which they end."""
+    total = max(story.sum(), 1e-300)
+    chance[:] = story[:NUM_STATES] / total
+    for j in range(1, NUM_STATES):
+        chance[0] += story[_WENT_OFF + j - 1] / total
+        chance[j] += (story[_CAME_ON + j - 1] + story[_ANEW + j - 1]) / total
+
+
+@njit(cache=True, nogil=True)
+def _propagate(a, m, table, is_read, base, change, story):
+    """Multiply the stories of a machine's sources by the messages of its counted resources."""
+    first, num = a.source_ptr[m], a.source_ptr[m + 1] - a.source_ptr[m]
+    first_res, last_res = a.res_ptr[m], a.res_ptr[m + 1]
+    message = np.ones((num, last_res - first_res, NUM_STORIES))
+    mean, variance = np.empty(num), np.empty(num)
+    for _ in range(_SWEEPS):
+        for r in range(first_res, last_res):
+            if not is_read[r]:
+                continue
+            total, spread = base[r], 0.0
+            for f in range(num):
+                mean[f], variance[f] = _without(story[first + f], message[f, r - first_res], change, first + f, r)
+                total += mean[f]
+                spread += variance[f]
+            for f in range(num):
+                if abs(change[first + f, 0, r] - change[first + f, NUM_STATES - 1, r]) > 1e-6:
+                    _send(
+                        table[r],
+                        total - mean[f],
+                        max(spread - variance[f], 0.0),
+                        change,
+                        first + f,
+                        r,
+                        message[f, r - first_res],
+                        story[first + f],
+                    )
+
+
+@njit(cache=True, nogil=True)
+def _without(story, message, change, f, r):
+    """Return mean and variance of a source's part of a load, by all messages but that of the resource itself."""
+    total = mean = square = 0.0
+    for z in range(NUM_STORIES):
+        weight = story[z] / message[z]
+        gap, own = _told(change, f, r, z)
+        total += weight
+        mean += weight * gap
+        square += weight * (gap * gap + own)
+    mean /= total
+    return mean, max(square / total - mean * mean, 0.0)
+
+
+@njit(cache=True, nogil=True)
+def _send(row, others, variance, change, f, r, message, story):
+    """Replace a resource's message to a source: the likelihood of its readings, the others' part taken out."""
+    new = np.empty(NUM_STORIES)
+    greatest = 0.0
+    for z in range(NUM_STORIES):
+        gap, own = _told(change, f, r, z)
+        sd = math.sqrt(variance + own)
+        at = others + gap
+        if sd > 1e-4:  # three points have the moments of a Gaussian
+            outer = likelihood(row, at - _SQRT3 * sd) + likelihood(row, at + _SQRT3 * sd)
+            new[z] = 2.0 / 3.0 * likelihood(row, at) + outer / 6.0
+        else:
+            new[z] = likelihood(row, at)
+        greatest = max(greatest, new[z])
+    total = 0.0
+    for z in range(NUM_STORIES):
+        fresh = max(new[z] / max(greatest, 1e-300), _LEAST)
+        story[z] *= fresh / message[z]
+        message[z] = fresh
+        total += story[z]
+    story /= total
+
+
+@njit(cache=True, nogil=True)
+def fill_belief(a, s, b, belief, params):
+    """Fill mean and spread of utilisation for what runs now."""
+    num_sources, num_res = a.source_demand.shape
+    level, base = np.empty(num_sources), np.empty(num_res)
+    change = np.empty((num_sources, NUM_STATES, num_res))
+    fill_means(belief, b, level)
+    for m in range(a.proc_ptr.shape[0] - 1):
+        fill_changes(a, s, b, m, belief.level, level, base, change)
+        for r in range(a.res_ptr[m], a.res_ptr[m + 1]):
+            load, variance = base[r], 0.0
+            for f in range(a.source_ptr[m], a.source_ptr[m + 1]):
+                mean = square = 0.0
+                for j in range(NUM_STATES):
+                    mean += belief.chance[b, f, j] * change[f, j, r]
+                    square += belief.chance[b, f, j] * change[f, j, r] ** 2
+                load += mean
+                variance += max(square - mean * mean, 0.0)
+            belief.load[b, r] = min(max(load, 0.0), 1.0)
+            belief.load_sd[b, r] = params[SPREAD] * math.sqrt(variance)
+        fill_pressure(a, s, b, m, level, belief.pressure[b])

@@ -1,0 +1,1 @@
+"""Symphony: a belief about hidden load, and a policy that uses it."""

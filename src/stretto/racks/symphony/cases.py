@@ -1,0 +1,94 @@
+"""The worlds that Symphony learns in: the small case of two NICs, and racks; training streams and held-out ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from stretto.core.graph import TaskGraph
+from stretto.core.machine_presets import preset
+from stretto.errors import UnknownName
+from stretto.racks.machine_work import KernelSpec, rack_model
+from stretto.racks.simulator import BeliefParams
+from stretto.racks.symphony.trainer import A2c, World
+from stretto.racks.workloads.graphs import PAPER_MIX, SHUFFLE_MIX
+from stretto.racks.workloads.kernels import PAPER_KERNELS, SHUFFLES
+from stretto.racks.workloads.streams import ForeignLoad, StreamSpec, streams_of
+
+#: Streams with this seed are never trained on.
+HELD_OUT_SEED = 7
+_FIRST_SEED = 1000
+#: Counters have been read for this long when the first job of a stream arrives: racks are older than streams.
+LEAD_S = 10.0
+#: By ``calibrated_spread`` on training streams of seeds 0 and 1. Two switches below one root complex take each other's
+#: load: their errors go together, which the messages do not know.
+_SPREAD = {"m1": 1.05, "m2": 1.04, "hgx8": 1.45, "paper-rack": 0.9, "two-nics": 0.8}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A world by name, with the settings it is learned with.
+
+    ``lookahead`` are those of a training by priced candidates, where that pays: on racks, choices differ by much less
+    than streams do, and an actor-critic is long in hearing of it.
+    """
+
+    name: str
+    rack: str
+    kernels: tuple[KernelSpec, ...]
+    kinds: tuple[str, ...]
+    mix: tuple[TaskGraph, ...]
+    stream: StreamSpec
+    belief: BeliefParams
+    a2c: A2c
+    lookahead: A2c | None = None
+
+    def world(self, *, seed: int | None, num_instances: int) -> World:
+        """Return the world with training streams of a seed, or with the held-out ones for None."""
+        model = rack_model(preset(self.rack), self.kernels, kinds=self.kinds)
+        drawn = HELD_OUT_SEED if seed is None else _FIRST_SEED + seed
+        streams = streams_of(model, self.mix, self.stream, num_instances=num_instances, seed=drawn)
+        return World.of(model, streams._replace(arrival_s=streams.arrival_s + LEAD_S), self.belief)
+
+
+def _two_nics() -> Case:
+    levels = {"pcie-switch": (1.0, 2.5), "memory": (0.05, 0.3)}
+    return Case(
+        "two-nics",
+        "two-nics",
+        SHUFFLES,
+        ("nic",),
+        SHUFFLE_MIX,
+        StreamSpec(num_jobs=40, utilisation=0.2, foreign=ForeignLoad(0.5, levels, 20.0)),
+        BeliefParams(share=0.5, period_s=20.0, level=levels, spread=_SPREAD["two-nics"]),
+        A2c(horizon_s=3.0, anneal=120),
+    )
+
+
+def rack_case(name: str, num_jobs: int) -> Case:
+    """Return the paper's programs on a rack of ``machine_presets``."""
+    return Case(
+        name,
+        name,
+        PAPER_KERNELS,
+        ("cpu", "gpu", "fpga"),
+        PAPER_MIX,
+        StreamSpec(num_jobs=num_jobs, utilisation=0.6),
+        BeliefParams(spread=_SPREAD.get(name, 1.0)),
+        A2c(horizon_s=20.0, anneal=120),
+        A2c(num_envs=24, num_rollouts=1, epochs=4, entropy=0.02, anneal=60),
+    )
+
+
+CASES: dict[str, Callable[[], Case]] = {
+    "two-nics": _two_nics,
+    "small-rack": lambda: rack_case("small-rack", 10),
+    "paper-rack": lambda: rack_case("paper-rack", 20),
+}
+
+
+def case(name: str) -> Case:
+    """Return a case by name."""
+    if name not in CASES:
+        raise UnknownName("case of Symphony", name, CASES)
+    return CASES[name]()

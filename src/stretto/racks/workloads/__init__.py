@@ -1,0 +1,1 @@
+"""Kernels, task graphs and streams of jobs for racks."""

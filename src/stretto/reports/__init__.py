@@ -1,0 +1,1 @@
+"""Pages, tables and pictures about results."""

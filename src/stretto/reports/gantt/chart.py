@@ -1,0 +1,173 @@
+"""What a Gantt chart shows, before anyone draws it: rows, bars, colours, facts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stretto.core.csr import Floats, Ints
+from stretto.core.problem import Problem
+from stretto.core.schedule import Schedule, Transfers
+from stretto.core.units import format_gap, format_seconds, is_zero_gap
+from stretto.errors import InvalidInput
+from stretto.reports.colours import PALETTE, REST, by_frequency
+
+_UNITS = (("ns", 1e-9), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0), ("min", 60.0), ("h", 3600.0), ("d", 86400.0))
+
+
+@dataclass(frozen=True)
+class Row:
+    """A device as a line of the chart, or one of its lanes where tasks overlap."""
+
+    name: str
+    utilisation: float
+    starts_group: bool
+
+
+@dataclass(frozen=True, eq=False)
+class GanttChart:
+    """Bars in rows. Rows are devices, by machine and kind; colours are categories, or jobs."""
+
+    title: str
+    facts: tuple[str, ...]
+    rows: tuple[Row, ...]
+    row_of: Ints  # [m] first row of each device
+    row: Ints  # [n]
+    start_s: Floats  # [n]
+    finish_s: Floats  # [n]
+    colour: Ints  # [n] index into legend
+    legend: tuple[tuple[str, str], ...]  # label and colour; the label is empty where it says nothing
+    names: tuple[str, ...]
+    makespan_s: float
+    lower_bound_s: float | None
+    transfers: Transfers | None
+    transfer_names: tuple[str, ...]
+
+
+def make_chart(
+    problem: Problem, schedule: Schedule, *, title: str | None = None, lower_bound_s: float | None = None
+) -> GanttChart:
+    """Lay out a schedule of a problem."""
+    n = problem.num_tasks
+    _check(problem, schedule, lower_bound_s)
+    lane = lanes(schedule)
+    rows, row_of = _rows(problem, schedule, lane)
+    colour, legend = _colours(problem)
+    names = tuple(problem.graph.task_name(task) for task in range(n))
+    moved = schedule.transfers
+    return GanttChart(
+        title=title or f"{problem.graph.name} on {problem.cluster.name}",
+        facts=_facts(problem, schedule, lower_bound_s),
+        rows=rows,
+        row_of=row_of,
+        row=row_of[schedule.device] + lane,
+        start_s=schedule.start_s,
+        finish_s=schedule.finish_s,
+        colour=colour,
+        legend=legend,
+        names=names,
+        makespan_s=schedule.makespan_s,
+        lower_bound_s=lower_bound_s,
+        transfers=moved,
+        transfer_names=tuple(names[task] for task in problem.graph.object_task[moved.object_index]) if moved else (),
+    )
+
+
+def time_unit(span_s: float) -> tuple[str, float]:
+    """Return the unit, and its seconds, in which a span reads as a number of moderate size."""
+    chosen = _UNITS[3] if span_s <= 0 else _UNITS[0]
+    for unit, seconds in _UNITS:
+        # Seconds stay seconds up to ten minutes, minutes up to three hours, hours up to four days.
+        if span_s >= seconds * {"min": 10, "h": 3, "d": 4}.get(unit, 1):
+            chosen = (unit, seconds)
+    return chosen
+
+
+def _check(problem: Problem, schedule: Schedule, lower_bound_s: float | None) -> None:
+    n = problem.num_tasks
+    if len(schedule.device) != n:
+        raise InvalidInput(f"the schedule has {len(schedule.device)} tasks, the problem {n}", field="schedule")
+    if not (np.isfinite(schedule.start_s).all() and np.isfinite(schedule.finish_s).all()):
+        raise InvalidInput("the schedule has tasks that never start or end", field="schedule")
+    if lower_bound_s is not None and not (lower_bound_s >= 0 and np.isfinite(lower_bound_s)):
+        raise InvalidInput(f"{lower_bound_s} must be finite and not negative", field="lower_bound_s")
+
+
+def lanes(schedule: Schedule) -> Ints:
+    """Return the lane of each task on its device: 0 for all, unless tasks overlap.
+
+    Devices run one task at a time, but the tasks of a project (RCPSP) share one device and
+    only its resources limit them. Each task takes the lowest lane that is free.
+    """
+    lane = np.zeros(len(schedule.device), dtype=np.int32)
+    slack = 1e-9 * schedule.makespan_s
+    order = np.lexsort((schedule.finish_s, schedule.start_s, schedule.device))
+    device, start, finish = schedule.device[order], schedule.start_s[order], schedule.finish_s[order]
+    if not np.any((device[1:] == device[:-1]) & (start[1:] < finish[:-1] - slack)):
+        return lane
+    free: dict[int, list[float]] = {}
+    for task in order.tolist():
+        ends = free.setdefault(int(schedule.device[task]), [])
+        begin = schedule.start_s[task] + slack
+        place = next((i for i, end in enumerate(ends) if end <= begin), len(ends))
+        ends[place : place + 1] = [float(schedule.finish_s[task])]
+        lane[task] = place
+    return lane
+
+
+def _rows(problem: Problem, schedule: Schedule, lane: Ints) -> tuple[tuple[Row, ...], Ints]:
+    """Return the rows, by machine, kind, device and lane, and the first row of each device."""
+    devices = problem.cluster.devices
+    machines = {name: i for i, name in enumerate(dict.fromkeys(device.machine for device in devices))}
+    kinds = {name: i for i, name in enumerate(problem.cluster.kinds)}
+    keys = [(machines[device.machine], kinds[device.kind]) for device in devices]
+    order = sorted(range(len(devices)), key=lambda index: (keys[index], index))
+    num_lanes = np.ones(len(devices), dtype=np.int32)
+    np.maximum.at(num_lanes, schedule.device, lane + 1)
+    row_of = np.zeros(len(devices), dtype=np.int32)
+    row_of[order] = np.cumsum(num_lanes[order]) - num_lanes[order]
+    share = (schedule.finish_s - schedule.start_s) / (schedule.makespan_s or 1.0)
+    busy = np.bincount(row_of[schedule.device] + lane, weights=share, minlength=int(num_lanes.sum()))
+    rows = []
+    for place, index in enumerate(order):
+        device = devices[index]
+        told = len(machines) == 1 or device.name.startswith(device.machine)
+        name = device.name if told else f"{device.machine}/{device.name}"
+        first = place > 0 and keys[order[place - 1]] != keys[index]
+        for k in range(num_lanes[index]):
+            rows.append(Row(name if k == 0 else "", float(busy[row_of[index] + k]), first and k == 0))
+    return tuple(rows), row_of
+
+
+def _colours(problem: Problem) -> tuple[Ints, tuple[tuple[str, str], ...]]:
+    graph, num_jobs = problem.graph, len(problem.job_ptr) - 1
+    if graph.category is not None and any(graph.categories):
+        codes, names = graph.category, [name or "(none)" for name in graph.categories]
+    elif num_jobs > 1:
+        codes = np.repeat(np.arange(num_jobs, dtype=np.int32), np.diff(problem.job_ptr))
+        names = [f"job {job}" for job in range(num_jobs)]
+    else:
+        return np.zeros(graph.num_tasks, dtype=np.int32), (("", PALETTE[0]),)
+    colour, kept = by_frequency(codes, len(names))
+    legend = [(names[code], PALETTE[place]) for place, code in enumerate(kept)]
+    if int(colour.max()) == len(kept):
+        legend.append(("other", REST))
+    return colour, tuple(legend)
+
+
+def _facts(problem: Problem, schedule: Schedule, lower_bound_s: float | None) -> tuple[str, ...]:
+    n, m, makespan = problem.num_tasks, problem.num_devices, schedule.makespan_s
+    busy = float((schedule.finish_s - schedule.start_s).sum()) / (m * makespan or 1.0)
+    facts = [
+        f"makespan {format_seconds(makespan)}",
+        f"{n:,} task{'s' * (n != 1)} on {m:,} device{'s' * (m != 1)}",
+        f"mean utilisation {100 * busy:.0f} %" if problem.graph.resources is None else f"{busy:.1f} tasks at a time",
+        schedule.discipline,
+        f"contention {schedule.contention}",
+    ]
+    if lower_bound_s is not None and lower_bound_s > 0:
+        above = makespan / lower_bound_s - 1.0
+        gap = format_gap(above) if is_zero_gap(above) else f"gap {format_gap(above)}"
+        facts.insert(1, f"lower bound {format_seconds(lower_bound_s)} ({gap})")
+    return tuple(facts)

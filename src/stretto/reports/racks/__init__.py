@@ -1,0 +1,1 @@
+"""Pages about racks and hosts: estimated load, topology, episodes."""

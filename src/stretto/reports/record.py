@@ -1,0 +1,142 @@
+"""Write what a command does into the run log: plans, replays and trainings, in the form that the pages read."""
+
+from __future__ import annotations
+
+import math
+import shlex
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from stretto.core.planner import Progress
+from stretto.errors import StrettoError
+from stretto.graphs.evaluate import PlanResult
+from stretto.reports.problem import PLAN, attach_problem
+from stretto.reports.strict_json import packed, plain
+from stretto.runlog import Run, RunLog
+
+if TYPE_CHECKING:
+    from stretto.graphs.training import TrainingResult
+
+COMPARISON = "comparison.json.gz"
+#: Rows of news are written together, at most this often: a page looks once a second.
+FLUSH_EVERY_S = 0.3
+_PLAN_FIGURES = (
+    "makespan_s",
+    "lower_bound_s",
+    "bound_method",
+    "gap",
+    "verdict",
+    "notes",
+    "durations",
+    "cost_usd",
+    "utilisation",
+    "plan_seconds",
+    "num_tasks",
+    "num_devices",
+    "discipline",
+    "contention",
+)
+
+
+@contextmanager
+def recording(
+    log: RunLog, kind: str, name: str, settings: Mapping[str, Any], *, resume: str | None = None
+) -> Iterator[Run]:
+    """Begin a run or go on with one, and close it as failed or interrupted where the work inside does not end well."""
+    run = log.start(kind, name, plain(settings)) if resume is None else log.resume(resume)
+    try:
+        yield run
+    except KeyboardInterrupt:
+        run.finish("interrupted", {})
+        raise
+    except StrettoError as error:
+        run.finish("failed", {"error": str(error)})
+        raise
+    except BaseException as error:
+        run.finish("failed", {"error": f"{type(error).__name__}: {error}"})
+        raise
+
+
+def command_line() -> str:
+    """Return the command that this process is, as somebody would type it."""
+    return "stretto " + shlex.join(sys.argv[1:])
+
+
+def record_plan(run: Run, result: PlanResult, document: Mapping[str, Any] | None = None) -> None:
+    """Keep a plan with its problem, and close the run.
+
+    Parameters
+    ----------
+    document
+        What is kept in place of the result's own JSON, for example with the names of its files.
+    """
+    body = dict(document) if document is not None else result.to_json()
+    with run.batch():
+        attach_problem(run, result.problem)
+        run.attach(PLAN, packed(body))
+        run.finish("done", plan_summary(body))
+
+
+def plan_summary(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the figures of a plan that lists and tables show."""
+    summary: dict[str, Any] = plain({name: document[name] for name in _PLAN_FIGURES if name in document})
+    return summary
+
+
+def record_training(run: Run, outcome: PlanResult, result: TrainingResult, opponents: Mapping[str, float]) -> None:
+    """Keep the best plan of a training, and close the run with what it was set against."""
+    document = outcome.to_json()
+    figures = {"episodes": result.num_episodes, "train_seconds": result.seconds, "opponents": dict(opponents)}
+    with run.batch():
+        attach_problem(run, outcome.problem)
+        run.attach(PLAN, packed(document))
+        run.finish("interrupted" if result.is_interrupted else "done", plan_summary(document) | plain(figures))
+
+
+def record_comparison(run: Run, document: Mapping[str, Any], best: str | None) -> None:
+    """Keep what a comparison found, and close the run."""
+    with run.batch():
+        run.attach(COMPARISON, packed(document))
+        run.finish("done", {"best": best, "num_rows": len(document["rows"])})
+
+
+class Rows:
+    """Writes rows of news into a run, several at a time; a context manager that leaves none behind."""
+
+    def __init__(self, run: Run, kind: str) -> None:
+        self.run = run
+        self.kind = kind
+        self._waiting: list[dict[str, Any]] = []
+        self._flushed_s = 0.0
+
+    def __enter__(self) -> Rows:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.flush()
+
+    def add(self, **fields: Any) -> None:
+        """Take a row; it is in the log a moment later."""
+        self._waiting.append(plain(fields))
+        if time.monotonic() - self._flushed_s >= FLUSH_EVERY_S:
+            self.flush()
+
+    def progress(self, news: Progress) -> None:
+        """Take news of a search."""
+        best = news.best_makespan_s
+        self.add(elapsed_s=news.elapsed_s, evaluations=news.evaluations, best_s=best if math.isfinite(best) else None)
+
+    def flush(self) -> None:
+        """Write what waits."""
+        self._flushed_s = time.monotonic()
+        if self._waiting:
+            with self.run.batch():
+                for fields in self._waiting:
+                    self.run.record(self.kind, **fields)
+            self._waiting = []

@@ -1,1 +1,0 @@
-"""Training: stages, the loop that runs them, and checkpoints that resume exactly."""

@@ -1,0 +1,80 @@
+"""Compiled kernels are found again after a change elsewhere, and never when a callee changed."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from stretto.core.kernels import compile as kernel_compile
+from stretto.core.kernels.heap import __file__ as heap_file
+from stretto.core.kernels.records import IS_PLAIN
+
+PACKAGE = Path(heap_file).parents[2]
+
+
+@pytest.fixture
+def sources(tmp_path: Path) -> Path:
+    one, other = tmp_path / "one" / "kernels", tmp_path / "other" / "kernels"
+    one.mkdir(parents=True)
+    other.mkdir(parents=True)
+    (one / "low.py").write_text("A = 1\n")
+    (other / "middle.py").write_text("from stretto.one.kernels.low import (\n    A,\n)\n")
+    (other / "high.py").write_text("from stretto.other.kernels import middle as m, low\n")
+    (one / "apart.py").write_text("B = 2\n")
+    return tmp_path
+
+
+def digests(folder: Path) -> dict[str, str]:
+    kernel_compile.closure_digest.cache_clear()
+    names = ("one.kernels.low", "other.kernels.middle", "other.kernels.high", "one.kernels.apart")
+    return {name.rpartition(".")[2]: kernel_compile.closure_digest(name, folder) for name in names}
+
+
+def test_a_change_reaches_all_callers_and_nobody_else(sources: Path) -> None:
+    before = digests(sources)
+    (sources / "one" / "kernels" / "low.py").write_text("A = 3\n")
+    after = digests(sources)
+    assert {name for name in before if before[name] != after[name]} == {"low", "middle", "high"}
+
+
+def test_equal_sources_elsewhere_share_the_code(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    other = tmp_path_factory.mktemp("clone")
+    shutil.copytree(sources, other, dirs_exist_ok=True)
+    assert digests(sources) == digests(other)
+
+
+def test_imports_are_seen_in_every_form() -> None:
+    source = "from stretto.one.kernels import a as x, b\nfrom stretto.one.kernels.c import (\n    d,\n)\nimport numpy\n"
+    source += "from stretto.core.csr import e\n"
+    found = {"one.kernels", "one.kernels.a", "one.kernels.b", "one.kernels.c", "one.kernels.c.d"}
+    assert kernel_compile.imported_kernels(source) == found
+
+
+@pytest.mark.skipif(IS_PLAIN, reason="nothing is compiled without the JIT")
+def test_numba_keeps_kernels_where_we_say() -> None:
+    from stretto.graphs.kernels.search.decode import decode
+
+    assert decode._cache.cache_path == str(kernel_compile.cache_folder("graphs.kernels.search.decode"))
+
+
+def test_every_kernel_takes_njit_from_the_compile_module() -> None:
+    taken = re.compile(r"^from numba import .*\bn?jit\b|^import numba\b|\bnumba\.n?jit\b", re.MULTILINE)
+    direct = [p.name for p in PACKAGE.rglob("*.py") if p.name != "compile.py" and taken.search(p.read_text())]
+    assert direct == []
+
+
+def test_old_versions_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    for number in range(9):
+        (tmp_path / f"core.kernels.heap-{number:016x}").mkdir()
+    (tmp_path / "core.kernels.heap_other-0123456789abcdef").mkdir()
+    kernel_compile.cache_folder.cache_clear()
+    kernel_compile.cache_folder("core.kernels.heap")
+    kernel_compile.cache_folder.cache_clear()
+    left = [path.name for path in tmp_path.glob("core.kernels.heap-*")]
+    assert len(left) == 6
+    assert f"core.kernels.heap-{kernel_compile.closure_digest('core.kernels.heap')}" in left
+    assert (tmp_path / "core.kernels.heap_other-0123456789abcdef").exists()

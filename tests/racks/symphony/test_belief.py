@@ -1,0 +1,221 @@
+"""The belief: near exact enumeration, calibrated, robust to counters that lie; and its two gradients."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+
+from racks.rack_cases import random_action, small_rack, two_nics
+from stretto.errors import InvalidInput
+from stretto.racks.kernels.belief import fill_stories, forget_all, update_belief
+from stretto.racks.kernels.evidence import NUM_VALUES, fill_evidence, likelihood
+from stretto.racks.kernels.foreign import NUM_STATES, predict_load
+from stretto.racks.simulator import BeliefParams, RackBatch, counters_of, new_belief, new_readings, new_state
+
+_LEVELS = {"pcie-switch": (0.3, 1.2), "memory": (0.05, 0.3)}
+_PARAMS = BeliefParams(share=0.5, period_s=20.0, level=_LEVELS)
+
+
+def _window(params: BeliefParams, load: np.ndarray | float, *, num: int = 4, seed: int | None = 0):
+    """An idle machine whose counters were read once about the given loads; without a seed, free of noise."""
+    model, streams = two_nics()
+    counters = counters_of(model)
+    state, readings, belief = new_state(model, streams, 1), new_readings(counters, 1), new_belief(model, 1, params)
+    state.task[:] = -1
+    forget_all(belief, 0)
+    value = np.broadcast_to(load, len(model.resources))[counters.resource] ** counters.exponent
+    samples = np.tile(value, (4, 1))
+    if seed is not None:
+        spread = np.sqrt((counters.noise * value) ** 2 + counters.floor**2)
+        samples = samples + spread * np.random.default_rng(seed).normal(size=samples.shape)
+    readings.mean[0], readings.sd[0], readings.num[0] = samples.mean(axis=0), samples.std(axis=0, ddof=1), num
+    return model, counters, state, readings, belief
+
+
+def _enumerated(params: BeliefParams, model, counters, state, readings) -> np.ndarray:
+    """Chances of each source's states from all combinations of them; [F, NUM_STATES]."""
+    levels, prior = params.levels(model), params.prior(model)
+    table, is_read = np.zeros((len(model.resources), NUM_VALUES)), np.zeros(len(model.resources), np.bool_)
+    fill_evidence(model.arrays, counters, 0, 0, readings, params.array(), table, is_read)
+    chance, load = np.zeros_like(prior), np.zeros(len(model.resources))
+    sources = np.arange(len(levels))
+    for states in product(range(0, NUM_STATES), repeat=len(levels)):
+        chosen = list(states)
+        predict_load(model.arrays, state, 0, 0, levels[sources, chosen], load)
+        weight = np.prod(prior[sources, chosen])
+        for r in np.flatnonzero(is_read):
+            weight *= likelihood(table[r], load[r])
+        chance[sources, chosen] += weight
+    return chance / chance.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_messages_are_near_exact_enumeration(seed):
+    """Levels drawn at random, loads from them, readings with noise: mean and spread of each level are nearly exact."""
+    model, _ = two_nics()
+    rng = np.random.default_rng(seed)
+    levels = _PARAMS.levels(model)
+    truth = levels[np.arange(len(levels)), rng.integers(0, NUM_STATES, len(levels))]
+    load = np.zeros(len(model.resources))
+    idle = new_state(*two_nics(), 1)
+    idle.task[:] = -1
+    predict_load(model.arrays, idle, 0, 0, truth, load)
+    model, counters, state, readings, belief = _window(_PARAMS, load, seed=seed)
+    update_belief(model.arrays, counters, state, 0, readings, belief, _PARAMS.array(), 1e-9)
+    exact = _enumerated(_PARAMS, model, counters, state, readings)
+    mean, expected = ((chance * levels).sum(axis=1) for chance in (belief.chance[0], exact))
+    reach = levels[:, -1]
+    np.testing.assert_allclose(mean / reach, expected / reach, atol=0.1)
+    sd, exact_sd = (
+        np.sqrt((c * levels**2).sum(axis=1) - m**2) for c, m in ((belief.chance[0], mean), (exact, expected))
+    )
+    np.testing.assert_allclose(sd / reach, exact_sd / reach, atol=0.1)
+
+
+def test_evidence_is_the_student_likelihood():
+    """The table is what integrating the unknown spread out gives: its prior is worth nu degrees of freedom."""
+    model, counters, _, readings, _ = _window(_PARAMS, 0.3)
+    table, is_read = np.zeros((len(model.resources), NUM_VALUES)), np.zeros(len(model.resources), np.bool_)
+    keep = counters._replace(ptr=np.array([0, 1], np.int32))  # the first counter alone
+    fill_evidence(model.arrays, keep, 0, 0, readings, _PARAMS.array(), table, is_read)
+    nu, mean, sd = _PARAMS.prior_nu, readings.mean[0, 0], readings.sd[0, 0]
+    variance = np.geomspace(1e-6, 30.0, 40_000)
+
+    def integral(v: float) -> float:
+        guess = (_PARAMS.noise * v) ** 2 + _PARAMS.floor**2
+        log_prior = 0.5 * nu * math.log(guess) - (0.5 * nu + 1) * np.log(variance) - 0.5 * nu * guess / variance
+        log_seen = -2.0 * np.log(variance) - 0.5 * (3 * sd**2 + 4 * (mean - v) ** 2) / variance
+        return float(np.trapezoid(np.exp(log_prior + log_seen), variance))
+
+    values = np.array([12, 18, 26]) ** 2 / (NUM_VALUES - 1) ** 2  # between its entries, a table is only near
+    r = counters.resource[0]
+    found = np.array([likelihood(table[r], v) for v in values])
+    expected = np.array([integral(v) for v in values])
+    np.testing.assert_allclose(found / found[0], expected / expected[0], rtol=0.02)
+
+
+def test_stories_add_up_and_end_as_the_process_does():
+    chance = np.zeros(NUM_STATES)
+    chance[0] = 1.0
+    story = np.empty(NUM_STATES + 3 * (NUM_STATES - 1))
+    for dt_s in (0.01, 3.0, 1e4):
+        fill_stories(chance, _PARAMS.array(), dt_s, story)
+        assert story.sum() == pytest.approx(1.0)
+        on = 1.0 - story[0]
+        assert on == pytest.approx(0.5 * (1 - math.exp(-dt_s * (1 / 10 + 1 / 10))))
+
+
+@pytest.mark.parametrize(("load", "num"), [(0.9, 0), (np.nan, 4), (np.inf, 4), (-1e12, 4), (1e300, 4)])
+def test_what_cannot_be_a_reading_leaves_the_prior(load, num):
+    model, counters, state, readings, belief = _window(_PARAMS, 0.5, num=num)
+    if num:
+        readings.mean[:] = load
+    update_belief(model.arrays, counters, state, 0, readings, belief, _PARAMS.array(), 1.0)
+    np.testing.assert_allclose(belief.chance[0], _PARAMS.prior(model), atol=1e-12)
+
+
+def test_levels_outside_the_expected_range_are_met_at_its_end():
+    model, counters, state, readings, belief = _window(_PARAMS, 0.95, seed=None)
+    update_belief(model.arrays, counters, state, 0, readings, belief, _PARAMS.array(), 1.0)
+    assert np.all(np.isfinite(belief.chance))
+    memory = [f for f, kind in enumerate(model.source_kind) if kind == "memory"]
+    assert np.all(belief.chance[0, memory, -1] > 0.5)
+
+
+def test_beliefs_are_far_nearer_to_the_truth_than_raw_counters_and_their_intervals_hold():
+    pytest.importorskip("jax")
+    from stretto.racks.symphony.calibration import measure_belief
+    from stretto.racks.symphony.world import World
+
+    world = World.of(*small_rack(num_instances=16, num_jobs=8))
+    found = measure_belief(world, seed=3, num_steps=80, num_envs=8)
+    assert found["counted_relative_error"] < 0.09
+    assert found["relative_error"] < 0.13
+    assert found["raw_relative_error"] > 0.38
+    assert found["pooled_now_relative_error"] > 0.3
+    assert 0.92 < found["coverage_95"] < 0.98
+
+
+def test_the_spread_is_calibrated_where_it_is_wrong():
+    pytest.importorskip("jax")
+    from stretto.racks.symphony.calibration import calibrated_spread, measure_belief
+    from stretto.racks.symphony.world import World
+
+    world = World.of(*small_rack(num_instances=16, num_jobs=8), BeliefParams(spread=0.3))
+    assert measure_belief(world, seed=0, num_steps=60, num_envs=4)["coverage_95"] < 0.9
+    spread = calibrated_spread(world, seed=1, num_steps=100, num_envs=4)
+    right = replace(world, belief=replace(world.belief, spread=spread))
+    assert 0.92 < measure_belief(right, seed=0, num_steps=60, num_envs=4)["coverage_95"] < 0.98
+
+
+def test_wrong_parameters_are_refused():
+    with pytest.raises(InvalidInput, match="share"):
+        BeliefParams(share=1.0)
+    with pytest.raises(InvalidInput, match="theta"):
+        BeliefParams(theta=1.0)
+
+
+def test_a_belief_is_the_same_in_every_run():
+    model, streams = two_nics()
+    found = []
+    for _ in range(2):
+        batch = RackBatch(model, streams, 2, seed=4)
+        batch.start()
+        rng = np.random.default_rng(0)
+        for _ in range(20):
+            batch.step(np.array([random_action(mask, rng) for mask in batch.mask]))
+        found.append(batch.belief.chance.copy())
+    np.testing.assert_array_equal(*found)
+
+
+def test_sampling_and_propagation_agree_on_means_and_gradients():
+    jax = pytest.importorskip("jax")
+    from stretto.racks.symphony.utilisation import propagated_means, sampled_means, two_socket_tree
+
+    tree = two_socket_tree()
+    mean = np.linspace(0.3, 0.6, tree.num_leaves)
+    scale = np.full(tree.num_leaves, 0.03)
+    noise = np.random.default_rng(0).standard_t(5.0, (40_000, tree.num_leaves))
+
+    def sampled(theta):
+        return sampled_means(tree, mean, scale, theta, noise).sum()
+
+    def propagated(theta):
+        return propagated_means(tree, mean, scale, theta, 5.0, 200).sum()
+
+    assert float(sampled(4.0)) == pytest.approx(float(propagated(4.0)), rel=0.02)
+    slope = float(jax.grad(sampled)(4.0))
+    # The grid's density is that of u given the reading, which bends with theta as the samples do.
+    assert float(jax.grad(propagated)(4.0)) == pytest.approx(slope, rel=0.1)
+    step = 0.01
+    assert (float(sampled(4.0 + step)) - float(sampled(4.0 - step))) / (2 * step) == pytest.approx(slope, rel=0.02)
+
+
+def test_evidence_below_moves_what_is_above_it():
+    """Back-pressure: a full memory says that the switch behind it is fuller than its own readings told."""
+    jax = pytest.importorskip("jax")
+    from stretto.racks.symphony.utilisation import posterior_by_importance, two_socket_tree
+
+    tree = two_socket_tree()
+    mean, scale = np.full(tree.num_leaves, 0.4), np.full(tree.num_leaves, 0.1)
+    before, _ = posterior_by_importance(tree, mean, scale, 4.0, {0: (0.4, 10.0)}, jax.random.PRNGKey(0), 50_000)
+    after, _ = posterior_by_importance(
+        tree, mean, scale, 4.0, {tree.num_leaves + 2: (0.5, 0.02)}, jax.random.PRNGKey(0), 50_000
+    )
+    assert after[tree.num_leaves] > before[tree.num_leaves] + 0.005
+    assert after[tree.num_leaves + 3] == pytest.approx(float(before[tree.num_leaves + 3]), abs=0.01)  # other socket
+
+
+def test_theta_is_learned_from_a_wrong_start():
+    pytest.importorskip("optax")
+    from stretto.racks.symphony.belief_learning import TRUE_THETA, GradientSettings, learn_theta
+    from stretto.racks.symphony.utilisation import two_socket_tree
+
+    for method in ("sampling", "propagation"):
+        settings = GradientSettings(method, batch_size=32, num_samples=32, num_bins=24, rate=0.05)
+        found = learn_theta(settings, seed=0, num_updates=60, start=2.5, tree=two_socket_tree())
+        assert abs(found.theta - TRUE_THETA) < 0.75
