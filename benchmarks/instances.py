@@ -10,7 +10,7 @@ import numpy as np
 
 from stretto.core.cluster import Cluster, Device, Links
 from stretto.core.graph import TaskGraph
-from stretto.graphs.workloads import random_cluster, random_dag
+from stretto.workloads import random_cluster, random_dag
 
 NIC_BYTES_PER_S = 1e9
 

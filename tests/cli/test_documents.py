@@ -19,7 +19,7 @@ from stretto.files.clusters.cluster_toml import read_cluster
 from stretto.files.document import Document
 from stretto.files.load import load
 from stretto.graphs.evaluate import evaluate
-from stretto.graphs.workloads import generate
+from stretto.workloads import generate
 
 from .conftest import Run
 

@@ -27,17 +27,17 @@ INSTANCES = (
     ("workload:lu?num_tiles=4", "cpu:2,gpu:1@8GB/s"),
     ("workload:qr?num_tiles=4", "cpu:4,gpu:2@12GB/s"),
     ("workload:fft?num_points=16", "cpu:3"),
-    ("workload:gaussian-elimination?size=6", "cpu:2x1.0,cpu:2x2.0@1GB/s"),
-    ("workload:stencil?width=6&num_steps=5", "cpu:3x1.0,gpu:1x3.0@500MB/s"),
-    ("workload:wavefront?size=5", "cpu:4@1GB/s"),
+    ("workload:gaussian-elimination?num_columns=6", "cpu:2x1.0,cpu:2x2.0@1GB/s"),
+    ("workload:stencil?num_cells=6&num_steps=5", "cpu:3x1.0,gpu:1x3.0@500MB/s"),
+    ("workload:wavefront?num_rows=5&num_columns=5", "cpu:4@1GB/s"),
     ("workload:fork-join?width=6&num_stages=3", "cpu:3,gpu:1x4.0@1GB/s"),
-    ("workload:map-reduce?num_mappers=8&num_reducers=4", "cpu:4@100MB/s"),
+    ("workload:map-reduce?num_maps=8&num_reduces=4", "cpu:4@100MB/s"),
     ("workload:in-tree?depth=4", "cpu:3"),
     ("workload:out-tree?depth=4", "cpu:2x1.0,cpu:1x2.0"),
     ("workload:montage?num_images=6", "cpu:6,gpu:2@1GB/s"),
     ("workload:epigenomics?num_lanes=2", "cpu:4@1GB/s"),
-    ("workload:cybershake?num_sites=4", "cpu:3x1.0,cpu:3x2.0@1GB/s"),
-    ("workload:transformer?num_blocks=1", "gpu:4@16GB/s"),
+    ("workload:cybershake?num_ruptures=3&num_variations=5", "cpu:3x1.0,cpu:3x2.0@1GB/s"),
+    ("workload:transformer?num_shards=2&num_chunks=2", "gpu:4@16GB/s"),
 )
 
 #: Small enough for CP-SAT to prove its plan well before its time is up.

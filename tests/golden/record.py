@@ -112,6 +112,10 @@ def main() -> int:
     chosen = parser.parse_args()
     if chosen.what == "make":
         found = dict(results())
+        failed = [f"{name}: {entry['error'].strip()}" for name, entry in found.items() if "code" in entry]
+        if failed:
+            print("\n".join(["these commands fail, so there is nothing to record:", *failed]))
+            return 1
         rows = (f"{json.dumps(name)}: {json.dumps(entry)}" for name, entry in found.items())
         RECORD.write_text("{\n" + ",\n".join(rows) + "\n}\n")
         print(f"{len(found)} cases")

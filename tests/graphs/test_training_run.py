@@ -17,8 +17,8 @@ from stretto.errors import InvalidInput, MissingExtra, UnknownName
 from stretto.files.checkpoint import InvalidCheckpoint, load, save
 from stretto.graphs import training as training_run
 from stretto.graphs.training import TrainingRun, judged, trainer_named
-from stretto.graphs.workloads import generate
 from stretto.learning.trainer import TrainingRow, TrainingSpec, fingerprint
+from stretto.workloads import generate
 
 
 @pytest.fixture(scope="module")

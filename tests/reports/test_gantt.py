@@ -20,12 +20,12 @@ from stretto.core.problem import Problem
 from stretto.core.schedule import Schedule, Transfers
 from stretto.core.workload import Workload
 from stretto.errors import InvalidInput
-from stretto.graphs.workloads import random_dag
 from stretto.graphs.workloads.cholesky import cholesky
 from stretto.reports import colours
 from stretto.reports.gantt import html as gantt_html
 from stretto.reports.gantt.chart import lanes, make_chart, time_unit
 from stretto.reports.gantt.draw import draw_gantt
+from stretto.workloads import random_dag
 
 HOSTILE = '</script><b>bold</b><img src=x onerror="alert(1)">'
 

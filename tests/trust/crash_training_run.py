@@ -18,8 +18,8 @@ from stretto.core.problem import Problem
 from stretto.files import checkpoint
 from stretto.graphs import training as training_run
 from stretto.graphs.training import TrainingRun
-from stretto.graphs.workloads import generate
 from stretto.learning.trainer import Trainer, TrainingRow, TrainingSpec
+from stretto.workloads import generate
 
 #: Episodes of one training, and the bytes of news after which a kill comes at the latest.
 _SIZES = {"pretend": (120, 40), "doppler": (72, 12)}

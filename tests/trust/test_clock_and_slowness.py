@@ -107,7 +107,7 @@ def test_a_live_queue_is_ordered_whatever_the_time_of_day(name: str, shift_s: fl
     """Slurm's times and ours may come from clocks that disagree: jobs may seem to come from the future."""
     import dataclasses
 
-    from engines_slurm.test_online_orders import make_view
+    from engines.slurm.test_online_orders import make_view
 
     view = make_view(5)
     view = dataclasses.replace(view, now_s=view.now_s + shift_s)

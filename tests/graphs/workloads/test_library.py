@@ -16,7 +16,6 @@ from stretto.core.cluster import Cluster
 from stretto.core.graph import TaskGraph
 from stretto.core.problem import Problem
 from stretto.errors import InvalidInput, UnknownName
-from stretto.graphs.workloads import generate
 from stretto.graphs.workloads.cholesky import cholesky
 from stretto.graphs.workloads.cybershake import cybershake
 from stretto.graphs.workloads.epigenomics import epigenomics
@@ -37,6 +36,7 @@ from stretto.graphs.workloads.tensors.chain_matmul import chain_matmul
 from stretto.graphs.workloads.tensors.ffnn import ffnn
 from stretto.graphs.workloads.tensors.transformer import transformer
 from stretto.graphs.workloads.wavefront import wavefront
+from stretto.workloads import generate
 
 NAMES = sorted(catalog.WORKLOADS)
 

@@ -15,8 +15,8 @@ from stretto.core.cluster import Cluster
 from stretto.core.graph import TaskGraph
 from stretto.core.problem import Problem
 from stretto.errors import InvalidInput
-from stretto.graphs.workloads import random_cluster, random_dag
 from stretto.graphs.workloads.random_dag import distinct
+from stretto.workloads import random_cluster, random_dag
 
 
 def num_components(graph: TaskGraph) -> int:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stretto.errors import InvalidInput
-from stretto.graphs.workloads import random_dag, unrelated
+from stretto.workloads import random_dag, unrelated
 
 
 @settings(max_examples=50, deadline=None)

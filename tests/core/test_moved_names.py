@@ -1,0 +1,26 @@
+"""Old names of modules can still be imported, and say where they went."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import pytest
+
+from stretto.moved import MOVED
+
+
+@pytest.mark.parametrize(("old", "new"), [(old, new) for old, new in MOVED.items() if new is not None])
+def test_an_old_name_leads_to_the_new_one(old: str, new: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, old, raising=False)
+    with pytest.warns(DeprecationWarning, match=f"{old} is now {new}"):
+        module = importlib.import_module(old)
+    found = importlib.import_module(new)
+    names = [name for name in vars(found) if not name.startswith("_")]
+    assert names
+    assert all(getattr(module, name) is getattr(found, name) for name in names)
+
+
+def test_other_names_are_not_found() -> None:
+    with pytest.raises(ModuleNotFoundError, match=r"stretto\.domain\.nothing"):
+        importlib.import_module("stretto.domain.nothing")
