@@ -22,7 +22,17 @@ from typing import Any
 RECORD = Path(__file__).with_name("record.json")
 
 #: Wall times, paths and versions: they differ from run to run.
-VOLATILE = {"plan_seconds", "replay_seconds", "jobs_per_second", "seconds", "plan_s", "decision_s", "run_id", "plots", "elapsed_s"}
+VOLATILE = {
+    "plan_seconds",
+    "replay_seconds",
+    "jobs_per_second",
+    "seconds",
+    "plan_s",
+    "decision_s",
+    "run_id",
+    "plots",
+    "elapsed_s",
+}
 #: Fields that were renamed since the record was made: new name to old name.
 RENAMED: dict[str, str] = {}
 #: Figures that stand in the record as they are, so that a difference says how large it is.
