@@ -43,8 +43,8 @@ mutation: $(VENV)/.dev
 	$(BIN)/python tests/trust/run_mutation.py
 
 lint: $(VENV)/.dev
-	$(BIN)/ruff check src tests benchmarks examples docs
-	$(BIN)/ruff format --check -q src tests benchmarks examples docs
+	$(BIN)/ruff check src tests benchmarks examples docs research
+	$(BIN)/ruff format --check -q src tests benchmarks examples docs research
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
