@@ -46,8 +46,6 @@ MOVED: dict[str, str | None] = {
     "stretto.training": None,
     "stretto.training.trainer": "stretto.learning.trainer",
     "stretto.workloads.lublin": "stretto.queues.workloads.lublin",
-    "stretto.workloads.random_dag": "stretto.graphs.workloads.random_dag",
-    "stretto.workloads.unrelated": "stretto.graphs.workloads.unrelated",
 }
 
 

@@ -383,8 +383,9 @@ def lookahead(plain: Plain) -> Times:
             trial = {**known, task: (d, end)}
             latest = [] if plain.readers[task] else [end]
             for w in sorted({w for w, _ in plain.readers[task]}, key=lambda w: (-rank[w], w)):
-                then, q = min((place(w, q, taken, trial) + plain.duration[w][q], q) for q in plain.able(w))
-                taken[q].append((then - plain.duration[w][q], then))
+                begins = {q: place(w, q, taken, trial) for q in plain.able(w)}
+                then, q = min((begins[q] + plain.duration[w][q], q) for q in begins)
+                taken[q].append((begins[q], then))  # not computed back from its end: that would round
                 latest.append(then)
             options.append((max(latest), end, d, begin))
         _, finish[task], assign[task], start[task] = min(options)
