@@ -86,7 +86,11 @@ def reading_path(name: str, folder: Path) -> FileList:
     flow = folder / "flow.toml"
     flow.write_text(FLOW)
     words = [str(flow) if word == "FLOW" else word for word in COMMANDS[name]]
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as said:
+    with (
+        contextlib.chdir(folder),  # a run on Slurm leaves its folder where it was started
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()) as said,
+    ):
         main(words)  # once before, so that what is loaded lazily or compiled does not count
         with watched(Path(stretto.__file__).resolve().parent) as found:
             code = main(words)

@@ -31,7 +31,7 @@ def kept(
     usual
         The command keeps runs unless told otherwise: a log that cannot be written is then no reason to stop.
     resume
-        A run that is gone on with, in place of a new one.
+        A run that is resumed, in place of a new one.
     """
     if not wanted:
         yield None

@@ -96,7 +96,7 @@ def _print(name: str, found: list[Trial], machines: tuple[Pool, ...], aim: Aim, 
 
 def _missed(best: Trial, aim: Aim) -> list[str]:
     """Say which limits the best way breaks, and by how much."""
-    from stretto.cli.queue_sources import format_wait
+    from stretto.core.units import format_wait
 
     lines = ["no way that was tried keeps the limits; the first one is the closest:"]
     if best.num_late and best.num_workflows == 1:

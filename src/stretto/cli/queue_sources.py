@@ -12,7 +12,6 @@ from stretto.cli.completion import estimate_names, pool_rule_names
 from stretto.cli.sources import WORKLOAD_PREFIX, load_graph, parse_params
 from stretto.cli.terminal.console import remark
 from stretto.core.units import format_count
-from stretto.core.units import format_wait as format_wait
 from stretto.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -193,7 +192,7 @@ def load_pools(source: str) -> tuple[Pool, ...]:
     """Read pools from a file or from shorthand."""
     from stretto.files.clusters.pool_toml import parse_pools, read_pools
     from stretto.files.document import read_document
-    from stretto.files.graphs.near_file import file_hint
+    from stretto.files.near_file import file_hint
 
     if os.path.isfile(source) or source.lower().endswith((".toml", ".json")):
         return read_pools(read_document(source))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from stretto.errors import InvalidInput
-from stretto.files.graphs.near_file import file_hint
+from stretto.files.near_file import file_hint
 
 #: Nothing larger than this is read, packed or not; a million-task workflow is far below it.
 MAX_BYTES = 4 * 2**30

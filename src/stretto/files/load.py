@@ -19,7 +19,7 @@ from stretto.files import archive
 from stretto.files.clusters.cluster_toml import read_cluster
 from stretto.files.document import Document, read_document
 from stretto.files.graphs.format import Format
-from stretto.files.graphs.near_file import nearest_file
+from stretto.files.near_file import nearest_file
 from stretto.registry import known, lookup, resolve
 
 #: Larger files are refused: parsed JSON can take more than twenty times its text in memory.

@@ -169,7 +169,7 @@ def _take_over(run_id: str) -> None:
         log.resume(run_id, force=True)
 
 
-#: What a training that is gone on with has said already.
+#: Options that a resumed training has on record.
 _ASKED = ("algorithm", "source", "cluster", "procs", "seed", "checkpoint", "resume", "start", "engine", "dim")
 
 

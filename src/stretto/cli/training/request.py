@@ -25,7 +25,7 @@ class TrainRequest:
     time_limit_s, rounds
         When to stop; a round is an episode, or an iteration. Without both there is a minute.
     run_id
-        A run of the log that is gone on with.
+        A run of the log that is resumed.
     procs
         Processors of a queue's machine; None = as the log records.
     """

@@ -1,4 +1,4 @@
-"""Where a training keeps its state: a file of the user, and the run log, from which it can be gone on with."""
+"""Where a training keeps its state: a file of the user, and the run log, from which it can be resumed."""
 
 from __future__ import annotations
 

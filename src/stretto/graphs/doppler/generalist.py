@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from stretto.files.checked_arrays import from_meta, take
 from stretto.files.checkpoint import load
-from stretto.files.graphs.checked_arrays import from_meta, take
 from stretto.graphs.doppler.parameters import init_params
 from stretto.graphs.doppler.settings import NetSettings
 

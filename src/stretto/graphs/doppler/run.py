@@ -10,7 +10,7 @@ from stretto.core.plan import Plan
 from stretto.core.problem import Problem
 from stretto.errors import InvalidInput
 from stretto.files import checkpoint
-from stretto.files.graphs.checked_arrays import take
+from stretto.files.checked_arrays import take
 from stretto.graphs.doppler.generalist import GENERALIST
 from stretto.graphs.doppler.improver_trainer import ImproveTrainer
 from stretto.graphs.doppler.parameters import init_params

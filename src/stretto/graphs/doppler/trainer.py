@@ -22,7 +22,7 @@ from stretto.core.csr import Floats, Ints
 from stretto.core.plan import Discipline
 from stretto.core.problem import Problem
 from stretto.errors import InvalidInput
-from stretto.files.graphs.checked_arrays import take, take_indices, take_like
+from stretto.files.checked_arrays import take, take_indices, take_like
 from stretto.graphs.doppler.features import bucket
 from stretto.graphs.doppler.loss import Batch, Selections, Weights, flatten, loss
 from stretto.graphs.doppler.network import heads

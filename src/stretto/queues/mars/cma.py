@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from stretto.core.csr import Floats
-from stretto.files.graphs.checked_arrays import take
+from stretto.files.checked_arrays import take
 
 #: Directions in which the search has become flatter than this are not followed further.
 _LEAST_VARIANCE = 1e-14

@@ -89,7 +89,7 @@ def save_ensemble(path: str | Path, ensemble: Ensemble, meta: Mapping[str, Any])
 def load_ensemble(path: str | Path) -> tuple[Ensemble, dict[str, Any]]:
     """Read an ensemble and what is said of it."""
     from stretto.files import checkpoint
-    from stretto.files.graphs.checked_arrays import take
+    from stretto.files.checked_arrays import take
 
     arrays, meta = checkpoint.load(path)
     if meta.get("kind") != _KIND:

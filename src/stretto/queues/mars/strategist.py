@@ -148,7 +148,7 @@ def shipped() -> Strategist:
 
 def strategist_of(arrays: Mapping[str, Any]) -> Strategist:
     """Return the strategist of some arrays."""
-    from stretto.files.graphs.checked_arrays import take
+    from stretto.files.checked_arrays import take
 
     missing = [part for part in _PARTS if part not in arrays]
     if missing:

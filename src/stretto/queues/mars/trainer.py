@@ -19,7 +19,7 @@ import numpy as np
 
 from stretto.core.csr import Floats
 from stretto.errors import InvalidInput, UnknownName
-from stretto.files.graphs.checked_arrays import take, take_indices, whole
+from stretto.files.checked_arrays import take, take_indices, whole
 from stretto.learning.trainer import Arrays
 from stretto.queues.mars.cma import Cma
 from stretto.queues.mars.cost import BOUNDED_SLOWDOWN, MEASURES

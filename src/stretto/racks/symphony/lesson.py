@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from stretto.errors import InvalidInput
-from stretto.files.graphs.checked_arrays import take, take_like, whole
+from stretto.files.checked_arrays import take, take_like, whole
 from stretto.learning.trainer import Arrays
 from stretto.racks.symphony.cases import Case
 from stretto.racks.symphony.lookahead import LookaheadTrainer

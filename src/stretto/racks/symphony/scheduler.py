@@ -125,7 +125,7 @@ def load_policy(path: str | Path, batch: RackBatch) -> tuple[NumpyPolicy, dict[s
     from dataclasses import replace
 
     from stretto.files import checkpoint
-    from stretto.files.graphs.checked_arrays import from_meta, take
+    from stretto.files.checked_arrays import from_meta, take
 
     source = str(path)
     arrays, meta = checkpoint.load(path)
