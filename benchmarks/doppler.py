@@ -27,12 +27,16 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from doppler_graphs import HERE, Instance, generated, held_out, msr, paper
 from measure import print_table
 
 from stretto import catalog
+from stretto.core.plan import Plan
 from stretto.core.planner import Budget
 from stretto.core.problem import Problem
 from stretto.errors import StrettoError
@@ -40,7 +44,7 @@ from stretto.graphs.bounds.bound import bound
 from stretto.graphs.doppler.zero import LISTS
 from stretto.graphs.evaluate import Setting, evaluate, planner_named
 from stretto.graphs.search.annealing import Annealing
-from stretto.graphs.training import TrainingResult, TrainingRun
+from stretto.learning.loop import LoopResult, TrainingRun
 from stretto.learning.trainer import TrainingSpec
 
 HEURISTICS = ("heft", "etf", "peft", "critical-path")
@@ -103,26 +107,36 @@ def makespan(
     return result.makespan_s, result.plan_seconds
 
 
-def trained(instance: Instance, spec: TrainingSpec, **settings: Any) -> TrainingResult:
+class Trained(NamedTuple):
+    """A training and the best plan that it found."""
+
+    loop: LoopResult[Any]
+    plan: Plan
+
+
+def trained(instance: Instance, spec: TrainingSpec, **settings: Any) -> Trained:
     """Return a pure training: what the policy found, nothing polished."""
-    from stretto.graphs.doppler.run import DopplerRun
-    from stretto.graphs.doppler.settings import NetSettings
+    from research.doppler.ablations import AblationRun
+    from research.doppler.settings import AblationSettings
 
-    run = DopplerRun(instance.problem, spec, settings=NetSettings(**settings))
-    return TrainingRun(run, instance.problem, algorithm="doppler").train(time_limit_s=spec.time_limit_s)
+    run = AblationRun(instance.problem, spec, settings=AblationSettings(**settings))
+    loop = TrainingRun(run, algorithm="doppler").train(time_limit_s=spec.time_limit_s)
+    plan = run.best_plan()
+    assert plan is not None, "at least one step was trained"
+    return Trained(loop, plan)
 
 
-def found(problem: Problem, result: TrainingResult, episodes: int) -> float:
+def found(problem: Problem, result: Trained, episodes: int) -> float:
     """Return the best makespan within so many episodes (the last batch may go beyond), if the simulator agrees."""
-    said, real = result.rows[-1].best_s, Setting().run(problem, result.plan).makespan_s
+    said, real = result.loop.rows[-1].best_s, Setting().run(problem, result.plan).makespan_s
     if abs(said / real - 1) > 1e-6:
         sys.exit(f"the training says {said}, the simulator {real}")
-    return min((row.best_s for row in result.rows if row.episode <= episodes), default=real)
+    return min((row.best_s for row in result.loop.rows if row.episode <= episodes), default=real)
 
 
-def typical_rate(result: TrainingResult) -> float:
+def typical_rate(result: Trained) -> float:
     """Return the episodes per second of the median step: what remains when none of them compiles or is disturbed."""
-    pairs = pairwise(result.rows)
+    pairs = pairwise(result.loop.rows)
     return statistics.median((b.episode - a.episode) / (b.seconds - a.seconds) for a, b in pairs)
 
 
@@ -149,21 +163,21 @@ def speed(args: argparse.Namespace) -> None:
             begin = time.perf_counter()
             result = trained(instance, TrainingSpec(seed, None, args.time_limit, "scratch", args.threads))
             whole = time.perf_counter() - begin
-            rate, typical = result.num_episodes / result.seconds, typical_rate(result)
+            rate, typical = result.loop.num_episodes / result.loop.seconds, typical_rate(result)
             log.add(
                 instance,
                 seed=seed,
-                makespan_s=result.rows[-1].best_s,
-                episodes=result.num_episodes,
-                seconds=result.seconds,
+                makespan_s=result.loop.rows[-1].best_s,
+                episodes=result.loop.num_episodes,
+                seconds=result.loop.seconds,
                 typical_episodes_per_s=typical,
-                compile_seconds=result.compile_seconds,
+                compile_seconds=result.loop.compile_seconds,
                 whole_seconds=whole,
                 threads=args.threads,
             )
             problem = instance.problem
-            figures = [f"{result.num_episodes:,}", f"{result.seconds:.1f}", f"{rate:,.0f}", f"{typical:,.0f}"]
-            figures.append(f"{result.compile_seconds:.1f}")
+            figures = [f"{result.loop.num_episodes:,}", f"{result.loop.seconds:.1f}", f"{rate:,.0f}", f"{typical:,.0f}"]
+            figures.append(f"{result.loop.compile_seconds:.1f}")
             lines.append((instance.name, str(problem.num_tasks), str(problem.num_devices), *figures))
             print(*lines[-1], flush=True)
     print_table(lines)
@@ -232,8 +246,8 @@ def pure(args: argparse.Namespace) -> None:
                     policy=ablation,
                     seed=seed,
                     makespan_s=found(problem, result, args.episodes),
-                    seconds=result.seconds,
-                    episodes=result.num_episodes,
+                    seconds=result.loop.seconds,
+                    episodes=result.loop.num_episodes,
                 )
         middle = {policy: log.median(graph=name, policy=policy) for policy in ("annealing", *ABLATIONS)}
         alone = all(middle["both"] <= middle[other] * (1 + SAME) for other in ABLATIONS)
@@ -248,7 +262,7 @@ def pure(args: argparse.Namespace) -> None:
 
 def ablations(args: argparse.Namespace) -> None:
     """Every variant of the policy at as many episodes: best plan, mean of the last fifth, episodes per second."""
-    from stretto.graphs.doppler.ablations import ABLATIONS as VARIANTS
+    from research.doppler.ablations import ABLATIONS as VARIANTS
 
     log = Log("ablations")
     lines = [("graph", "variant", f"best of {args.episodes:,}", "mean of last fifth", "episodes/s")]
@@ -258,15 +272,15 @@ def ablations(args: argparse.Namespace) -> None:
             for seed in range(args.seeds):
                 spec = TrainingSpec(seed, args.episodes, None, "scratch", args.threads)
                 result = trained(instance, spec, **VARIANTS[variant])
-                late = [row.mean_s for row in result.rows if row.episode > 0.8 * args.episodes]
+                late = [row.mean_s for row in result.loop.rows if row.episode > 0.8 * args.episodes]
                 log.add(
                     instance,
                     policy=variant,
                     seed=seed,
-                    makespan_s=found(instance.problem, result, result.num_episodes),
+                    makespan_s=found(instance.problem, result, result.loop.num_episodes),
                     mean_s=statistics.mean(late),
-                    seconds=result.seconds,
-                    episodes=result.num_episodes,
+                    seconds=result.loop.seconds,
+                    episodes=result.loop.num_episodes,
                 )
             rows = [row for row in log.rows if row["graph"] == instance.name and row["policy"] == variant]
             mean, rate = (statistics.median(row["mean_s"] for row in rows), rows[-1]["episodes"] / rows[-1]["seconds"])
@@ -334,7 +348,7 @@ def transfer(args: argparse.Namespace) -> None:
                     policy=start,
                     seed=seed,
                     makespan_s=found(instance.problem, result, episodes),
-                    seconds=result.seconds,
+                    seconds=result.loop.seconds,
                     episodes=episodes,
                 )
         mine, theirs = (log.values(graph=instance.name, policy=start) for start in ("generalist", "scratch"))

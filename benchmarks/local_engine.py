@@ -1,7 +1,7 @@
 """The local engine: how far apart tasks are, how busy cores get, how well the simulator knows it, and who plans best.
 
     python benchmarks/local_engine.py
-    python benchmarks/local_engine.py --parts hop,utilisation --repeats 5
+    python benchmarks/local_engine.py --parts hop,utilization --repeats 5
     python benchmarks/local_engine.py --parts calibration --plot calibration.png
 
 Everything is measured in one go on two pinned devices with one BLAS thread each; contenders take turns, and of the
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,14 +22,17 @@ import numpy as np
 from measure import print_table
 from queue_logs import commit
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from research.engines.prediction import judge
+
 from stretto.core.cluster import Cluster
 from stretto.core.graph import TaskGraph
 from stretto.core.plan import Plan
 from stretto.core.planner import Budget
 from stretto.core.problem import Problem
-from stretto.engines.calibrate import calibrate, judge, measure_hop
-from stretto.engines.engine import RunOptions
-from stretto.engines.executor import EngineExecutor
+from stretto.engines.calibrate import calibrate, measure_hop
+from stretto.engines.engine import EngineExecutor, RunOptions
 from stretto.engines.kernels.llama_block import llama_block_work
 from stretto.engines.kernels.tiled_matmul import tiled_matmul_work
 from stretto.engines.local.engine import LocalEngine
@@ -38,7 +42,7 @@ from stretto.graphs.evaluate import planner_named
 HERE = Path(__file__).resolve().parent
 CLUSTER = Cluster.parse("cpu:2@10GB/s")
 QUIET = RunOptions(digests=False, keep="none")
-PARTS = ("hop", "rate", "utilisation", "calibration", "planners")
+PARTS = ("hop", "rate", "utilization", "calibration", "planners")
 ENGINES = {name: LocalEngine(workers=name) for name in ("thread", "process")}  # type: ignore[arg-type]
 #: What is wanted on a machine that does nothing else: microseconds per hop, tasks per second.
 HOP_US = {"thread": 20.0, "process": 60.0}
@@ -89,10 +93,10 @@ def rate(options: argparse.Namespace) -> list[dict[str, Any]]:
     return rows
 
 
-def utilisation(options: argparse.Namespace) -> list[dict[str, Any]]:
+def utilization(options: argparse.Namespace) -> list[dict[str, Any]]:
     """How busy two cores are with 64 products of tiles of 512, and what that makes of one core's time."""
     work = tiled_matmul_work(num_tiles=4, tile=512)
-    rows, lines = [], [("workers", "1 device ms", "2 devices ms", "speed-up", "utilisation")]
+    rows, lines = [], [("workers", "1 device ms", "2 devices ms", "speed-up", "utilization")]
     for name, engine in ENGINES.items():
         alone, both = [], []
         for _ in range(options.repeats):
@@ -103,7 +107,7 @@ def utilisation(options: argparse.Namespace) -> list[dict[str, Any]]:
         gain = one.makespan_s / two.makespan_s
         lines.append((name, f"{1e3 * one.makespan_s:.0f}", f"{1e3 * two.makespan_s:.0f}", f"{gain:.2f}", f"{busy:.1%}"))
         rows.append(
-            {"part": "utilisation", "workers": name, "one_s": one.makespan_s, "two_s": two.makespan_s, "busy": busy}
+            {"part": "utilization", "workers": name, "one_s": one.makespan_s, "two_s": two.makespan_s, "busy": busy}
         )
     print_table(lines)
     return rows
@@ -134,7 +138,7 @@ def calibration(options: argparse.Namespace) -> list[dict[str, Any]]:
                 }
             )
             if options.plot is not None:
-                from stretto.reports.calibration_plot import draw_calibration
+                from research.engines.prediction import draw_calibration
 
                 path = options.plot.with_stem(f"{options.plot.stem}-{title}-{name}")
                 draw_calibration(judgement, path, title=f"{title} on two {name} devices")
@@ -169,7 +173,7 @@ def planners(options: argparse.Namespace) -> list[dict[str, Any]]:
     return rows
 
 
-PART = {"hop": hop, "rate": rate, "utilisation": utilisation, "calibration": calibration, "planners": planners}
+PART = {"hop": hop, "rate": rate, "utilization": utilization, "calibration": calibration, "planners": planners}
 
 
 def _plans(work: Work, engine: LocalEngine, options: argparse.Namespace) -> dict[str, Plan]:

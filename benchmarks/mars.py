@@ -2,7 +2,7 @@
 
     python benchmarks/mars.py sequences --budget 120 --seeds 1,2    # training and test on RLScheduler's sequences
     python benchmarks/mars.py logs --budget 60                      # 16 logs: trained on 60 %, judged on 40 %
-    python benchmarks/mars.py unseen                                # the shipped networks on the four held-out logs
+    python benchmarks/mars.py unseen                                # on the four held-out logs, nothing trained
     python benchmarks/mars.py change                                # log A, then log B
     python benchmarks/mars.py cost --seeds 1,2,3                    # workflows over owned, rented and spot nodes
     python benchmarks/mars.py portfolio --seeds 0,1,2,3,4           # whole logs, against the look-ahead portfolio
@@ -22,6 +22,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -42,15 +43,20 @@ from stretto.core.trace import Trace
 from stretto.files.document import read_document
 from stretto.files.traces.reader import Faults
 from stretto.files.traces.swf_rows import JOB, RUN, USER, read_rows
-from stretto.queues import rlscheduler
+from stretto.learning.loop import TrainingRun
+from stretto.learning.trainer import TrainingSpec
+from stretto.queues.mars.candidates import candidates_of
 from stretto.queues.mars.forecaster import shipped
 from stretto.queues.mars.kernels.run import advance, new_state
-from stretto.queues.mars.log_training import SHARE, train_on_log
-from stretto.queues.mars.network import MarsNet, classic_net, untrained_nets
-from stretto.queues.mars.replay import candidates_of, mars_replay, pretrained
+from stretto.queues.mars.network import MarsNet, classic_net
+from stretto.queues.mars.replay import mars_replay
+from stretto.queues.mars.run import SHARE, MarsRun
 from stretto.queues.mars.trainer import Evolution, MarsTrainer, Objective
 from stretto.queues.mars.windows import draw_windows, make_window
 from stretto.queues.portfolio import kinds_of
+
+sys.path.insert(0, str(HERE.parent))
+from research.mars import rlscheduler
 
 #: RLScheduler's traces: file, best re-sorted classic under EASY, whose longest wait is the limit, and what to reach.
 SEQUENCES = {
@@ -199,11 +205,11 @@ def _logs(options: argparse.Namespace, paths: Sequence[Path], budget_s: float) -
         judged = slice(int(SHARE * trace.num_jobs), None)
         cost = {name: judge(jobs, start, judged) for name, start in fixed.items()}
         best = min(cost, key=lambda name: cost[name])
-        nets = None
+        nets: list[MarsNet] = []
         if budget_s:
-            starts = untrained_nets()
-            specialist = train_on_log(trace, num_procs, seed=options.seeds[0], time_limit_s=budget_s, starts=starts).net
-            nets = [*pretrained(), specialist]
+            specialist = MarsRun((trace, num_procs), TrainingSpec(seed=options.seeds[0]))
+            TrainingRun(specialist, algorithm="mars").train(time_limit_s=budget_s)
+            nets = [specialist.net]
         begin = time.process_time()
         found = mars_replay(trace, num_procs, candidates=candidates_of(nets=nets))
         cpu_s = time.process_time() - begin

@@ -15,21 +15,25 @@ an interruption is not in any price list, and assumed. ``--load`` is what the st
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # research/
+
 import numpy as np
+from research.readers.merge_traces import merge_traces
 
 from stretto.core.graph import TaskGraph
 from stretto.core.pool import Pool
 from stretto.core.trace import Trace
 from stretto.files.load import load
 from stretto.files.prices.spot_series import spot_series
-from stretto.files.traces.workflow import merge_traces, trace_of_graph
+from stretto.files.traces.workflow import trace_of_graph
 from stretto.queues.workflows.pool_search import WAITS_USD, choose_way, fixed_ways
-from stretto.queues.workflows.pools import Aim, Trial, try_way
+from stretto.queues.workflows.pools import Aim, PoolTrial, try_way
 
 INSTANCE, REGION, ON_DEMAND_USD, VCPUS = "m5.2xlarge", "us-east-1", 0.384, 8
 NUM_WORKFLOWS, OWN_PROCS = 60, 16
@@ -72,7 +76,7 @@ def cost(options: argparse.Namespace) -> Iterator[tuple[dict[str, Any], tuple[st
             yield _row(f"{seed} at load {options.load:g}", aim, fixed, ours)
 
 
-def _row(name: str, aim: Aim, fixed: list[Trial], ours: Trial) -> tuple[dict[str, Any], tuple[str, ...]]:
+def _row(name: str, aim: Aim, fixed: list[PoolTrial], ours: PoolTrial) -> tuple[dict[str, Any], tuple[str, ...]]:
     best = fixed[0]
     ratios = ours.cost_usd / max(best.cost_usd, 1e-9), ours.flow_s / best.flow_s
     as_fast = [one.cost_usd for one in fixed if one.flow_s <= 1.01 * ours.flow_s and one.num_late <= ours.num_late]

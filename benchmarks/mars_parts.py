@@ -17,20 +17,20 @@ from queue_logs import find_logs, judge, read_log
 
 from stretto.core.csr import Floats
 from stretto.core.trace import QueueArrays
+from stretto.queues.mars.candidates import default_net
 from stretto.queues.mars.forecaster import shipped
 from stretto.queues.mars.kernels.run import run_mars
-from stretto.queues.mars.log_training import SHARE
-from stretto.queues.mars.network import steady_net
-from stretto.queues.members import MEMBERS, WITH_SPARE
+from stretto.queues.mars.run import SHARE
 from stretto.queues.portfolio import kinds_of, portfolio_replay
+from stretto.queues.strategies import MEMBERS, WITH_RESERVE
 
-#: The candidates of the portfolio that are its base with other shares to spare.
-BASE = tuple(name for name in MEMBERS if name.startswith(MEMBERS[0].partition(WITH_SPARE)[0] + WITH_SPARE))
+#: The candidates of the portfolio that are its base with other reserve shares.
+BASE = tuple(name for name in MEMBERS if name.startswith(MEMBERS[0].partition(WITH_RESERVE)[0] + WITH_RESERVE))
 
 
 def parts(options: argparse.Namespace) -> Iterator[tuple[dict[str, Any], tuple[str, ...]]]:
     """Yield one row per log and seed."""
-    yield {}, ("log", "seed", "steady", "known", "base", "portfolio")
+    yield {}, ("log", "seed", "default-order", "known", "base", "portfolio")
     for path in find_logs(options.data, options.logs):
         recorded, num_procs = read_log(path)
         judged = slice(int(SHARE * recorded.num_jobs), None)
@@ -39,7 +39,7 @@ def parts(options: argparse.Namespace) -> Iterator[tuple[dict[str, Any], tuple[s
             jobs = trace.arrays()
             known = jobs._replace(estimate=np.maximum(jobs.run, 1.0))
             start = {
-                "steady": _alone(jobs, num_procs),
+                "default-order": _alone(jobs, num_procs),
                 "known": _alone(known, num_procs),
                 "base": portfolio_replay(trace, num_procs, strategies=BASE, seed=1 + seed).start_s,
                 "portfolio": portfolio_replay(trace, num_procs, seed=1 + seed).start_s,
@@ -51,5 +51,5 @@ def parts(options: argparse.Namespace) -> Iterator[tuple[dict[str, Any], tuple[s
 
 def _alone(jobs: QueueArrays, num_procs: int) -> Floats:
     start = np.full(len(jobs.submit), -1.0)
-    run_mars(jobs, kinds_of(jobs), num_procs, steady_net().net, shipped(), start)
+    run_mars(jobs, kinds_of(jobs), num_procs, default_net().net, shipped(), start)
     return start

@@ -23,8 +23,8 @@ import numpy as np
 from queue_logs import find_logs, fixed_starts, judge, read_log
 
 from stretto.core.trace import Trace
-from stretto.queues.mars.log_training import SHARE
 from stretto.queues.mars.replay import mars_replay
+from stretto.queues.mars.run import SHARE
 from stretto.queues.portfolio import Forecast, portfolio_replay
 from stretto.queues.workloads.lublin import lublin
 

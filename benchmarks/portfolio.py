@@ -39,8 +39,8 @@ from stretto.catalog import STRATEGIES
 from stretto.core.csr import Floats
 from stretto.core.trace import QueueArrays, Trace
 from stretto.queues.kernels.run import run_queue
-from stretto.queues.members import CLASSICS, MEMBERS
 from stretto.queues.portfolio import Forecast, portfolio_replay
+from stretto.queues.strategies import CLASSICS, MEMBERS
 from stretto.registry import lookup
 
 #: Draws of a window that is busy, at most.

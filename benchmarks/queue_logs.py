@@ -16,7 +16,7 @@ from stretto.core.trace import QueueArrays, Trace
 from stretto.files.traces.load import load_trace
 from stretto.queues.kernels.run import run_queue
 from stretto.queues.mars.windows import figures
-from stretto.queues.members import CLASSICS
+from stretto.queues.strategies import CLASSICS
 from stretto.registry import lookup
 
 #: Logs that nothing shipped with MARS has been trained on: those that stand for unseen queues, and the generated ones.

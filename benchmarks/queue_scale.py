@@ -25,7 +25,7 @@ _ROOT = Path(__file__).resolve().parent.parent
 #: Runs in a child with the sources of either version, so that it uses only what both have.
 _CHILD = """
 import hashlib, json, resource, sys, time
-from stretto.queues.play import play
+from stretto.queues.replay import replay
 from stretto.files.traces.load import load_trace
 from stretto.queues.workloads.lublin import lublin
 
@@ -35,9 +35,9 @@ if request["log"] is None:
 else:
     trace = load_trace(request["log"])
 procs = request["procs"] or trace.max_procs
-play(trace.take(slice(0, 2000)), procs, strategy=request["strategy"])
+replay(trace.take(slice(0, 2000)), procs, strategy=request["strategy"])
 before, begin = resource.getrusage(resource.RUSAGE_SELF).ru_utime, time.perf_counter()
-result = play(trace, procs, strategy=request["strategy"])
+result = replay(trace, procs, strategy=request["strategy"])
 after = resource.getrusage(resource.RUSAGE_SELF)
 print(json.dumps({
     "jobs": trace.num_jobs,

@@ -19,9 +19,9 @@ from pathlib import Path
 
 import numpy as np
 
-from stretto.cli.commands.steer import make_order
+from stretto.api.steer import make_order
 from stretto.engines.slurm.client.client import SlurmClient, Submission
-from stretto.engines.slurm.steer.book import Book
+from stretto.engines.slurm.steer.label_store import LabelStore
 from stretto.engines.slurm.steer.steer import Steerer, SteerSettings
 from stretto.engines.slurm.testbed.conf import TestbedSpec
 from stretto.engines.slurm.testbed.testbed import Testbed
@@ -67,8 +67,8 @@ def play(bed: Testbed, jobs: Jobs, folder: Path, strategy: str) -> dict[str, flo
     if strategy != "slurm":
         order = make_order(strategy, 1.0)
         warm_up(order)
-        book = Book(folder / "book.json", conf=str(bed.conf))
-        steerer = Steerer(client, order, book, switch, SteerSettings(is_applied=True, interval_s=0.5))
+        store = LabelStore(folder / "store.json", conf=str(bed.conf))
+        steerer = Steerer(client, order, store, switch, SteerSettings(is_applied=True, interval_s=0.5))
         thread = threading.Thread(target=steerer.follow, args=(lambda step: None,))
         thread.start()
     submitted = []

@@ -21,6 +21,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -30,22 +31,25 @@ from typing import Any
 
 os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # research/
+
 import numpy as np
 from measure import print_table
 from peer_venv import HERE
 from queue_logs import commit
+from research.symphony.belief_learning import METHODS, TRUE_THETA, GradientSettings, learn_theta
+from research.symphony.calibration import look_around, measure_belief
 
+from stretto import catalog
 from stretto.core.csr import Floats
-from stretto.racks.rules import RULES, oracle, play
+from stretto.racks.rules import oracle, play
 from stretto.racks.simulator import RackBatch
-from stretto.racks.symphony.belief_learning import METHODS, TRUE_THETA, GradientSettings, learn_theta
-from stretto.racks.symphony.calibration import look_around, measure_belief
-from stretto.racks.symphony.cases import Case, case, rack_case
+from stretto.racks.symphony.cases import Case, World, case, rack_case
 from stretto.racks.symphony.inference import NumpyPolicy
 from stretto.racks.symphony.network import init_params
-from stretto.racks.symphony.scheduler import SymphonyScheduler, load_policy, pretrained
+from stretto.racks.symphony.scheduler import SymphonyScheduler, load_policy, shipped_policy
 from stretto.racks.symphony.settings import NetSettings, shape_of
-from stretto.racks.symphony.trainer import Judge, SymphonyTrainer, World
+from stretto.racks.symphony.trainer import HeldOut, SymphonyTrainer
 
 NUM_TRAIN, NUM_HELD_OUT = 256, 32
 LOOKS = 20
@@ -104,7 +108,7 @@ def learn(options: argparse.Namespace) -> Iterator[Row]:
         for variant, num_iterations in lengths.items():
             net = NetSettings(variant, guide=options.guide)
             trainer = SymphonyTrainer(world, net, which.a2c, seed=seed)
-            judge = Judge(held_out, trainer.shape, net)
+            judge = HeldOut(held_out, trainer.shape, net)
             for iteration in range(num_iterations + 1):
                 if iteration % every == 0:
                     about = {"case": options.case, "seed": seed, "variant": variant, "iteration": iteration}
@@ -185,7 +189,9 @@ def rules(options: argparse.Namespace) -> Iterator[Row]:
 
 def _rule_rows(options: argparse.Namespace, world: World, best: Floats) -> Iterator[Row]:
     yield {"case": options.case, "rule": "oracle", **figures(best, best)}
-    for name in RULES:
+    for name in catalog.DISPATCHERS:
+        if name == "symphony":
+            continue
         flow = np.concatenate(
             [
                 play(name, world.model, world.streams, seed=seed, counters=world.counters, params=world.belief)
@@ -200,11 +206,11 @@ def final(options: argparse.Namespace) -> Iterator[Row]:
     which = case("small-rack")
     world = which.world(seed=None, num_instances=options.streams)
     batch = world.batch(1, seed=0, is_believing=True)
-    policy, about = load_policy(options.policy, batch) if options.policy else pretrained(batch)
+    policy, about = load_policy(options.policy, batch) if options.policy else shipped_policy(batch)
     start = init_params(policy.shape, policy.settings, about["seed"])
     flows = {}
     for name, params in (("start", start), ("policy", policy.p)):
-        judges = [Judge(world, policy.shape, policy.settings, seed=seed) for seed in range(options.seeds)]
+        judges = [HeldOut(world, policy.shape, policy.settings, seed=seed) for seed in range(options.seeds)]
         flows[name] = np.stack([judge.flow_s(params) for judge in judges])  # [seeds, streams, jobs]
     best = oracle(world.model, world.streams)
     told = {name: figures(flow, np.broadcast_to(best, flow.shape)) for name, flow in flows.items()}
@@ -239,7 +245,7 @@ def gradient(options: argparse.Namespace) -> Iterator[Row]:
 
 
 def belief(options: argparse.Namespace) -> Iterator[Row]:
-    """Compare believed and true utilisation at random decisions, and raw counters with what they count."""
+    """Compare believed and true utilization at random decisions, and raw counters with what they count."""
     for name in ("two-nics", *RACKS):
         world = _case(name).world(seed=None, num_instances=options.streams)
         for seed in range(options.first_seed, options.first_seed + options.seeds):

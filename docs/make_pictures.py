@@ -14,10 +14,11 @@ from stretto.core.problem import Problem
 from stretto.graphs.simulator import simulate
 from stretto.queues.compare import compare_strategies
 from stretto.queues.workloads.lublin import lublin
-from stretto.reports.canvas import saved
 from stretto.reports.gantt.draw import draw_gantt
-from stretto.reports.queue_plots import draw_comparison, draw_replay
-from stretto.reports.racks.belief import belief_map, look_fields
+from stretto.reports.page.view_types import Titled
+from stretto.reports.plots.canvas import saved
+from stretto.reports.plots.queues import draw_comparison, draw_replay
+from stretto.reports.racks.belief import belief_map, sample_fields
 from stretto.reports.racks.heat import intervals
 from stretto.reports.racks.show import RackShow
 from stretto.reports.racks.topology import rack_topology
@@ -67,12 +68,13 @@ def queues(folder: Path) -> None:
 
 
 def beliefs(folder: Path) -> None:
-    """Draw what is believed of a rack's parts at its fullest moment, beside the truth."""
+    """Draw the estimated load of a rack at its busiest moment, beside the real load."""
     show = RackShow("small-rack", "srpt-belief", stream=0, seed=0)
-    events = [look_fields(look) for look, _ in show.moments() if look is not None]
-    view = {"name": "small-rack", "settings": {"policy": "srpt-belief"}}
-    view["belief"] = belief_map(rack_topology(show.model), events)
-    (folder / "belief.svg").write_bytes(saved(intervals(view), "svg"))
+    events = [sample_fields(sample) for sample, _ in show.moments() if sample is not None]
+    belief = belief_map(rack_topology(show.model), events)
+    assert belief is not None
+    view = Titled(name="small-rack", settings={"policy": "srpt-belief"})
+    (folder / "belief.svg").write_bytes(saved(intervals(view, belief), "svg"))
 
 
 def main() -> None:

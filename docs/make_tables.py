@@ -18,13 +18,7 @@ from stretto.cli.describe import describe_formats, describe_policies, describe_r
 from stretto.config import CONFIGURABLE
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = ("README.md", "docs/formats.md", "docs/policies.md", "docs/queue.md", "docs/reference/settings.md")
-
-
-def policies() -> list[str]:
-    """Return the rows of the policies."""
-    rows = [f"| `{entry['name']}` | {_cell(entry['summary'])} |" for entry in describe_policies()]
-    return ["| policy | what it does |", "|---|---|", *rows]
+DOCUMENTS = ("docs/formats.md", "docs/policies.md", "docs/queue.md", "docs/reference/settings.md")
 
 
 def policy_params() -> list[str]:
@@ -80,7 +74,6 @@ def meanings(head: str, table: Mapping[Any, str]) -> list[str]:
 
 
 TABLES: dict[str, Callable[[], list[str]]] = {
-    "policies": policies,
     "policy-params": policy_params,
     "formats": formats,
     "workloads": workloads,

@@ -25,8 +25,8 @@ def main() -> None:
     print(f"{workflow.name}: {workflow.num_tasks} tasks on {cluster.name}")
     print(f"makespan {result.makespan_s:.1f} s, at most {result.gap:.1%} above the optimum, ${result.cost_usd:.4f}")
 
-    calm = stretto.simulate(result)
-    slow = [stretto.simulate(result, noise=0.3, seed=seed).makespan_s / calm.makespan_s for seed in range(20)]
+    undisturbed = stretto.simulate(result)
+    slow = [stretto.simulate(result, noise=0.3, seed=seed).makespan_s / undisturbed.makespan_s for seed in range(20)]
     print(f"run times off by 30%: {sum(slow) / len(slow) - 1:+.1%} on average, {max(slow) - 1:+.1%} at worst")
 
 

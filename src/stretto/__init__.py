@@ -1,8 +1,9 @@
 """Stretto: a scheduler that learns what runs where, and in which order.
 
-The verbs are ``load``, ``plan``, ``place``, ``simulate``, ``bound``, ``compare`` and ``run``, and for queues
-``load_trace`` and ``replay``; the nouns ``TaskGraph``, ``GraphBuilder``, ``Workload``, ``Cluster``, ``Trace`` and
-``Pool``. Everything is imported on first use.
+The verbs are those of :mod:`stretto.api`, one per command: ``plan``, ``place``, ``compare``, ``bound``, ``simulate``,
+``replay``, ``explain``, ``train``, ``run``, ``steer``, ``rack``, ``report``, ``show``, ``gantt`` and ``convert``;
+``load``, ``load_cluster``, ``load_trace`` and ``load_pools`` read files. The nouns are ``TaskGraph``, ``GraphBuilder``,
+``Workload``, ``Cluster``, ``Trace`` and ``Pool``. Everything is imported on first use.
 """
 
 from __future__ import annotations
@@ -10,23 +11,12 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from stretto.api import NAMES
 from stretto.moved import know_old_names
 
 __version__ = "0.1.0"
 
-_LAZY = {
-    "bound": "stretto.api",
-    "compare": "stretto.api",
-    "load": "stretto.api",
-    "load_cluster": "stretto.api",
-    "load_trace": "stretto.api",
-    "place": "stretto.api",
-    "plan": "stretto.api",
-    "problem": "stretto.api",
-    "replay": "stretto.api",
-    "run": "stretto.api",
-    "save": "stretto.api",
-    "simulate": "stretto.api",
+_LAZY = dict.fromkeys(NAMES, "stretto.api") | {
     "Cluster": "stretto.core.cluster",
     "Device": "stretto.core.cluster",
     "GraphBuilder": "stretto.core.builder",
@@ -44,30 +34,20 @@ _MODULES = ("dask", "workloads")
 __all__ = ["__version__", "dask", "workloads", *_LAZY]
 
 if TYPE_CHECKING:
-    from stretto import dask, workloads
-    from stretto.api import (
-        bound,
-        compare,
-        load,
-        load_cluster,
-        load_trace,
-        place,
-        plan,
-        problem,
-        replay,
-        run,
-        save,
-        simulate,
-    )
-    from stretto.core.builder import GraphBuilder
-    from stretto.core.cluster import Cluster, Device
-    from stretto.core.graph import TaskGraph
-    from stretto.core.plan import Plan
-    from stretto.core.pool import Pool
-    from stretto.core.problem import Problem
-    from stretto.core.trace import Trace
-    from stretto.core.workload import Job, Workload
-    from stretto.errors import StrettoError
+    from stretto import dask as dask
+    from stretto import workloads as workloads
+    from stretto.api import *  # noqa: F403
+    from stretto.core.builder import GraphBuilder as GraphBuilder
+    from stretto.core.cluster import Cluster as Cluster
+    from stretto.core.cluster import Device as Device
+    from stretto.core.graph import TaskGraph as TaskGraph
+    from stretto.core.plan import Plan as Plan
+    from stretto.core.pool import Pool as Pool
+    from stretto.core.problem import Problem as Problem
+    from stretto.core.trace import Trace as Trace
+    from stretto.core.workload import Job as Job
+    from stretto.core.workload import Workload as Workload
+    from stretto.errors import StrettoError as StrettoError
 
 
 know_old_names()

@@ -12,50 +12,40 @@ PLANNERS: dict[str, str] = {
     "cpop": "stretto.graphs.planners.cpop:Cpop",
     "peft": "stretto.graphs.planners.peft:Peft",
     "lookahead": "stretto.graphs.planners.lookahead:Lookahead",
-    "etf": "stretto.graphs.planners.etf:Etf",
-    "dls": "stretto.graphs.planners.dls:Dls",
+    "etf": "stretto.graphs.planners.rounds:Etf",
+    "dls": "stretto.graphs.planners.rounds:Dls",
     "mcp": "stretto.graphs.planners.mcp:Mcp",
-    "hlfet": "stretto.graphs.planners.hlfet:Hlfet",
-    "bil": "stretto.graphs.planners.bil:Bil",
-    "fcp": "stretto.graphs.planners.fcp:Fcp",
-    "flb": "stretto.graphs.planners.flb:Flb",
-    "minmin": "stretto.graphs.planners.minmin:MinMin",
-    "maxmin": "stretto.graphs.planners.maxmin:MaxMin",
-    "sufferage": "stretto.graphs.planners.sufferage:Sufferage",
-    "mct": "stretto.graphs.planners.mct:Mct",
-    "met": "stretto.graphs.planners.met:Met",
-    "olb": "stretto.graphs.planners.olb:Olb",
+    "hlfet": "stretto.graphs.planners.appending:Hlfet",
+    "bil": "stretto.graphs.planners.peft:Bil",
+    "fcp": "stretto.graphs.planners.enabling:Fcp",
+    "flb": "stretto.graphs.planners.enabling:Flb",
+    "minmin": "stretto.graphs.planners.rounds:MinMin",
+    "maxmin": "stretto.graphs.planners.rounds:MaxMin",
+    "sufferage": "stretto.graphs.planners.rounds:Sufferage",
+    "mct": "stretto.graphs.planners.appending:Mct",
+    "met": "stretto.graphs.planners.appending:Met",
+    "olb": "stretto.graphs.planners.appending:Olb",
     "critical-path": "stretto.graphs.planners.critical_path:CriticalPath",
-    "round-robin": "stretto.graphs.planners.round_robin:RoundRobin",
-    "random": "stretto.graphs.planners.random_placement:RandomPlacement",
-    "single-device": "stretto.graphs.planners.single_device:SingleDevice",
+    "round-robin": "stretto.graphs.planners.appending:RoundRobin",
+    "random": "stretto.graphs.planners.appending:RandomPlacement",
+    "single-device": "stretto.graphs.planners.appending:SingleDevice",
     "portfolio": "stretto.graphs.planners.portfolio:Portfolio",
     "annealing": "stretto.graphs.search.annealing:Annealing",
     "lns": "stretto.graphs.search.lns:LargeNeighbourhood",
     "tabu": "stretto.graphs.search.tabu:TabuSearch",
     "genetic": "stretto.graphs.search.genetic:Genetic",
     "cp-sat": "stretto.graphs.bounds.cpsat_planner:CpSat",
-    "doppler": "stretto.graphs.doppler.planner:Doppler",
+    "doppler": "stretto.graphs.doppler.planner:DopplerPlanner",
     "doppler-zero": "stretto.graphs.doppler.zero:DopplerZero",
 }
 
-#: Algorithms that learn to plan one problem: ``trainer(problem, spec)``, see ``learning/trainer.py``.
+#: Algorithms that learn: classes after the protocol of ``learning/trainer.py``, made from what they learn on and a
+#: ``TrainingSpec``. Their ``learns_on`` says what that is: a ``graph`` (a problem), a ``queue`` (a log and its
+#: processors), or a ``rack`` (a name).
 TRAINERS: dict[str, str] = {
     "doppler": "stretto.graphs.doppler.run:DopplerRun",
-    "joint-doppler": "stretto.graphs.doppler.ablations:joint",
-    "stepwise-doppler": "stretto.graphs.doppler.ablations:per_step",
-    "placeto-style": "stretto.graphs.doppler.ablations:improver",
-    "gdp-style": "stretto.graphs.doppler.ablations:one_shot",
-}
-
-#: Algorithms that learn to order a queue, for ``stretto train NAME TRACE``.
-QUEUE_TRAINERS: dict[str, str] = {
-    "mars": "stretto.queues.mars.log_training:train_on_log",
-}
-
-#: Algorithms that learn to schedule a rack, for ``stretto train NAME CASE``.
-RACK_TRAINERS: dict[str, str] = {
-    "symphony": "stretto.racks.symphony.trainer:SymphonyTrainer",
+    "mars": "stretto.queues.mars.run:MarsRun",
+    "symphony": "stretto.racks.symphony.run:SymphonyRun",
 }
 
 #: Readers and writers of graphs.
@@ -81,20 +71,20 @@ WORKLOADS: dict[str, str] = {
     "random-dag": "stretto.graphs.workloads.random_dag:random_dag",
     "erdos-renyi": "stretto.graphs.workloads.erdos_renyi:erdos_renyi",
     "series-parallel": "stretto.graphs.workloads.series_parallel:series_parallel",
-    "cholesky": "stretto.graphs.workloads.cholesky:cholesky",
-    "lu": "stretto.graphs.workloads.lu:lu",
-    "qr": "stretto.graphs.workloads.qr:qr",
+    "cholesky": "stretto.graphs.workloads.factorizations:cholesky",
+    "lu": "stretto.graphs.workloads.factorizations:lu",
+    "qr": "stretto.graphs.workloads.factorizations:qr",
     "fft": "stretto.graphs.workloads.fft:fft",
     "gaussian-elimination": "stretto.graphs.workloads.gaussian_elimination:gaussian_elimination",
-    "stencil": "stretto.graphs.workloads.stencil:stencil",
-    "wavefront": "stretto.graphs.workloads.wavefront:wavefront",
-    "fork-join": "stretto.graphs.workloads.fork_join:fork_join",
-    "map-reduce": "stretto.graphs.workloads.map_reduce:map_reduce",
-    "in-tree": "stretto.graphs.workloads.in_tree:in_tree",
-    "out-tree": "stretto.graphs.workloads.out_tree:out_tree",
-    "montage": "stretto.graphs.workloads.montage:montage",
-    "epigenomics": "stretto.graphs.workloads.epigenomics:epigenomics",
-    "cybershake": "stretto.graphs.workloads.cybershake:cybershake",
+    "stencil": "stretto.graphs.workloads.grids:stencil",
+    "wavefront": "stretto.graphs.workloads.grids:wavefront",
+    "fork-join": "stretto.graphs.workloads.phases:fork_join",
+    "map-reduce": "stretto.graphs.workloads.phases:map_reduce",
+    "in-tree": "stretto.graphs.workloads.trees:in_tree",
+    "out-tree": "stretto.graphs.workloads.trees:out_tree",
+    "montage": "stretto.graphs.workloads.workflows:montage",
+    "epigenomics": "stretto.graphs.workloads.workflows:epigenomics",
+    "cybershake": "stretto.graphs.workloads.workflows:cybershake",
     "chain-matmul": "stretto.graphs.workloads.tensors.chain_matmul:chain_matmul",
     "ffnn": "stretto.graphs.workloads.tensors.ffnn:ffnn",
     "transformer": "stretto.graphs.workloads.tensors.transformer:transformer",
@@ -143,47 +133,66 @@ STRATEGIES: dict[str, str] = {
 
 #: Choosers among orders of a queue; where a strategy is asked for, they may be named too.
 SELECTORS: dict[str, str] = {
-    "portfolio": "stretto.queues.portfolio:PORTFOLIO",
-    "mars": "stretto.queues.mars.replay:MARS",
+    "portfolio": "stretto.queues.strategies:PORTFOLIO",
+    "mars": "stretto.queues.strategies:MARS",
 }
 
 #: Those of them that can order a live queue: classes after ``QueueOrder`` of ``queues/view.py``.
 ONLINE_ORDERS: dict[str, str] = {
     "portfolio": "stretto.queues.live_order:PortfolioOrder",
-    "mars": "stretto.queues.mars.online:MarsOrder",
+    "mars": "stretto.queues.mars.live:MarsOrder",
 }
 
 #: What each of them plays a trace with: ``select(trace, num_procs, seed=...)``, and ``settings`` and ``run`` where it
 #: knows them.
 SELECTOR_REPLAYS: dict[str, str] = {
     "portfolio": "stretto.queues.portfolio:portfolio_replay",
-    "mars": "stretto.queues.mars.play:play_mars",
+    "mars": "stretto.queues.mars.replay:play_mars",
 }
 
 #: Ways of starting jobs before the head of a queue.
 BACKFILLS: dict[str, str] = {
-    "none": "stretto.queues.backfills:NONE",
-    "easy": "stretto.queues.backfills:EASY",
-    "easy-sjbf": "stretto.queues.backfills:EASY_SJBF",
-    "conservative": "stretto.queues.backfills:CONSERVATIVE",
-    "slack": "stretto.queues.backfills:SLACK",
+    "none": "stretto.queues.strategies:NO_BACKFILL",
+    "easy": "stretto.queues.strategies:EASY",
+    "easy-sjbf": "stretto.queues.strategies:EASY_SJBF",
+    "conservative": "stretto.queues.strategies:CONSERVATIVE",
+    "slack": "stretto.queues.strategies:SLACK",
 }
 
 #: What a queue's scheduler believes about run times.
 ESTIMATES: dict[str, str] = {
-    "user": "stretto.queues.estimates:USER",
-    "perfect": "stretto.queues.estimates:PERFECT",
-    "last-two": "stretto.queues.estimates:LAST_TWO",
-    "quantile": "stretto.queues.estimates:QUANTILE",
+    "user": "stretto.queues.strategies:USER",
+    "perfect": "stretto.queues.strategies:PERFECT",
+    "last-two": "stretto.queues.strategies:LAST_TWO",
+    "quantile": "stretto.queues.strategies:QUANTILE",
 }
 
 #: Which of several pools a job prefers.
 POOL_RULES: dict[str, str] = {
-    "first": "stretto.queues.pool_rules:FIRST",
-    "cheapest": "stretto.queues.pool_rules:CHEAPEST",
-    "fastest": "stretto.queues.pool_rules:FASTEST",
-    "burst": "stretto.queues.pool_rules:BURST",
-    "pack": "stretto.queues.pool_rules:PACK",
+    "first": "stretto.queues.strategies:FIRST",
+    "cheapest": "stretto.queues.strategies:CHEAPEST",
+    "fastest": "stretto.queues.strategies:FASTEST",
+    "burst": "stretto.queues.strategies:BURST",
+    "pack": "stretto.queues.strategies:PACK",
+}
+
+#: Dispatchers of racks, see ``racks/dispatch.py``. ``-counters`` trusts raw counters, ``-belief`` the belief
+#: about hidden load; ``-true`` knows the true load, which only a simulation can.
+DISPATCHERS: dict[str, str] = {
+    "symphony": "stretto.racks.symphony.scheduler:SYMPHONY",
+    "sparrow": "stretto.racks.rules:SPARROW",
+    "graphene": "stretto.racks.rules:GRAPHENE",
+    "paragon": "stretto.racks.rules:PARAGON",
+    "mct": "stretto.racks.rules:MCT",
+    "heft": "stretto.racks.rules:HEFT",
+    "srpt": "stretto.racks.rules:SRPT",
+    "mct-counters": "stretto.racks.rules:MCT_COUNTERS",
+    "heft-counters": "stretto.racks.rules:HEFT_COUNTERS",
+    "srpt-counters": "stretto.racks.rules:SRPT_COUNTERS",
+    "mct-belief": "stretto.racks.rules:MCT_BELIEF",
+    "srpt-belief": "stretto.racks.rules:SRPT_BELIEF",
+    "mct-true": "stretto.racks.rules:MCT_TRUE",
+    "srpt-true": "stretto.racks.rules:SRPT_TRUE",
 }
 
 #: Work with real kernels, for ``stretto run kernels:NAME?key=value``: functions that return an ``engines.work.Work``.

@@ -8,7 +8,7 @@ In a file, ``[defaults]`` speaks to every command and ``[plan]`` to one; in the 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,10 +29,10 @@ _MAX_BYTES = 2**20
 
 
 @dataclass(frozen=True)
-class Setting:
+class ConfigValue:
     """A value and where it came from."""
 
-    value: Any
+    value: str | int | float | bool
     source: str
 
 
@@ -49,7 +49,7 @@ def config_files() -> list[Path]:
     return [user_file(), Path(PROJECT_FILE)]
 
 
-def read_settings(commands: Mapping[str, frozenset[str]]) -> dict[str, dict[str, Setting]]:
+def read_settings(commands: Mapping[str, frozenset[str]]) -> dict[str, dict[str, ConfigValue]]:
     """Return for each command what is set outside the command line.
 
     Parameters
@@ -57,7 +57,7 @@ def read_settings(commands: Mapping[str, frozenset[str]]) -> dict[str, dict[str,
     commands
         The configurable options of each command.
     """
-    found: dict[str, dict[str, Setting]] = {command: {} for command in commands}
+    found: dict[str, dict[str, ConfigValue]] = {command: {} for command in commands}
     for path in config_files():
         if path.exists() or (os.environ.get("STRETTO_CONFIG") and path == user_file()):
             _take_file(path, commands, found)
@@ -65,7 +65,7 @@ def read_settings(commands: Mapping[str, frozenset[str]]) -> dict[str, dict[str,
     return found
 
 
-def _take_file(path: Path, commands: Mapping[str, frozenset[str]], found: dict[str, dict[str, Setting]]) -> None:
+def _take_file(path: Path, commands: Mapping[str, frozenset[str]], found: dict[str, dict[str, ConfigValue]]) -> None:
     tables = _read(path)
     every = frozenset[str]().union(*commands.values())
     for name, table in tables.items():
@@ -88,7 +88,7 @@ def _take_file(path: Path, commands: Mapping[str, frozenset[str]], found: dict[s
             option = key.replace("-", "_")
             for command in commands if name == DEFAULTS else (name,):
                 if option in commands[command]:
-                    found[command][option] = Setting(value, f"{path} [{name}]")
+                    found[command][option] = ConfigValue(value, f"{path} [{name}]")
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -106,13 +106,13 @@ def _read(path: Path) -> dict[str, Any]:
         raise InvalidInput(f"not TOML: {error}", source=str(path)) from None
 
 
-def _unknown(what: str, name: str, known: Any, path: Path, field: str) -> InvalidInput:
+def _unknown(what: str, name: str, known: Iterable[str], path: Path, field: str) -> InvalidInput:
     return InvalidInput(str(UnknownName(what, name, known)), source=str(path), field=field)
 
 
-def _take_environment(commands: Mapping[str, frozenset[str]], found: dict[str, dict[str, Setting]]) -> None:
+def _take_environment(commands: Mapping[str, frozenset[str]], found: dict[str, dict[str, ConfigValue]]) -> None:
     for command, options in commands.items():
         for option in options:
             for name in (f"STRETTO_{option.upper()}", f"STRETTO_{command.upper().replace('-', '_')}_{option.upper()}"):
                 if os.environ.get(name):
-                    found[command][option] = Setting(os.environ[name], f"environment {name}")
+                    found[command][option] = ConfigValue(os.environ[name], f"environment {name}")

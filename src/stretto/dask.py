@@ -13,11 +13,11 @@ from stretto.errors import MissingExtra
 
 _LAZY = {
     "Capture": "stretto.engines.dask.capture",
-    "LateDispatcher": "stretto.engines.dask.late",
+    "LateDispatcher": "stretto.engines.driver.dispatch",
     "capture": "stretto.engines.dask.capture",
-    "dispatch": "stretto.engines.dask.session",
+    "dispatch": "stretto.engines.dask.schedule",
     "farm": "stretto.engines.dask.farm",
-    "schedule": "stretto.engines.dask.session",
+    "schedule": "stretto.engines.dask.schedule",
 }
 
 __all__ = ["Capture", "LateDispatcher", "capture", "dispatch", "farm", "schedule"]
@@ -25,8 +25,8 @@ __all__ = ["Capture", "LateDispatcher", "capture", "dispatch", "farm", "schedule
 if TYPE_CHECKING:
     from stretto.engines.dask.capture import Capture, capture
     from stretto.engines.dask.farm import farm
-    from stretto.engines.dask.late import LateDispatcher
-    from stretto.engines.dask.session import dispatch, schedule
+    from stretto.engines.dask.schedule import dispatch, schedule
+    from stretto.engines.driver.dispatch import LateDispatcher
 
 
 def __getattr__(name: str) -> Any:

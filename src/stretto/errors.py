@@ -62,7 +62,10 @@ class UnknownName(StrettoError):
     def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
         names = sorted(known)
         near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names)}"
+        if near:
+            hint = f"did you mean {' or '.join(near)}?"
+        else:
+            hint = f"known: {', '.join(names)}" if names else "there is none yet"
         super().__init__(f"unknown {what} {name!r}; {hint}")
         self.name = name
 

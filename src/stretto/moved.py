@@ -9,7 +9,6 @@ import importlib
 import sys
 import warnings
 from collections.abc import Sequence
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
@@ -28,11 +27,14 @@ MOVED: dict[str, str | None] = {
     "stretto.domain.trace": "stretto.core.trace",
     "stretto.domain.units": "stretto.core.units",
     "stretto.domain.workload": "stretto.core.workload",
+    "stretto.engines.events": "stretto.engines.driver.events",
+    "stretto.engines.online": "stretto.engines.driver.dispatch",
+    "stretto.engines.safe_dispatch": "stretto.engines.driver.dispatch",
     "stretto.experiments": None,
     "stretto.experiments.evaluate": "stretto.graphs.evaluate",
     "stretto.experiments.gantt": "stretto.reports.gantt.draw",
     "stretto.experiments.queue_compare": "stretto.queues.compare",
-    "stretto.experiments.queue_plots": "stretto.reports.queue_plots",
+    "stretto.experiments.queue_plots": "stretto.reports.plots.queues",
     "stretto.formats": None,
     "stretto.formats.dask_graph": "stretto.files.graphs.dask_graph",
     "stretto.formats.document": "stretto.files.document",
@@ -40,6 +42,7 @@ MOVED: dict[str, str | None] = {
     "stretto.formats.load": "stretto.files.load",
     "stretto.formats.traces": "stretto.files.traces",
     "stretto.formats.traces.reader": "stretto.files.traces.reader",
+    "stretto.queues.plugins": "stretto.queues.strategies",
     "stretto.sim": None,
     "stretto.sim.device": "stretto.graphs.simulator",
     "stretto.sim.queue": "stretto.queues.replay",
@@ -49,8 +52,8 @@ MOVED: dict[str, str | None] = {
 }
 
 
-class MovedModules(MetaPathFinder, Loader):
-    """Finds modules by their old names."""
+class MovedModules:
+    """Finds modules by their old names, as a finder and a loader; their base classes take long to import."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -58,7 +61,10 @@ class MovedModules(MetaPathFinder, Loader):
         if fullname not in MOVED:
             return None
         is_package = any(name.startswith(f"{fullname}.") for name in MOVED)
-        return ModuleSpec(fullname, self, is_package=is_package)
+        return ModuleSpec(fullname, self, is_package=is_package)  # type: ignore[arg-type]
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return None
 
     def exec_module(self, module: ModuleType) -> None:
         new = MOVED[module.__name__]
@@ -67,6 +73,16 @@ class MovedModules(MetaPathFinder, Loader):
         warnings.warn(f"{module.__name__} is now {new}", DeprecationWarning, stacklevel=2)
         found = importlib.import_module(new)
         vars(module).update({name: value for name, value in vars(found).items() if not name.startswith("__")})
+
+
+def old_attribute(old: str, new: str) -> property:
+    """Return a property that reads an attribute by the name that it had before, with a warning."""
+
+    def read(owner: object) -> object:
+        warnings.warn(f"{type(owner).__name__}.{old} is now {new}", DeprecationWarning, stacklevel=2)
+        return getattr(owner, new)
+
+    return property(read, doc=f"The old name of ``{new}``.")
 
 
 def know_old_names() -> None:

@@ -10,10 +10,10 @@ import dataclasses
 import functools
 import importlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from stretto.errors import InvalidInput, UnknownName
+from stretto.errors import InvalidInput, StrettoError, UnknownName
 
 #: The entry-point group in which other distributions announce each kind of component.
 GROUPS = {
@@ -24,7 +24,17 @@ GROUPS = {
     "trace format": "stretto.traces",
     "trace generator": "stretto.trace_generators",
     "algorithm": "stretto.trainers",
+    "dispatcher": "stretto.dispatchers",
     "engine": "stretto.engines",
+}
+
+
+#: Names of earlier versions that moved to the repository's ``research`` folder, with what to run there.
+IN_RESEARCH: dict[str, str] = {
+    "joint-doppler": "python -m research.doppler.ablations joint GRAPH",
+    "stepwise-doppler": "python -m research.doppler.ablations per-step GRAPH",
+    "placeto-style": "python -m research.doppler.ablations improver GRAPH",
+    "gdp-style": "python -m research.doppler.ablations one-shot GRAPH",
 }
 
 
@@ -53,13 +63,23 @@ def resolve(target: str) -> Any:
     return getattr(importlib.import_module(module), attr)
 
 
+def unknown(what: str, name: str, known_names: Iterable[str]) -> StrettoError:
+    """Return the error for a name that no table holds: where it moved to, or the nearest known names."""
+    command = IN_RESEARCH.get(name)
+    if command is None:
+        return UnknownName(what, name, known_names)
+    return InvalidInput(
+        f"{name!r} moved out of the package; in a checkout of the repository run  {command}", field=what
+    )
+
+
 def lookup(what: str, name: str, table: Mapping[str, str]) -> Any:
     """Import the component called ``name``, or raise with the nearest known names."""
     if name in table:
         return resolve(table[name])
     others = plugins(what)
     if name not in others:
-        raise UnknownName(what, name, [*table, *others])
+        raise unknown(what, name, [*table, *others])
     try:
         return resolve(others[name])
     except Exception as error:  # somebody else's module may fail in any way
@@ -68,7 +88,7 @@ def lookup(what: str, name: str, table: Mapping[str, str]) -> Any:
         ) from error
 
 
-def construct(what: str, name: str, table: Mapping[str, str], params: Mapping[str, Any]) -> Any:
+def construct(what: str, name: str, table: Mapping[str, str], params: Mapping[str, object]) -> Any:
     """Build the component called ``name`` with its dataclass parameters checked by name."""
     component = lookup(what, name, table)
     fields = {field.name for field in dataclasses.fields(component) if field.init}

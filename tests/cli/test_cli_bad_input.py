@@ -189,7 +189,7 @@ def test_not_enough_memory_is_no_traceback(run: Run, diamond: Path, monkeypatch:
     def fail(*_: object, **__: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("stretto.graphs.evaluate.evaluate", fail)
+    monkeypatch.setattr("stretto.graphs.planners.heft.Heft.plan", fail)
     run("plan", diamond, "-c", CLUSTER).assert_refused("memory")
 
 
@@ -197,7 +197,7 @@ def test_an_internal_error_is_one_line_with_a_hint(run: Run, diamond: Path, monk
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("broken\ninside")
 
-    monkeypatch.setattr("stretto.graphs.evaluate.evaluate", fail)
+    monkeypatch.setattr("stretto.graphs.planners.heft.Heft.plan", fail)
     ran = run("plan", diamond, "-c", CLUSTER)
     assert ran.code == 1
     assert ran.err.count("\n") == 1

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stretto.graphs.compare import Row
+from stretto.graphs.compare import PolicyRow
 
 from .conftest import CLUSTER, Run
 
@@ -111,7 +111,7 @@ def test_a_search_that_took_ctrl_c_for_itself_ends_the_comparison(
 
 
 def test_ctrl_c_before_the_first_result(run: Run, diamond: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def evaluate(*_: object, **__: object) -> Row:
+    def evaluate(*_: object, **__: object) -> PolicyRow:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("stretto.graphs.compare.evaluate", evaluate)
@@ -134,3 +134,32 @@ def test_the_exact_bound_is_not_weaker_and_no_schedule_beats_it(run: Run, diamon
     exact = run("bound", diamond, "-c", CLUSTER, "--exact", "--time-limit", "10", "--output", "json").json
     best = run("plan", diamond, "-c", CLUSTER, "--policy", "cp-sat", "--time-limit", "10", "--output", "json").json
     assert quick <= exact["lower_bound_s"] <= best["makespan_s"] * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["workload:fft", "workload:montage", "-c", "cpu:2,gpu:1", "--policies", "heft,peft", "--baseline", "heft"],
+        [
+            *("trace:lublin?num_jobs=400&num_procs=32", "--strategies", "fcfs,sjf", "--baseline", "fcfs"),
+            *("--windows", "3", "--window-size", "50"),
+        ],
+    ],
+)
+def test_a_baseline_gives_paired_differences_and_save_a_table(words: list[str], run: Run, tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    ran = run("compare", *words, "--save", table, "--output", "json")
+    assert ran.code == 0, ran.err
+    (line,) = ran.json["paired"]
+    assert line["low"] <= line["effect"] <= line["high"]
+    assert line["num_cases"] == (3 if "--windows" in words else 2)
+    assert len(table.read_text().splitlines()) == 1 + len(ran.json["rows"])
+    assert "case by case" in run("compare", *words).out
+
+
+def test_what_cannot_be_saved_or_compared_is_said_before_the_work(run: Run) -> None:
+    words = ("compare", "workload:fft", "-c", "cpu:2", "--policies", "heft,peft")
+    saved, compared = run(*words, "--save", "table.xls"), run(*words, "--baseline", "hef")
+    assert (saved.code, compared.code) == (2, 2)
+    assert "must end in .csv, .parquet or .tex" in saved.err
+    assert "did you mean heft" in compared.err

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stretto.config import CONFIGURABLE, Setting, read_settings
+from stretto.config import CONFIGURABLE, ConfigValue, read_settings
 
 from .conftest import CLUSTER, Run
 
@@ -126,7 +126,7 @@ def test_path_names_both_files(run: Run, own_folder: Path) -> None:
 def test_settings_of_other_commands_are_left_alone(own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (own_folder / "stretto.toml").write_text("[defaults]\nseed = 1\n")
     found = read_settings({"a": frozenset({"seed"}), "b": frozenset({"output"})})
-    assert found == {"a": {"seed": Setting(1, "stretto.toml [defaults]")}, "b": {}}
+    assert found == {"a": {"seed": ConfigValue(1, "stretto.toml [defaults]")}, "b": {}}
 
 
 def test_nothing_that_writes_can_be_set_from_a_folder() -> None:

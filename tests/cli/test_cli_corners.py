@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from stretto.api.run import RunRequest, work_of
 from stretto.cli import completion
-from stretto.cli.run_request import RunRequest
 from stretto.core.graph import Resources, TaskGraph
 from stretto.core.workload import Workload
 from stretto.errors import InvalidInput
@@ -129,11 +129,11 @@ def test_requests_of_runs_are_checked(many: Path) -> None:
     with pytest.raises(InvalidInput, match="cannot be resumed"):
         RunRequest.from_settings({}, "r1")
     with pytest.raises(InvalidInput, match="holds several graphs"):
-        RunRequest(str(many), CLUSTER).load_work()
-    work = RunRequest("kernels:tiled-matmul", CLUSTER).load_work()
+        work_of(str(many))
+    work = work_of("kernels:tiled-matmul")
     assert work.graph.num_tasks > 0
     with pytest.raises(InvalidInput, match="colour"):
-        RunRequest("kernels:tiled-matmul?colour=8", CLUSTER).load_work()
+        work_of("kernels:tiled-matmul?colour=8")
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_requests_of_runs_are_checked(many: Path) -> None:
         (completion.estimate_names, "us", "user"),
         (completion.pool_rule_names, "ch", "cheapest"),
         (completion.rack_cases, "sm", "small-rack"),
-        (completion.rack_deciders, "srpt-t", "srpt-true"),
+        (completion.rack_dispatchers, "srpt-t", "srpt-true"),
         (completion.trainer_names, "mar", "mars"),
     ],
 )

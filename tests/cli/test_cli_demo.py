@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from stretto.cli import demo_training
+from stretto.api import demo as demo_training
+from stretto.cli.commands import demo as demo_command
 
 from .conftest import Run
 
@@ -25,6 +26,26 @@ def test_the_demo_compares_and_draws(run: Run, tmp_path: Path, monkeypatch: pyte
     assert max(map(len, ran.out.partition("What to try next")[0].splitlines())) <= 120
 
 
+def test_what_to_try_next_works_when_pasted(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import shlex
+    import shutil
+
+    from stretto.cli.commands.demo import next_steps
+
+    monkeypatch.chdir(tmp_path)
+    elsewhere = next_steps()
+    shutil.copytree(Path(__file__).resolve().parents[2] / "examples", tmp_path / "examples")
+    in_a_clone = next_steps()
+    assert elsewhere != in_a_clone
+    *commands, last = dict.fromkeys([*elsewhere[:-1], *in_a_clone])
+    assert last == "stretto serve"  # does not end by itself; tests of its own start it
+    for command in commands:
+        program, *words = shlex.split(command.replace("10s", "0.5s"), comments=True)
+        ran = run(*words)
+        assert (program, ran.code) == ("stretto", 0), f"{command}: {ran.err}"
+    assert (tmp_path / "plan.html").is_file()
+
+
 def test_the_demo_for_programs_learns_too(run: Run, tmp_path: Path) -> None:
     words = ("demo", "--out", tmp_path, "--time-limit", "0.2", "--train-seconds", "0.5", "--output", "json")
     found = run(*words).json
@@ -32,10 +53,10 @@ def test_the_demo_for_programs_learns_too(run: Run, tmp_path: Path) -> None:
     assert all(Path(picture).is_file() for picture in found["pictures"])
     best = found["summary"][0]
     assert best["mean_ratio"] <= min(line["mean_ratio"] for line in found["summary"])
-    lesson = found["training"]
-    assert lesson["num_episodes"] > 0
-    assert {"doppler, trained", "annealing"} <= {row["policy"] for row in lesson["rows"]}
-    assert [row["makespan_s"] for row in lesson["rows"]] == sorted(row["makespan_s"] for row in lesson["rows"])
+    training = found["training"]
+    assert training["num_episodes"] > 0
+    assert {"doppler, trained", "annealing"} <= {row["policy"] for row in training["rows"]}
+    assert [row["makespan_s"] for row in training["rows"]] == sorted(row["makespan_s"] for row in training["rows"])
 
 
 def test_the_demo_says_what_is_missing_for_learning(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,15 +72,15 @@ def test_the_demo_cannot_write_over_a_file(run: Run, tmp_path: Path) -> None:
     run("demo", "--out", tmp_path / "taken").assert_refused("taken")
 
 
-def _lesson(*rows: tuple[str, float]) -> demo_training.Lesson:
+def _training(*rows: tuple[str, float]) -> demo_training.DemoTraining:
     table = tuple((name, makespan_s, 0.1, 12.0) for name, makespan_s in sorted(rows, key=lambda row: row[1]))
-    return demo_training.Lesson("g", "c", 3, 100, 1.0, False, table)
+    return demo_training.DemoTraining("g", "c", 3, 100, 1.0, False, table)
 
 
 def test_a_trained_policy_behind_an_untrained_one_is_explained() -> None:
-    ahead = _lesson((demo_training.TRAINED, 1.0), ("annealing", 1.1), ("heft", 2.0))
-    assert demo_training.behind(ahead) == []
-    behind = demo_training.behind(_lesson((demo_training.TRAINED, 1.2), ("annealing", 1.1), ("doppler-zero", 1.0)))
+    ahead = _training((demo_training.TRAINED, 1.0), ("annealing", 1.1), ("heft", 2.0))
+    assert demo_command.behind(ahead) == []
+    behind = demo_command.behind(_training((demo_training.TRAINED, 1.2), ("annealing", 1.1), ("doppler-zero", 1.0)))
     assert "The trained policy is behind doppler-zero and annealing: 12 s of training are few." in behind
     assert "--train-seconds 120" in " ".join(behind)
 

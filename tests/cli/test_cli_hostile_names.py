@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from stretto.cli.terminal.escaping import shown, shown_on_one_line
+from stretto.cli.console import shown, shown_on_one_line
 
 from .conftest import CLUSTER, DIAMOND, Run, in_terminal
 
@@ -171,7 +171,7 @@ def test_a_file_name_that_is_no_text_is_named(run: Run) -> None:
 def test_logging_and_prints_of_libraries_command_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     import logging
 
-    from stretto.cli.terminal.escaping import guarded_streams
+    from stretto.cli.console import guarded_streams
 
     with guarded_streams():
         handler = logging.StreamHandler(sys.stderr)
@@ -184,7 +184,7 @@ def test_logging_and_prints_of_libraries_command_nothing(capsys: pytest.CaptureF
 
 
 def test_a_guard_that_somebody_keeps_lets_go_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
-    from stretto.cli.terminal.escaping import guarded_streams
+    from stretto.cli.console import guarded_streams
 
     with guarded_streams():
         kept = sys.stdout

@@ -122,7 +122,7 @@ def _wait_for_file(path: Path, process: subprocess.Popen[str]) -> None:
 _IN_A_COMPILER = """
 import importlib, pathlib, sys, time, types
 from stretto.cli import app, main
-from stretto.cli.terminal.interrupt import Interrupt
+from stretto.cli.interrupt import Interrupt
 
 fragile = types.ModuleType("numba.pretended")
 exec('''

@@ -9,19 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from stretto.api.steer import make_order
 from stretto.cli import completion
-from stretto.cli.commands.steer import make_order
 from stretto.core.trace import Trace
 from stretto.errors import InvalidInput
 from stretto.files import checkpoint
-from stretto.queues.mars import play as mars_play
-from stretto.queues.mars.cost import MEASURES, Cost
-from stretto.queues.mars.follower import LEARNED
+from stretto.queues.mars import online_learning
+from stretto.queues.mars.candidates import candidates_of
+from stretto.queues.mars.cost import MEASURES, JobCost
+from stretto.queues.mars.live import MarsOrder
 from stretto.queues.mars.network import MarsNet, classic_net, save_nets
-from stretto.queues.mars.online import MarsOrder
-from stretto.queues.mars.replay import candidates_of, mars_replay, pretrained
-from stretto.queues.mars.settings import MarsSettings
-from stretto.queues.play import play, play_told
+from stretto.queues.mars.replay import LEARNED, MarsSettings, mars_replay
+from stretto.queues.replay import replay, replay_told
 
 from .conftest import Run
 
@@ -32,14 +31,13 @@ QUEUE = "trace:lublin?num_jobs=1500&num_procs=64&load=1.1"
 def nets(tmp_path: Path) -> Path:
     """A file with one network, which orders as laf does and leaves a tenth of the machine to short jobs."""
     path = tmp_path / "nets.npz"
-    save_nets(path, [MarsNet("specialist", classic_net("laf", spare=0.1).net)], {"trace": "none", "seed": 0})
+    save_nets(path, [MarsNet("specialist", classic_net("laf", reserve=0.1).net)], {"trace": "none", "seed": 0})
     return path
 
 
 def test_a_network_from_a_file_is_a_candidate(run: Run, nets: Path) -> None:
     told = run("explain", QUEUE, "--nets", nets, "--output", "json").json
     assert "specialist" in told["choice"]["cost"]
-    assert not {net.name for net in pretrained()} & set(told["choice"]["cost"])
     assert told["measure"] == "bounded-slowdown"
 
 
@@ -67,7 +65,7 @@ def test_the_default_and_the_measure_are_those_that_were_asked_for(run: Run, net
     found = run("replay", QUEUE, "--strategy", "mars", *words, "--output", "json").json
     said = {"nets": str(nets), "default": "specialist", "measure": "flow", "money": 0.5}
     assert said.items() <= found.items()
-    settings = MarsSettings(str(nets), "specialist", Cost("flow", money=0.5))
+    settings = MarsSettings(str(nets), "specialist", JobCost("flow", money=0.5))
     trace = _trace()
     expected = mars_replay(trace, 64, candidates=settings.candidates(), cost=settings.cost)
     flow_s = expected.start_s - expected.trace.submit_s + expected.trace.run_s
@@ -96,7 +94,7 @@ def test_lessons_are_taken_anew_in_every_replay(run: Run, monkeypatch: pytest.Mo
             self.has_taught = True
             return MarsNet(LEARNED, classic_net("sjf").net)
 
-    monkeypatch.setattr(mars_play, "OnlineLearner", Learner)
+    monkeypatch.setattr(online_learning, "OnlineLearner", Learner)
     words = ("replay", QUEUE, "--strategy", "mars", "--learn", "--seed", "3", "--measure", "tail", "--output", "json")
     one, two = run(*words).json, run(*words).json
     assert one["learns"] is True
@@ -137,8 +135,8 @@ def test_wrong_names_and_files_are_found_before_the_trace_is_read(run: Run, nets
         (("--nets", other), ("other.npz", "does not hold networks of MARS")),
         (("--nets", nothing), ("nothing.npz", "names of networks")),
         (("--nets", twice), ("two candidates are called 'saf'",)),
-        (("--nets", taken, "--learn"), ("taken.npz", "learned on the way")),
-        (("--default", "stedy"), ("did you mean steady",)),
+        (("--nets", taken, "--learn"), ("taken.npz", "rename it")),
+        (("--default", "default-ordre"), ("did you mean default-order",)),
         (("--nets", nets, "--default", "specialst"), ("did you mean specialist",)),
         (("--measure", "flw"), ("did you mean flow",)),
         (("--price", "-1"), ("-1.0 must be finite",)),
@@ -150,28 +148,29 @@ def test_wrong_names_and_files_are_found_before_the_trace_is_read(run: Run, nets
 
 
 def test_a_live_queue_is_ordered_as_the_operator_says(run: Run, nets: Path) -> None:
-    order = make_order("mars", 1.0, MarsSettings(str(nets), "specialist", Cost("fairness")))
+    order = make_order("mars", 1.0, MarsSettings(str(nets), "specialist", JobCost("fairness")))
     assert isinstance(order, MarsOrder)
     assert order.candidates is not None
     assert (order.candidates[0].name, order.cost.measure) == ("specialist", "fairness")
-    assert all(net.net.spare[0] == 0.0 for net in order.candidates), "who does not start jobs cannot hold them back"
+    assert all(net.net.reserve[0] == 0.0 for net in order.candidates), "who does not start jobs cannot hold them back"
     np.testing.assert_array_equal(order.candidates[0].net.skip, classic_net("laf").net.skip)
-    run("steer", "slurm", "--strategy", "mars", "--default", "steady").assert_refused("'steady' holds jobs back")
+    told = run("steer", "slurm", "--strategy", "mars", "--default", "default-order")
+    told.assert_refused("'default-order' holds jobs back")
 
 
 def test_what_is_not_as_usual_travels_with_the_result() -> None:
     trace = _trace().take(slice(0, 60))
     assert MarsSettings().spec() == {}
-    assert play(trace, 64, strategy="mars").spec == {
+    assert replay(trace, 64, strategy="mars").spec == {
         **{"strategy": "mars", "backfill": "easy", "estimates": "user", "kill": False, "tie": "batch", "seed": 0}
     }
-    settings = MarsSettings(default="fcfs", cost=Cost("tail", 2.0), learns=True)
-    result, found = play_told(trace, 64, strategy="mars", settings=settings)
+    settings = MarsSettings(default="fcfs", cost=JobCost("tail", 2.0), learns=True)
+    result, found = replay_told(trace, 64, strategy="mars", settings=settings)
     assert {"default": "fcfs", "measure": "tail", "time": 2.0, "learns": True}.items() <= result.spec.items()
     assert found.candidates[0] == "fcfs"
     for strategy in ("saf", "portfolio"):
-        with pytest.raises(InvalidInput, match="has none"):
-            play_told(trace, 64, strategy=strategy, settings=settings)
+        with pytest.raises(InvalidInput, match="has no settings"):
+            replay_told(trace, 64, strategy=strategy, settings=settings)
 
 
 def test_the_candidates_are_the_usual_ones_unless_something_is_said() -> None:

@@ -61,12 +61,12 @@ def test_show_takes_such_words_for_clusters_as_well(run: Run, lab: Path) -> None
 
 
 def test_the_http_api_refuses_it_too_and_looks_at_no_files(lab: Path) -> None:
-    from stretto.web.inputs import cluster_of
+    from stretto.api.documents import cluster_in
 
     with pytest.raises(InvalidInput, match=r"did you mean gpu:4\?"):
-        cluster_of("gpu4")
+        cluster_in("gpu4")
     with pytest.raises(InvalidInput) as refused:
-        cluster_of("lab.tml")
+        cluster_in("lab.tml")
     assert "lab.toml" not in str(refused.value)
 
 

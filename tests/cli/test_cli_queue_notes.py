@@ -103,7 +103,7 @@ def test_training_says_whose_word_the_size_is(run: Run, tmp_path: Path, monkeypa
     assert ran.code == 0, ran.err
     assert ran.json["machine"] == "32 processors, as --procs says"
     assert ran.json["notes"] == []
-    run("train", "symphony", "rack", "--procs", "4").assert_refused("--procs", "no meaning for a rack")
+    run("train", "symphony", "rack", "--procs", "4").assert_refused("--procs", "does not apply to a training on a rack")
 
 
 def test_jobs_are_named_by_their_ids(run: Run, swf: Path, sacct: Path) -> None:
@@ -129,10 +129,9 @@ def test_python_replays_with_mars_and_says_what_it_passes_over(sacct: Path) -> N
     assert any(PARTITIONS in note for note in notes)
 
 
-def test_networks_that_are_not_compared_are_named(run: Run) -> None:
-    words = ("explain", "trace:lublin?num_jobs=700&num_procs=64")
-    assert "net-f2" in run(*words, "--output", "json").json["not_compared"]
-    assert "can never be followed" in run(*words).out
+def test_the_strategist_is_said_to_have_moved(run: Run) -> None:
+    words = ("replay", "trace:lublin?num_jobs=20&num_procs=64", "--strategy", "mars", "--by", "strategist")
+    run(*words).assert_refused("by", "research/mars")
 
 
 def test_ctrl_c_keeps_what_was_decided(tmp_path: Path) -> None:

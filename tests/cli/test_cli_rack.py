@@ -10,11 +10,12 @@ import pytest
 
 pytest.importorskip("jax", reason="the cases of racks need stretto[learn]")
 
-from stretto.cli.completion import RACK_CASES, RACK_DECIDERS
+from stretto.catalog import DISPATCHERS
+from stretto.cli.completion import RACK_CASES, rack_dispatchers
 from stretto.racks.rules import play
 from stretto.racks.symphony.cases import CASES, case
-from stretto.reports.racks.show import DECIDERS, NUM_STREAMS, RackShow
-from stretto.reports.view import run_view
+from stretto.reports.page.view import run_view
+from stretto.reports.racks.show import NUM_STREAMS, RackShow
 from stretto.runlog import RunLog
 
 
@@ -26,7 +27,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_what_the_shell_offers_is_what_there_is() -> None:
     assert set(RACK_CASES) == set(CASES)
-    assert set(RACK_DECIDERS) == set(DECIDERS)
+    assert set(rack_dispatchers("")) == set(DISPATCHERS)
 
 
 @pytest.mark.parametrize("rule", ["srpt-belief", "mct-counters", "srpt-true", "paragon", "sparrow"])
@@ -62,7 +63,7 @@ def test_a_run_is_kept_with_map_and_figures(run: Any, home: Path) -> None:
     assert len(view["gantt"]["task"]) == 40
 
 
-def test_symphony_decides_where_it_was_trained(run: Any, home: Path) -> None:
+def test_symphony_decides_where_its_weights_fit(run: Any, home: Path) -> None:
     assert run("rack", "small-rack", "--by", "symphony", "--no-log", "--output", "quiet").code == 0
     assert not (home / "runs.db").exists()
     run("rack", "paper-rack", "--by", "symphony").assert_refused("actions")

@@ -225,7 +225,7 @@ def test_a_portfolio_is_a_strategy_of_a_plain_machine_with_easy(run: Run, swf: P
 
 
 def test_a_replay_that_is_kept_is_played_once(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from stretto.queues.mars import play as mars_play
+    from stretto.queues.mars import replay as mars_play
     from stretto.runlog import RunLog
 
     monkeypatch.setenv("STRETTO_HOME", str(tmp_path))

@@ -66,7 +66,7 @@ def test_kernels_on_gpus_that_are_not_there_are_called_emulated(run: Run) -> Non
 def test_a_plan_trained_on_measured_kernels_is_simulated_and_run(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(catalog.TRAINERS, "pretend", "graphs.pretend_trainer:PretendTrainer")
+    monkeypatch.setitem(catalog.TRAINERS, "pretend", "learning.pretend_trainer:PretendTrainer")
     saved = tmp_path / "plan.json"
     source = ("kernels:tiled-matmul?num_tiles=2&tile=8", "-c", "cpu:2", "--engine", "local")
     trained = run("train", "pretend", *source, "--episodes", "4", "--save", saved, "--output", "json")

@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 import typer
 
-from graphs.pretend_trainer import PretendTrainer
+from learning.pretend_trainer import PretendTrainer
 from stretto import catalog
 from stretto.cli.app import app
-from stretto.cli.terminal.bar import ProgressBar
-from stretto.cli.terminal.bar_line import format_clock
-from stretto.cli.training.bar import TrainingBar
-from stretto.cli.training.budget import TrainBudget
+from stretto.cli.progress import ProgressBar, format_clock
+from stretto.cli.training import TrainingBar
 from stretto.core import units
+from stretto.learning.loop import TrainBudget
 
 from .conftest import CLUSTER, Run, in_terminal
 

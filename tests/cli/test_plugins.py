@@ -15,7 +15,7 @@ import pytest
 from stretto import catalog, registry
 from stretto.core.trace import Trace
 from stretto.errors import InvalidInput, UnknownName
-from stretto.queues.play import play
+from stretto.queues.replay import replay
 
 from .conftest import Run
 
@@ -80,8 +80,8 @@ def test_a_strategy_orders_a_queue(run: Run) -> None:
     noon, night = 12 * 3600.0, 23 * 3600.0
     # One processor is taken until after the second job's submission; the later, nightly one then goes first.
     trace = Trace.of([noon, noon + 1, night], [86400.0, 10.0, 10.0], [1, 1, 1])
-    assert np.argsort(play(trace, 1, strategy="fcfs").start_s).tolist() == [0, 1, 2]
-    found = play(trace, 1, strategy="night-owls")
+    assert np.argsort(replay(trace, 1, strategy="fcfs").start_s).tolist() == [0, 1, 2]
+    found = replay(trace, 1, strategy="night-owls")
     assert np.argsort(found.start_s).tolist() == [0, 2, 1]
     assert found.spec["strategy"] == "night-owls"
     assert found.trace.deadline_s is None
@@ -100,7 +100,7 @@ def test_a_strategy_with_a_wrong_key_is_told(monkeypatch: pytest.MonkeyPatch) ->
     trace = Trace.of([0.0, 1.0], [1.0, 1.0], [1, 1])
     monkeypatch.setattr(stretto_example.NightOwls, "key", lambda self, jobs: np.zeros(3))
     with pytest.raises(InvalidInput, match="must be 2 numbers"):
-        play(trace, 1, strategy="night-owls")
+        replay(trace, 1, strategy="night-owls")
 
 
 @pytest.mark.usefixtures("installed")

@@ -10,7 +10,7 @@ import pytest
 from stretto.core import units
 from stretto.core.cluster import Cluster
 from stretto.core.graph import TaskGraph
-from stretto.core.merge import merge
+from stretto.core.problem import merge
 from stretto.core.topology import MAX_ROUTED_DEVICES, Wire, route
 from stretto.core.workload import Job, Workload
 from stretto.errors import InvalidInput, UnknownName

@@ -11,7 +11,7 @@ import pytest
 from stretto.core.builder import GraphBuilder
 from stretto.core.csr import find_cycle
 from stretto.core.graph import Resources, TaskGraph, sequence_of
-from stretto.core.merge import merge
+from stretto.core.problem import merge
 from stretto.core.workload import Job, Workload
 from stretto.errors import InvalidInput, UnknownName
 

@@ -33,8 +33,8 @@ def test_hand_computed_figures(priced: Problem) -> None:
     schedule = schedule_of([0, 0, 1], [0, 3600, 3700], [3600, 7200, 10900])
     figures = measure(priced, schedule)
     assert figures.makespan_s == 10900
-    assert figures.device_utilisation.tolist() == [7200 / 10900, 7200 / 10900, 0.0]
-    assert figures.utilisation == pytest.approx(2 * 7200 / 10900 / 3)
+    assert figures.device_utilization.tolist() == [7200 / 10900, 7200 / 10900, 0.0]
+    assert figures.utilization == pytest.approx(2 * 7200 / 10900 / 3)
     assert figures.idle_s == 3700 + 3700 + 10900
     assert figures.num_devices_used == 2
     assert (figures.num_transfers, figures.transferred_bytes) == (1, 100.0)
@@ -100,7 +100,7 @@ def test_graphs_that_take_no_time() -> None:
         Problem.of(TaskGraph.from_edges([0.0], [], []), Cluster.parse("cpu:2")), schedule_of([0], [0.0], [0.0])
     )
     assert figures.makespan_s == 0
-    assert figures.utilisation == 0
+    assert figures.utilization == 0
     assert figures.critical_path_share == 1.0
     assert figures.speedup == 1.0
     assert figures.slowdown.tolist() == [1.0]

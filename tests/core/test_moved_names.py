@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from stretto.moved import MOVED
+from stretto.moved import MOVED, old_attribute
 
 
 @pytest.mark.parametrize(("old", "new"), [(old, new) for old, new in MOVED.items() if new is not None])
@@ -24,3 +24,12 @@ def test_an_old_name_leads_to_the_new_one(old: str, new: str, monkeypatch: pytes
 def test_other_names_are_not_found() -> None:
     with pytest.raises(ModuleNotFoundError, match=r"stretto\.domain\.nothing"):
         importlib.import_module("stretto.domain.nothing")
+
+
+def test_an_old_attribute_leads_to_the_new_one() -> None:
+    class Figures:
+        utilization = 0.5
+        utilisation = old_attribute("utilisation", "utilization")
+
+    with pytest.warns(DeprecationWarning, match=r"Figures\.utilisation is now utilization"):
+        assert Figures().utilisation == 0.5

@@ -14,7 +14,7 @@ from stretto.core.trace import Trace
 from stretto.errors import InvalidInput
 from stretto.queues.metrics import Spread, bounded_slowdown, fairness, measure, over_windows
 from stretto.queues.result import QueueResult
-from stretto.queues.rules import Weights
+from stretto.queues.strategies import PriorityWeights
 from stretto.queues.view import QueueView
 
 INF, NAN = float("inf"), float("nan")
@@ -47,7 +47,7 @@ def test_the_figures_of_a_replay() -> None:
     assert figures.slowdown.mean == pytest.approx((1 + 46 / 40 + 1) / 3)
     assert figures.bounded_slowdown.max == 46 / 40
     assert figures.makespan_s == 46.0
-    assert figures.utilisation == pytest.approx((4 * 1 + 40 * 2) / (4 * 46))
+    assert figures.utilization == pytest.approx((4 * 1 + 40 * 2) / (4 * 46))
     assert figures.cost_usd == 7.5
     assert (figures.num_killed, figures.num_interruptions, figures.num_late) == (2, 5, 0)
     assert figures.fairness.num_users == 1
@@ -63,7 +63,7 @@ def test_a_replay_of_no_length_uses_nothing() -> None:
     trace = Trace.of([2], [0], [1])
     zero = np.array([2.0])
     found = measure(result_of(trace=trace, start_s=zero, end_s=zero, ready_s=zero, pool=np.zeros(1, np.int32)))
-    assert (found.makespan_s, found.utilisation, found.slowdown.mean) == (0.0, 0.0, 1.0)
+    assert (found.makespan_s, found.utilization, found.slowdown.mean) == (0.0, 0.0, 1.0)
 
 
 def test_spreads_have_a_middle_and_a_tail() -> None:
@@ -137,14 +137,14 @@ def test_jobs_take_processors_that_bring_their_gpus_and_memory() -> None:
     assert pool_widths(exact, pools[:1]).tolist() == [[2]]
 
 
-# Weights ------------------------------------------------------------------------------------------
+# PriorityWeights ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["max_age_s", "half_life_s"])
 def test_weights_have_times_that_pass(name: str) -> None:
     for wrong in (0.0, -1.0, NAN):
         with pytest.raises(InvalidInput) as caught:
-            Weights(**{name: wrong})
+            PriorityWeights(**{name: wrong})
         assert str(caught.value) == f"weights.{name}: {wrong} must be positive"
 
 

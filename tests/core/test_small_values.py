@@ -11,16 +11,15 @@ from stretto.core.builder import GraphBuilder
 from stretto.core.cluster import Cluster, Device
 from stretto.core.csr import find_cycle, group, topological_order
 from stretto.core.graph import Resources, TaskGraph
-from stretto.core.merge import merge
 from stretto.core.metrics import measure
 from stretto.core.plan import Plan
 from stretto.core.planner import Budget, no_projects
 from stretto.core.pool import Spot
-from stretto.core.problem import Problem
+from stretto.core.problem import Problem, merge
 from stretto.core.schedule import Schedule
 from stretto.core.workload import Workload
 from stretto.errors import InvalidInput
-from stretto.queues.rules import Weights
+from stretto.queues.strategies import PriorityWeights
 
 INF = float("inf")
 
@@ -107,7 +106,7 @@ def test_spot_series_say_what_is_wrong_with_them() -> None:
         with pytest.raises(InvalidInput) as caught:
             Spot(times, prices, hazards)
         assert str(caught.value) == words
-    assert Weights(max_age_s=0.5, half_life_s=0.5).age == 1000.0
+    assert PriorityWeights(max_age_s=0.5, half_life_s=0.5).age == 1000.0
 
 
 def test_projects_are_declined_by_most_planners() -> None:

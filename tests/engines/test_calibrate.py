@@ -7,19 +7,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from research.engines.prediction import Judgement, draw_calibration, judge
 
 from stretto.core.cluster import Cluster
 from stretto.core.plan import Plan
 from stretto.core.problem import Problem
-from stretto.engines.calibrate import Judgement, calibrate, judge, measure_links, spread_plan
-from stretto.engines.engine import RunOptions, RunResult
-from stretto.engines.executor import EngineExecutor
+from stretto.engines.calibrate import calibrate, measure_links, spread_plan
+from stretto.engines.engine import EngineExecutor, RunOptions, RunResult
 from stretto.engines.kernels.tiled_matmul import tiled_matmul_work
 from stretto.engines.local.engine import LocalEngine
 from stretto.engines.simulated import SimulatedEngine
 from stretto.engines.work import Work
 from stretto.errors import InvalidInput
-from stretto.reports.calibration_plot import draw_calibration
 
 CLUSTER = Cluster.parse("cpu:2")
 
@@ -78,7 +77,7 @@ def test_a_judgement_is_about_order_and_size() -> None:
 
 
 def test_one_device_cannot_be_calibrated() -> None:
-    with pytest.raises(InvalidInput, match="two devices"):
+    with pytest.raises(InvalidInput, match="measured between two"):
         calibrate(LocalEngine(), tiled_matmul_work(num_tiles=1, tile=4), Cluster.parse("cpu:1"))
 
 

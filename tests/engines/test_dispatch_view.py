@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from stretto.core.cluster import Cluster
 from stretto.core.problem import Problem
-from stretto.engines.driver import Driver
-from stretto.engines.events import Start, TaskFinished
-from stretto.engines.online import GreedyDispatcher, View
-from stretto.graphs.workloads.fork_join import fork_join
+from stretto.engines.driver.dispatch import GreedyDispatcher, View
+from stretto.engines.driver.driver import Driver, DriverRules
+from stretto.engines.driver.events import Start, TaskFinished
+from stretto.graphs.workloads.phases import fork_join
 
 
 @dataclass
@@ -39,7 +39,7 @@ def test_the_view_shows_what_was_placed_at_the_same_instant() -> None:
 
 def test_greedy_gives_a_device_one_task_at_a_time() -> None:
     problem = Problem.of(fork_join(width=6, num_stages=1), Cluster.parse("cpu:2"))
-    driver = Driver(problem, GreedyDispatcher(), num_queued=3)
+    driver = Driver(problem, GreedyDispatcher(), DriverRules(num_queued=3))
     (first,) = driver.begin()
     assert isinstance(first, Start)
     assert len(driver.handle([TaskFinished(first.task, first.device, first.attempt, 0.0, 1.0)])) == 2

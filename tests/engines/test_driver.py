@@ -14,9 +14,9 @@ from stretto.core.cluster import Cluster
 from stretto.core.graph import TaskGraph
 from stretto.core.plan import DISCIPLINES, Plan
 from stretto.core.problem import Problem
-from stretto.engines.board import DONE
-from stretto.engines.driver import Driver
-from stretto.engines.events import (
+from stretto.engines.driver.dispatch import View
+from stretto.engines.driver.driver import Driver, DriverRules
+from stretto.engines.driver.events import (
     Cancel,
     DeviceJoined,
     DeviceLost,
@@ -31,7 +31,7 @@ from stretto.engines.events import (
     Transfer,
     TransferFinished,
 )
-from stretto.engines.online import View
+from stretto.engines.driver.states import DONE
 from stretto.errors import EngineFailure, InvalidPlan
 from stretto.testing.engine_checks import random_plan
 
@@ -63,7 +63,7 @@ def test_a_chain_goes_step_by_step() -> None:
 
 def test_data_is_moved_once_before_the_task_starts() -> None:
     graph = TaskGraph.from_edges(np.ones(3), [0, 0], [1, 2], 8.0, shared_outputs=True)
-    driver = Driver(Problem.of(graph, Cluster.parse("cpu:2")), plan_of(0, 1, 1), moves_data=True)
+    driver = Driver(Problem.of(graph, Cluster.parse("cpu:2")), plan_of(0, 1, 1), DriverRules(moves_data=True))
     driver.begin()
     assert driver.handle([end(0, 0)]) == [Transfer(0, 0, 1)]
     assert driver.handle([TransferFinished(0, 1, 2.0)]) == [Start(1, 1, 1)]
@@ -95,7 +95,7 @@ def test_a_late_report_of_an_attempt_that_was_given_up_is_ignored() -> None:
 @pytest.mark.parametrize("num_queued", [0, 1, 2])
 def test_devices_get_no_more_than_they_may_hold(num_queued: int) -> None:
     problem = Problem.of(TaskGraph.from_edges(np.ones(6), [], []), Cluster.parse("cpu:1"))
-    driver = Driver(problem, plan_of(*[0] * 6), num_queued=num_queued)
+    driver = Driver(problem, plan_of(*[0] * 6), DriverRules(num_queued=num_queued))
     assert driver.begin() == [Start(task, 0, 1) for task in range(1 + num_queued)]
     assert driver.handle([end(0, 0)]) == [Start(1 + num_queued, 0, 1)]
 
@@ -104,12 +104,12 @@ def test_work_conserving_takes_the_first_ready_and_sequence_waits() -> None:
     graph = TaskGraph.from_edges(np.ones(3), [0], [1])
     problem = Problem.of(graph, Cluster.parse("cpu:2"))
     plan = plan_of(0, 1, 1)
-    assert Driver(problem, plan, discipline="work-conserving").begin() == [Start(0, 0, 1), Start(2, 1, 1)]
-    assert Driver(problem, plan, discipline="sequence").begin() == [Start(0, 0, 1)]
+    assert Driver(problem, plan, DriverRules(discipline="work-conserving")).begin() == [Start(0, 0, 1), Start(2, 1, 1)]
+    assert Driver(problem, plan, DriverRules(discipline="sequence")).begin() == [Start(0, 0, 1)]
 
 
 def test_failures_that_are_not_the_tasks_fault_do_not_count() -> None:
-    driver = Driver(chain(1), plan_of(0), max_attempts=2)
+    driver = Driver(chain(1), plan_of(0), DriverRules(max_attempts=2))
     driver.begin()
     for attempt in range(1, 6):
         assert driver.handle([TaskFailed(0, 0, attempt, 1.0, "device", "rebooted")]) == [Start(0, 0, attempt + 1)]
@@ -121,7 +121,7 @@ def test_failures_that_are_not_the_tasks_fault_do_not_count() -> None:
 
 
 def test_a_lost_device_takes_its_data_with_it() -> None:
-    driver = Driver(chain(3, size=8.0), plan_of(0, 0, 1), keeps_data=False)
+    driver = Driver(chain(3, size=8.0), plan_of(0, 0, 1), DriverRules(keeps_data=False))
     driver.begin()
     driver.handle([end(0, 0)])
     assert driver.handle([end(1, 0)]) == [Start(2, 1, 1)]
@@ -131,7 +131,7 @@ def test_a_lost_device_takes_its_data_with_it() -> None:
 
 
 def test_a_lost_device_of_an_engine_that_keeps_data_costs_nothing_done() -> None:
-    driver = Driver(chain(3), plan_of(0, 0, 0), keeps_data=True)
+    driver = Driver(chain(3), plan_of(0, 0, 0), DriverRules(keeps_data=True))
     driver.begin()
     driver.handle([end(0, 0)])
     assert driver.handle([DeviceLost(0, 2.0, "gone")]) == [Start(1, 1, 2)]
@@ -142,7 +142,7 @@ def test_a_lost_device_of_an_engine_that_keeps_data_costs_nothing_done() -> None
 
 
 def test_an_input_that_is_gone_is_made_again() -> None:
-    driver = Driver(chain(2), plan_of(0, 1), keeps_data=False)
+    driver = Driver(chain(2), plan_of(0, 1), DriverRules(keeps_data=False))
     driver.begin()
     driver.handle([end(0, 0)])
     assert driver.handle([TaskFailed(1, 1, 1, 1.0, "input", "gone", lost=(0,))]) == [Start(0, 0, 2)]
@@ -209,7 +209,9 @@ def test_invariants_hold_whatever_an_engine_reports(problem: Problem, data: st.D
     discipline = data.draw(st.sampled_from(DISCIPLINES))
     plan = random_plan(rng, problem.graph, problem.cluster)
     driver = Driver(
-        problem, plan, discipline=discipline, num_queued=num_queued, keeps_data=bool(rng.integers(2)), max_attempts=9
+        problem,
+        plan,
+        DriverRules(discipline=discipline, num_queued=num_queued, keeps_data=bool(rng.integers(2)), max_attempts=9),
     )
     engine = Clumsy(problem, driver, rng, num_queued)
     engine.obey(driver.begin(), set())
@@ -258,7 +260,7 @@ class Clumsy:
         if self.reported and self.rng.random() < 0.3:
             events.append(self.reported[int(self.rng.integers(len(self.reported)))])
         instructions = self.driver.handle(events)
-        done_now = {t for t in self.ended if self.driver.board.state[t] == DONE}
+        done_now = {t for t in self.ended if self.driver.states.state[t] == DONE}
         self.obey(instructions, done_now)
 
     def finish_or_fail(self, order: Start) -> Event:

@@ -10,12 +10,12 @@ from stretto.core.cluster import Cluster, Device
 from stretto.core.graph import TaskGraph
 from stretto.core.plan import Plan
 from stretto.core.problem import Problem
-from stretto.engines.board import READY
-from stretto.engines.driver import Driver
-from stretto.engines.elastic import Elastic
-from stretto.engines.events import DeviceLost, Scale, Start, TaskFailed, TaskFinished, Tick, Transfer
-from stretto.engines.memory import Ledger
-from stretto.engines.online import View
+from stretto.engines.driver.dispatch import View
+from stretto.engines.driver.driver import Driver, DriverRules
+from stretto.engines.driver.elastic import Elastic
+from stretto.engines.driver.events import DeviceLost, Scale, Start, TaskFailed, TaskFinished, Tick, Transfer
+from stretto.engines.driver.memory import DeviceMemory
+from stretto.engines.driver.states import READY
 from stretto.engines.work import Call, Work
 
 
@@ -44,7 +44,7 @@ def test_what_was_not_the_tasks_fault_stays_on_a_device_that_has_more_to_do() ->
 
 
 def test_what_is_made_again_is_made_where_it_was_made_before() -> None:
-    driver = Driver(problem_of(4, [(0, 1)]), plan_of(0, 1, 0, 0), keeps_data=False)
+    driver = Driver(problem_of(4, [(0, 1)]), plan_of(0, 1, 0, 0), DriverRules(keeps_data=False))
     driver.begin()
     assert driver.handle([end(0, 0)]) == [Start(2, 0, 1), Start(1, 1, 1)]
     assert driver.handle([input_gone(1, 1, 0)]) == []  # the other device idles, but this is not its task
@@ -53,7 +53,7 @@ def test_what_is_made_again_is_made_where_it_was_made_before() -> None:
 
 
 def test_what_was_made_on_a_device_that_is_gone_is_made_elsewhere() -> None:
-    driver = Driver(problem_of(2, [(0, 1)], "cpu:3"), plan_of(0, 1), keeps_data=True)
+    driver = Driver(problem_of(2, [(0, 1)], "cpu:3"), plan_of(0, 1), DriverRules(keeps_data=True))
     driver.begin()
     driver.handle([end(0, 0)])
     assert driver.handle([DeviceLost(0, 2.0, "gone")]) == []
@@ -91,7 +91,7 @@ def test_a_dispatcher_sees_what_it_has_just_decided() -> None:
 def test_only_who_waits_for_a_revived_parent_is_asked_about_again() -> None:
     # 0 makes what 1 and 2 read; 3 stands by itself, placed behind 1.
     dispatcher = Scripted([(0, 0)], [(3, 1)], [], [(1, 1), (2, 0)])
-    driver = Driver(problem_of(5, [(0, 1), (0, 2), (0, 4)]), dispatcher, keeps_data=False)
+    driver = Driver(problem_of(5, [(0, 1), (0, 2), (0, 4)]), dispatcher, DriverRules(keeps_data=False))
     driver.begin()
     assert driver.device == [0, -1, -1, 1, -1]
     driver.handle([Tick(0.5)])
@@ -109,20 +109,22 @@ def test_only_who_waits_for_a_revived_parent_is_asked_about_again() -> None:
 
 def test_placed_tasks_whose_parents_are_there_keep_their_place() -> None:
     dispatcher = Scripted([(0, 0), (3, 1), (4, 1)])
-    driver = Driver(problem_of(5, [(0, 1), (0, 2)]), dispatcher, keeps_data=False)
+    driver = Driver(problem_of(5, [(0, 1), (0, 2)]), dispatcher, DriverRules(keeps_data=False))
     driver.begin()
     dispatcher.answers = [[(1, 0)]]
     driver.handle([end(0, 0)])
     dispatcher.answers, dispatcher.views = [[(0, 0)]], []
     driver.handle([input_gone(1, 0, 0)])
     assert driver.device[4] == 1
-    assert driver.board.state[4] == READY
+    assert driver.states.state[4] == READY
     assert dispatcher.views == []
 
 
 def test_a_run_is_over_though_a_device_that_was_asked_for_never_came() -> None:
     settings = Elastic(backlog_s=0.0, min_devices=1)
-    driver = Driver(problem_of(2, []), Scripted([(0, 0)]), elastic=settings, max_attempts=1, keep_going=True)
+    driver = Driver(
+        problem_of(2, []), Scripted([(0, 0)]), DriverRules(max_attempts=1, keep_going=True), elastic=settings
+    )
     assert driver.begin() == [Start(0, 0, 1), Scale("cpu", (0, 1))]
     assert not driver.is_over
     driver.handle([TaskFailed(0, 0, 1, 1.0, "task", "x")])
@@ -149,10 +151,10 @@ def test_what_ended_in_an_earlier_run_is_there() -> None:
 
 def test_outputs_of_an_earlier_run_lie_where_the_plan_had_them_or_on_the_first_device() -> None:
     problem = problem_of(2, [(0, 1)], size=8.0)
-    assert Driver(problem, plan_of(1, 0), done=[0], moves_data=True).begin() == [Transfer(0, 1, 0)]
-    assert Driver(problem, plan_of(0, 1), done=[0], moves_data=True).begin() == [Transfer(0, 0, 1)]
-    assert Driver(problem, Scripted([(1, 1)]), done=[0], moves_data=True).begin() == [Transfer(0, 0, 1)]
-    assert Driver(problem, Scripted([(1, 0)]), done=[0], moves_data=True).begin() == [Start(1, 0, 1)]
+    assert Driver(problem, plan_of(1, 0), DriverRules(moves_data=True), done=[0]).begin() == [Transfer(0, 1, 0)]
+    assert Driver(problem, plan_of(0, 1), DriverRules(moves_data=True), done=[0]).begin() == [Transfer(0, 0, 1)]
+    assert Driver(problem, Scripted([(1, 1)]), DriverRules(moves_data=True), done=[0]).begin() == [Transfer(0, 0, 1)]
+    assert Driver(problem, Scripted([(1, 0)]), DriverRules(moves_data=True), done=[0]).begin() == [Start(1, 0, 1)]
 
 
 def test_a_task_may_fail_twice_and_outputs_are_kept_unless_told_otherwise() -> None:
@@ -171,7 +173,7 @@ def test_a_task_may_fail_twice_and_outputs_are_kept_unless_told_otherwise() -> N
 
 def test_who_failed_everywhere_goes_where_least_is_left_to_do() -> None:
     graph = TaskGraph.from_edges([1.0, 0.5], [], [])
-    driver = Driver(Problem.of(graph, Cluster.parse("cpu:2")), plan_of(0, 0), max_attempts=9)
+    driver = Driver(Problem.of(graph, Cluster.parse("cpu:2")), plan_of(0, 0), DriverRules(max_attempts=9))
     driver.begin()
     assert driver.handle([TaskFailed(0, 0, 1, 1.0, "task", "x")]) == [Start(1, 0, 1), Start(0, 1, 2)]
     # Its own second does not count where it was: there is nothing else to do there, and half a second elsewhere.
@@ -181,15 +183,29 @@ def test_who_failed_everywhere_goes_where_least_is_left_to_do() -> None:
 # Memory -------------------------------------------------------------------------------------------
 
 
-def limited(own: list[float], limits: list[float], assignment: list[int], **options: object) -> Driver:
+def limited(
+    own: list[float],
+    limits: list[float],
+    assignment: list[int],
+    *,
+    absent: Sequence[int] = (),
+    keep_going: bool = False,
+    num_queued: int = 0,
+) -> Driver:
     """Tasks without dependencies that take some bytes each, on devices that have some."""
     n = len(own)
     graph = TaskGraph.from_edges(np.ones(n), [], [])
     devices = [Device(f"d{i}", memory_bytes=limit) for i, limit in enumerate(limits)]
     problem = Problem.of(graph, Cluster.uniform(devices))
     declared = TaskGraph.from_edges(np.ones(n), [], [], memory_bytes=np.array(own))
-    memory = Ledger(Work(declared, (Call(float),) * n), problem, True, lambda task, device: None)
-    return Driver(problem, plan_of(*assignment), memory=memory, **options)  # type: ignore[arg-type]
+    memory = DeviceMemory(Work(declared, (Call(float),) * n), problem, True, lambda task, device: None)
+    return Driver(
+        problem,
+        plan_of(*assignment),
+        DriverRules(keep_going=keep_going, num_queued=num_queued),
+        absent=absent,
+        memory=memory,
+    )
 
 
 def test_a_task_that_fits_nowhere_is_refused_with_its_story() -> None:

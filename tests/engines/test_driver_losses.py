@@ -13,9 +13,9 @@ from stretto.core.graph import TaskGraph
 from stretto.core.plan import Plan
 from stretto.core.problem import Problem
 from stretto.core.workload import Workload
-from stretto.engines.board import FAILED, WAITING
-from stretto.engines.driver import Driver
-from stretto.engines.events import (
+from stretto.engines.driver.dispatch import View
+from stretto.engines.driver.driver import Driver, DriverRules
+from stretto.engines.driver.events import (
     DeviceJoined,
     DeviceLost,
     Event,
@@ -25,8 +25,8 @@ from stretto.engines.events import (
     Tick,
     TransferFinished,
 )
-from stretto.engines.online import View
-from stretto.engines.recovery import load_s
+from stretto.engines.driver.recovery import load_s
+from stretto.engines.driver.states import FAILED, WAITING
 from stretto.errors import EngineFailure
 
 
@@ -36,7 +36,7 @@ def make_driver(
     graph = TaskGraph.from_edges(work, [u for u, _ in edges], [v for _, v in edges], 1.0)
     order = np.arange(len(work), dtype=np.int32)
     plan = Plan(np.array(assignment, np.int32), order, "work-conserving")
-    return Driver(Problem.of(graph, Cluster.parse(devices)), plan, **options)
+    return Driver(Problem.of(graph, Cluster.parse(devices)), plan, DriverRules(**options))
 
 
 def failed(task: int, device: int, attempt: int = 1, blame: Any = "task") -> TaskFailed:
@@ -47,11 +47,11 @@ def test_a_lost_task_goes_where_it_would_end_first() -> None:
     # Device 1 has 5 s of work and is slow, device 2 has 4 s and is fast: both tasks of device 0 end there first, one
     # after the other; the third would wait longer there.
     driver = make_driver([2.0, 2.0, 9.0, 5.0, 8.0], [0, 0, 0, 1, 2], "cpu:1,cpu:1,cpu:1x2")
-    assert load_s(driver.board) == [13.0, 5.0, 4.0]
+    assert load_s(driver.states) == [13.0, 5.0, 4.0]
     driver.begin()
     driver.handle([DeviceLost(0, 1.0, "gone")])
     assert driver.device == [2, 2, 2, 1, 2]
-    assert load_s(driver.board) == [0.0, 5.0, 10.5]
+    assert load_s(driver.states) == [0.0, 5.0, 10.5]
 
 
 def test_loads_are_kept_while_several_tasks_move() -> None:
@@ -65,7 +65,7 @@ def test_what_has_ended_is_no_load() -> None:
     driver = make_driver([4.0, 3.0], [0, 0], "cpu:2")
     driver.begin()
     driver.handle([TaskFinished(0, 0, 1, 0.0, 4.0)])
-    assert load_s(driver.board) == [3.0, 0.0]
+    assert load_s(driver.states) == [3.0, 0.0]
 
 
 def test_a_failed_task_takes_its_load_along() -> None:
@@ -73,7 +73,7 @@ def test_a_failed_task_takes_its_load_along() -> None:
     driver.begin()
     assert driver.handle([failed(0, 0)]) == [Start(1, 0, 1)]
     assert driver.device == [1, 0, 1]
-    assert load_s(driver.board) == [1.0, 7.0]
+    assert load_s(driver.states) == [1.0, 7.0]
 
 
 def test_giving_up_stops_the_run_or_only_what_depends() -> None:
@@ -87,7 +87,7 @@ def test_giving_up_stops_the_run_or_only_what_depends() -> None:
     going.begin()
     assert going.handle([failed(0, 0)]) == [Start(3, 0, 1)]
     assert not going.is_stopping
-    assert [state == FAILED for state in going.board.state] == [True, True, True, False, True]
+    assert [state == FAILED for state in going.states.state] == [True, True, True, False, True]
     going.handle([TaskFinished(3, 0, 1, 0.0, 1.0)])
     assert going.is_over
     assert not going.is_done
@@ -138,9 +138,9 @@ def test_a_dispatcher_is_told_the_time_of_every_event(event: Event) -> None:
     driver = Driver(Problem.of(graph, Cluster.parse("cpu:2")), watching)
     driver.begin()
     assert watching.views[-1].now_s == 0.0
-    driver.board.device[0], driver.board.rank[0] = 0, 0  # as if it had been placed
-    driver.board.rebuild()
-    driver.board.orders()
+    driver.states.device[0], driver.states.rank[0] = 0, 0  # as if it had been placed
+    driver.states.rebuild()
+    driver.states.orders()
     driver.handle([event])
     assert watching.views[-1].now_s == 3.5
     assert watching.views[-1].is_alive == (True, not isinstance(event, DeviceLost))
@@ -150,7 +150,7 @@ def test_releases_wait_for_their_time() -> None:
     one = TaskGraph.from_edges([1.0], [], [])
     problem = Problem.of(Workload.of([one, one, one], arrivals_s=[0.0, 0.5, 2.0]), Cluster.parse("cpu:3"))
     plan = Plan(np.arange(3, dtype=np.int32), np.arange(3, dtype=np.int32), "work-conserving")
-    driver = Driver(problem, plan, time_scale=2.0)
+    driver = Driver(problem, plan, DriverRules(time_scale=2.0))
     assert driver.begin() == [Start(0, 0, 1)]
     assert driver.next_release_s == 1.0
     assert driver.handle([Tick(0.99)]) == []
@@ -164,10 +164,10 @@ def test_a_transfer_to_a_lost_device_is_no_longer_under_way() -> None:
     driver = make_driver([1.0, 1.0, 1.0], [0, 1, 2], "cpu:3", [(0, 1), (0, 2)], moves_data=True)
     driver.begin()
     driver.handle([TaskFinished(0, 0, 1, 0.0, 1.0)])
-    assert {target for _, target in driver.board.moving} == {1, 2}
+    assert {target for _, target in driver.states.moving} == {1, 2}
     driver.handle([DeviceLost(1, 1.5, "gone")])
-    assert 1 not in {target for _, target in driver.board.moving}
-    assert 2 in {target for _, target in driver.board.moving}
+    assert 1 not in {target for _, target in driver.states.moving}
+    assert 2 in {target for _, target in driver.states.moving}
 
 
 def test_decisions_are_carried_out_in_the_order_in_which_they_were_made() -> None:
@@ -180,4 +180,4 @@ def test_decisions_are_carried_out_in_the_order_in_which_they_were_made() -> Non
     assert driver.begin() == [Start(2, 0, 1)]
     assert driver.handle([TaskFinished(2, 0, 1, 0.0, 1.0)]) == [Start(1, 0, 1)]
     assert driver.handle([TaskFinished(1, 0, 1, 1.0, 2.0)]) == [Start(0, 0, 1)]
-    assert driver.board.state[0] != WAITING
+    assert driver.states.state[0] != WAITING

@@ -12,9 +12,9 @@ from stretto.catalog import PLANNERS
 from stretto.core.plan import DISCIPLINES, Plan
 from stretto.core.planner import Budget, Planner
 from stretto.core.problem import Problem
+from stretto.engines.driver.dispatch import GreedyDispatcher
+from stretto.engines.driver.events import DeviceLost
 from stretto.engines.engine import RunOptions, RunResult
-from stretto.engines.events import DeviceLost
-from stretto.engines.online import GreedyDispatcher
 from stretto.engines.simulated import SimulatedEngine
 from stretto.engines.work import Work
 from stretto.errors import InvalidPlan

@@ -11,11 +11,11 @@ from stretto.core.cluster import Cluster
 from stretto.core.graph import TaskGraph
 from stretto.core.plan import Discipline, Plan
 from stretto.core.problem import Problem
-from stretto.engines.driver import Driver
-from stretto.engines.elastic import Elastic
+from stretto.engines.driver.dispatch import Dispatcher, GreedyDispatcher
+from stretto.engines.driver.driver import Driver
+from stretto.engines.driver.elastic import Elastic
+from stretto.engines.driver.events import DeviceJoined, DeviceLost, Event, Scale
 from stretto.engines.engine import RunOptions, RunResult
-from stretto.engines.events import DeviceJoined, DeviceLost, Event, Scale
-from stretto.engines.online import Dispatcher, GreedyDispatcher
 from stretto.engines.simulated import SimulatedEngine
 from stretto.engines.work import Work
 from stretto.errors import InvalidInput

@@ -61,7 +61,7 @@ def test_a_placed_jax_function_gives_its_result() -> None:
     jax = pytest.importorskip("jax")
     jnp = jax.numpy
 
-    from stretto.engines.kernels.jax_function import jax_work
+    from research.engines.jax_function import jax_work
 
     table = jnp.arange(6.0)
 

@@ -13,8 +13,8 @@ import pytest
 
 from stretto.core.cluster import Cluster
 from stretto.core.plan import DISCIPLINES
+from stretto.engines.driver.events import Event, TaskFinished
 from stretto.engines.engine import RunOptions
-from stretto.engines.events import Event, TaskFinished
 from stretto.engines.local.engine import LocalEngine
 from stretto.engines.work import Call, Work
 from stretto.testing.engine_checks import random_graph, random_plan

@@ -16,8 +16,8 @@ from processes import is_running
 from stretto.core.cluster import Cluster, Device
 from stretto.core.graph import TaskGraph
 from stretto.core.plan import Plan
+from stretto.engines.driver.events import Event, TaskFinished, TaskStarted
 from stretto.engines.engine import RunOptions, RunResult
-from stretto.engines.events import Event, TaskFinished, TaskStarted
 from stretto.engines.local.arena import Arena, Attached, unlink_chunks
 from stretto.engines.local.engine import LocalEngine
 from stretto.engines.work import Action, Call, Command, Timed, Work
@@ -280,7 +280,7 @@ def test_no_shared_memory_stays_behind() -> None:
 
 def test_objects_that_are_no_data_cannot_leave_a_process() -> None:
     found = run("process", alone(Call(object)), plan_of(0), max_attempts=1)
-    assert "is not data" in found.failures[0].reason
+    assert "cannot be sent or stored" in found.failures[0].reason
     assert run("thread", alone(Call(object)), plan_of(0)).digests == (None,)
 
 
@@ -290,12 +290,12 @@ def test_memory_is_used_again_unless_somebody_looks_at_it() -> None:
         first, second = (arena.put(np.full(5000, value)) for value in (1.0, 2.0))
         copies = [attached.copy(first)]
         place = id(copies[0])
-        attached.give_back(copies)  # type: ignore[arg-type]
+        attached.release(copies)  # type: ignore[arg-type]
         again = attached.copy(second)
         assert id(again) == place
         view = np.frombuffer(again)
         assert view[0] == 2.0
-        attached.give_back([again])  # type: ignore[list-item]
+        attached.release([again])  # type: ignore[list-item]
         assert id(attached.copy(first)) != place
         assert view[0] == 2.0
     finally:

@@ -13,9 +13,9 @@ from stretto.core.plan import Plan
 from stretto.core.planner import Budget
 from stretto.core.problem import Problem
 from stretto.core.workload import Workload
+from stretto.engines.driver.dispatch import GreedyDispatcher
 from stretto.engines.engine import RunOptions
 from stretto.engines.local.engine import LocalEngine
-from stretto.engines.online import GreedyDispatcher
 from stretto.engines.outputs import digest
 from stretto.engines.work import Call, Work
 from stretto.graphs.evaluate import planner_named

@@ -14,11 +14,11 @@ from stretto.core.cluster import Cluster, Device
 from stretto.core.graph import TaskGraph
 from stretto.core.plan import Discipline, Plan
 from stretto.core.problem import Problem
-from stretto.engines.driver import Driver
+from stretto.engines.driver.driver import Driver, DriverRules
+from stretto.engines.driver.events import Start, TaskFinished
+from stretto.engines.driver.memory import DeviceMemory
 from stretto.engines.engine import RunOptions, RunResult
-from stretto.engines.events import Start, TaskFinished
 from stretto.engines.local.engine import LocalEngine
-from stretto.engines.memory import Ledger
 from stretto.engines.work import Call, Work
 
 both = pytest.mark.parametrize("workers", ["thread", "process"])
@@ -149,12 +149,14 @@ def crowded(draw: st.DrawFn) -> tuple[Work, Cluster, Plan]:
     return Work(graph, (Call(_mean),) * n), cluster(*limits), plan
 
 
-def play(work: Work, where: Cluster, plan: Plan, pick: Callable[[int], int], num_queued: int) -> tuple[Driver, Ledger]:
+def play(
+    work: Work, where: Cluster, plan: Plan, pick: Callable[[int], int], num_queued: int
+) -> tuple[Driver, DeviceMemory]:
     """Run a driver whose tasks end in any order; only copies that exist may be evicted."""
     problem = Problem.of(work.graph, where)
     copies: set[tuple[int, int]] = set()
-    memory = Ledger(work, problem, True, lambda task, device: copies.remove((task, device)))
-    driver = Driver(problem, plan, num_queued=num_queued, memory=memory)
+    memory = DeviceMemory(work, problem, True, lambda task, device: copies.remove((task, device)))
+    driver = Driver(problem, plan, DriverRules(num_queued=num_queued), memory=memory)
     under_way: list[Start] = []
     instructions = driver.begin()
     made = driver.tables.outputs

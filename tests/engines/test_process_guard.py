@@ -18,13 +18,13 @@ from processes import is_running
 from stretto.core.cluster import Cluster
 from stretto.core.graph import TaskGraph
 from stretto.core.plan import Plan
-from stretto.engines.end_record import digest_of_bytes, encoded_bytes
+from stretto.engines.command_output import BoundedOutput, num_left_out, read_bounded
+from stretto.engines.completion_log import digest_of_bytes, encoded_bytes
 from stretto.engines.engine import RunOptions
-from stretto.engines.kept_output import KeptOutput, kept_file, num_left_out
 from stretto.engines.local import processes
 from stretto.engines.local.engine import LocalEngine
-from stretto.engines.local.leash import Leash
 from stretto.engines.local.perform import TaskError, perform, run_command
+from stretto.engines.local.process_guard import ProcessGuard
 from stretto.engines.outputs import digest, encode
 from stretto.engines.work import Call, Command, Work
 
@@ -72,7 +72,7 @@ def test_a_command_stays_on_the_cores_of_its_thread() -> None:
 @pytest.mark.parametrize("name", ["no-such-program-here", "./no-such-file", "./plain"])
 def test_a_program_that_is_not_there_or_not_executable_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / "plain").write_text("true\n")
-    with pytest.raises(TaskError, match="cannot be started: there is no such"):
+    with pytest.raises(TaskError, match="cannot be started: no such"):
         run(Command((name,), cwd=str(tmp_path)))
 
 
@@ -87,9 +87,9 @@ def test_programs_are_looked_for_where_the_command_will_run(tmp_path: Path) -> N
 
 def test_a_guard_that_was_killed_is_replaced() -> None:
     assert run(Command(("echo", "one"))) == b"one\n"
-    assert Leash._process is not None
-    Leash._process.kill()
-    Leash._process.wait()
+    assert ProcessGuard._process is not None
+    ProcessGuard._process.kill()
+    ProcessGuard._process.wait()
     assert run(Command(("echo", "two"))) == b"two\n"
 
 
@@ -109,7 +109,7 @@ def test_of_much_output_the_beginning_and_the_end_are_kept_and_the_gap_is_told()
     missing = num_left_out(text)
     assert 28_000_000 < missing < 30_000_000
     assert f"[stretto: {missing} of 30000011 bytes".encode() in text
-    with pytest.raises(TaskError, match=f"lacks {missing:,} bytes"):
+    with pytest.raises(TaskError, match=f"cut by {missing:,} bytes"):
         perform(Call(len), 0, [text], 0.0, threading.Event())
 
 
@@ -123,7 +123,7 @@ def test_kept_outputs_are_whole_or_say_exactly_what_they_lack(tmp_path: Path, se
     rng = np.random.default_rng(seed)
     data = rng.integers(0, 256, int(rng.integers(0, 5000)), dtype=np.uint8).tobytes()
     limit = int(rng.integers(200, 3000))
-    kept, at = KeptOutput(limit), 0
+    kept, at = BoundedOutput(limit), 0
     while at < len(data):
         step = int(rng.integers(1, 700))
         kept.add(data[at : at + step])
@@ -138,7 +138,7 @@ def test_kept_outputs_are_whole_or_say_exactly_what_they_lack(tmp_path: Path, se
         assert (value[:half], value[-half:]) == (data[:half], data[-half:])
     assert num_left_out(b"x" + value) == 0
     (tmp_path / "file").write_bytes(data)
-    assert kept_file(tmp_path / "file", limit) == value, "a file of Slurm is kept alike"
+    assert read_bounded(tmp_path / "file", limit) == value, "a file of Slurm is kept alike"
 
 
 @pytest.mark.parametrize("value", [b"", b"x", bytes(range(256)) * 100])

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from stretto.cli.main import main
-from stretto.engines.ends import await_writers, book_path, read_ends
+from stretto.engines.completion_log import await_writers, completion_log_path, read_completions
 from stretto.runlog import RunLog
 
 WORKFLOW = """
@@ -151,9 +151,9 @@ def test_a_stopped_run_is_resumed_without_repeating_anything(
         info = log.runs()[0]
         assert info.status == "interrupted"
         before = {event.subject for event in log.events(info.id, kinds=["task-finished"])}
-        book = book_path(log, info.id)
+        book = completion_log_path(log, info.id)
         assert await_writers(book)  # of commands that ended while the run was killed
-        before |= {end.task for end in read_ends(book)}
+        before |= {end.task for end in read_completions(book)}
     assert 8 <= len(before) < 40
     found = run_json(capsys, "--resume", info.id)
     assert found["status"] == "done"

@@ -34,12 +34,12 @@ def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, s
     [
         (
             "".join(f'[[task]]\nname = "{name}"\nrun = "true"\nwrites = ["{x}"]\n' for name, x in ("ax", ("b", "./x"))),
-            "[task 'b']: writes './x', and so does task 'a'",
+            "[task 'b']: writes './x', which task 'a' writes, too",
         ),
-        ('[[task]]\nname = "a"\nrun = "true"\nenv = {"A=B" = "1"}\n', "[task 'a' env]: 'A=B' cannot name a variable"),
-        ('[[task]]\nname = "a"\nrun = "true"\nenv = {"A\\u0000" = "1"}\n', "[task 'a' env]: 'A\\x00' cannot name"),
-        ('[[task]]\nname = "a"\nrun = "true"\nenv = {A = "1\\u0000"}\n', "the value of 'A' has a NUL character"),
-        ('[[task]]\nname = "a"\nrun = "echo \\u0000"\n', "[task 'a' command]: 'echo \\x00' has a NUL character"),
+        ('[[task]]\nname = "a"\nrun = "true"\nenv = {"A=B" = "1"}\n', "[task 'a' env]: 'A=B' is not a valid"),
+        ('[[task]]\nname = "a"\nrun = "true"\nenv = {"A\\u0000" = "1"}\n', "[task 'a' env]: 'A\\x00' is not a valid"),
+        ('[[task]]\nname = "a"\nrun = "true"\nenv = {A = "1\\u0000"}\n', "the value of 'A' contains a NUL character"),
+        ('[[task]]\nname = "a"\nrun = "echo \\u0000"\n', "[task 'a' command]: 'echo \\x00' contains a NUL character"),
     ],
 )
 def test_wrong_workflows_are_refused_before_anything_runs(
@@ -53,7 +53,7 @@ def test_wrong_workflows_are_refused_before_anything_runs(
 
 
 def test_commands_made_in_python_are_checked_alike() -> None:
-    with pytest.raises(InvalidInput, match="cannot name a variable"):
+    with pytest.raises(InvalidInput, match="is not a valid variable name"):
         Command(("true",), env={"": "x"})
 
 

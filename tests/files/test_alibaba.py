@@ -85,7 +85,7 @@ def test_faults_are_named_with_their_line() -> None:
         FORMAT.read(document(good, [task("M1", duration=-1)]))
     with pytest.raises(InvalidInput, match=r"jobs.jsonl:2 .*cycle"):
         FORMAT.read(document(good, [task("M1_2"), task("R2_1")]))
-    with pytest.raises(InvalidInput, match=r"jobs.jsonl:1.*wrong JSON"):
+    with pytest.raises(InvalidInput, match=r"jobs.jsonl:1.*invalid JSON"):
         FORMAT.read(Document("jobs.jsonl", b'{"job": '))
 
 

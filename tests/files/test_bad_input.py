@@ -32,13 +32,13 @@ def _refused(path: Path, data: bytes) -> InvalidInput:
     [
         ("empty.json", b"", "empty"),
         ("blank.stg", b" \n\n", "empty"),
-        ("junk.bin", bytes(range(256)) * 8, "no known format fits the content; known: native"),
-        ("text.txt", b"hello world\n", "no known format"),
-        ("list.json", b"[1, 2]", "no known format"),
-        ("other.json", b'{"a": 1}', "no known format"),
+        ("junk.bin", bytes(range(256)) * 8, "no known graph format matches the content; known: native"),
+        ("text.txt", b"hello world\n", "no known graph format"),
+        ("list.json", b"[1, 2]", "no known graph format"),
+        ("other.json", b'{"a": 1}', "no known graph format"),
         ("nan.json", b'{"a": NaN}', "NaN is not JSON"),
         ("deep.json", b'{"a":' + b"[" * 200_000, "nested too deeply"),
-        ("digits.json", b'{"a": 1' + b"0" * 5000 + b"}", "wrong JSON"),
+        ("digits.json", b'{"a": 1' + b"0" * 5000 + b"}", "invalid JSON"),
         ("latin.json", b'{"a": "\xe9"}', "not UTF-8"),
     ],
 )
@@ -50,7 +50,7 @@ def test_wrong_json_has_a_line(tmp_path: Path) -> None:
     assert _refused(tmp_path / "x.json", b'{\n"a": 1,\n"b" 2}').line == 3
     whole = json.dumps(wfformat(), indent=1).encode()
     error = _refused(tmp_path / "cut.json", whole[: len(whole) // 2])
-    assert "wrong JSON" in error.message
+    assert "invalid JSON" in error.message
     assert error.line is not None
 
 

@@ -100,7 +100,7 @@ def test_topologies() -> None:
         ("", "device", "no devices"),
         ("[[device]]\nknd='gpu'", "device[0].knd", "did you mean kind"),
         ("[[devices]]\nkind='gpu'", "devices", "did you mean device"),
-        ("[[device]]\ncount=0", "device[0].count", "0 is not between"),
+        ("[[device]]\ncount=0", "device[0].count", "0 is not a whole number between"),
         ("[[device]]\ncount=true", "device[0].count", "between"),
         ("[[device]]\ncount=99999999", "device[0].count", "99999999"),
         ("[[device]]\ncount=6000\n[[device]]\ncount=6000", "device[1]", "more than 10,000"),

@@ -8,7 +8,7 @@ import pytest
 
 from stretto.core.graph import TaskGraph
 from stretto.files.graphs.jax_graph import from_jax, from_jaxpr
-from stretto.files.graphs.roofline import CPU, GPU, Cost, Roofline
+from stretto.files.graphs.roofline import CPU, GPU, OpCost, Roofline
 
 jax = pytest.importorskip("jax")
 jnp = pytest.importorskip("jax.numpy")
@@ -30,7 +30,7 @@ def test_matmul_then_elementwise() -> None:
     graph = from_jax(lambda x, w: jnp.sin(x @ w), shape(8, 16), shape(16, 4))
     assert graph.categories == ("dot_general", "sin")
     assert edges(graph) == {("dot_general_0", "sin_1", 8 * 4 * 4.0)}
-    cost = Cost(2 * 8 * 16 * 4, 4 * (8 * 16 + 16 * 4 + 8 * 4))
+    cost = OpCost(2 * 8 * 16 * 4, 4 * (8 * 16 + 16 * 4 + 8 * 4))
     assert graph.kinds == ("cpu", "gpu")
     assert graph.kind_duration_s is not None
     assert graph.kind_duration_s[0].tolist() == [CPU.seconds(cost), GPU.seconds(cost)]

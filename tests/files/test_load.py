@@ -155,7 +155,7 @@ def test_errors_inside_an_archive_name_the_member(tmp_path: Path) -> None:
 
 
 def test_archives_without_graphs(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="no known format fits any of the 2 members"):
+    with pytest.raises(InvalidInput, match="no known graph format matches any of the 2 members"):
         load(_zip(tmp_path / "z.zip", {"a.csv": b"1,2\n", "b.txt": b"hello\n"}))
     with pytest.raises(InvalidInput, match="any of the 0 members"):
         load(_zip(tmp_path / "y.zip", {}))

@@ -15,9 +15,9 @@ from stretto.core.graph import TaskGraph
 from stretto.errors import InvalidInput
 from stretto.files.document import Document, read_document
 from stretto.files.graphs import onnx_shapes
-from stretto.files.graphs.onnx_cost import FLOPS, Call, Tensor, op_cost
+from stretto.files.graphs.onnx_cost import FLOPS, OnnxCall, OnnxTensor, op_cost
 from stretto.files.graphs.onnx_model import FORMAT, OnnxFormat
-from stretto.files.graphs.roofline import CPU, GPU, Cost
+from stretto.files.graphs.roofline import CPU, GPU, OpCost
 
 onnx = pytest.importorskip("onnx")
 FLOAT = 1
@@ -58,7 +58,7 @@ def convolution() -> Document:
 def test_costs_come_from_inferred_shapes() -> None:
     graph = FORMAT.read(convolution())
     num_out = 2 * 4 * 8 * 8
-    conv = Cost(2 * num_out * 8 * 3 * 3, 4 * (2 * 8 * 16 * 16 + 4 * 8 * 3 * 3 + 4 + num_out))
+    conv = OpCost(2 * num_out * 8 * 3 * 3, 4 * (2 * 8 * 16 * 16 + 4 * 8 * 3 * 3 + 4 + num_out))
     assert graph.kinds == ("cpu", "gpu")
     assert graph.kind_duration_s is not None
     assert graph.kind_duration_s[0].tolist() == [CPU.seconds(conv), GPU.seconds(conv)]
@@ -156,8 +156,8 @@ def test_a_loop_costs_its_rounds() -> None:
     assert endless.meta["num_unknown_loops"] == 1
 
 
-def call(op: str, inputs: list[tuple[int, ...]], output: tuple[int, ...], **attributes: Any) -> Call:
-    return Call(op, attributes, [Tensor(shape) for shape in inputs], [Tensor(output)])
+def call(op: str, inputs: list[tuple[int, ...]], output: tuple[int, ...], **attributes: Any) -> OnnxCall:
+    return OnnxCall(op, attributes, [OnnxTensor(shape) for shape in inputs], [OnnxTensor(output)])
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def call(op: str, inputs: list[tuple[int, ...]], output: tuple[int, ...], **attr
         (call("NobodyKnowsThis", [(3, 4)], (12,)), 0),
     ],
 )
-def test_flops_of_operators(example: Call, flops: float) -> None:
+def test_flops_of_operators(example: OnnxCall, flops: float) -> None:
     assert op_cost(example).flops == flops
 
 
@@ -192,8 +192,8 @@ def test_bytes_of_operators() -> None:
 
 @pytest.mark.parametrize("shapes", [[], [()], [(2, 3), (3, 4), (2, 2)], [(2, 3, 4, 5)] * 4])
 def test_no_rule_fails_on_odd_shapes(shapes: list[tuple[int, ...]]) -> None:
-    for op, outputs in product(FLOPS, ([], [Tensor((2, 3))])):
-        cost = op_cost(Call(op, {}, [Tensor(shape) for shape in shapes] + [None], outputs))
+    for op, outputs in product(FLOPS, ([], [OnnxTensor((2, 3))])):
+        cost = op_cost(OnnxCall(op, {}, [OnnxTensor(shape) for shape in shapes] + [None], outputs))
         assert cost.flops >= 0
         assert math.isfinite(cost.flops)
 

@@ -171,12 +171,12 @@ def test_wrong_shorthand(text: str, told: str) -> None:
             r"pool\[0\]\.num_node\]: unknown key 'num_node'; did you mean num_nodes",
         ),
         ("[[pools]]\nname = 'a'", r"\[pools\]: unknown key 'pools'; did you mean pool"),
-        ("[[pool]]\nname = 'a'\nnum_nodes = 1.5", r"num_nodes\]: 1\.5 is not a count"),
-        ("[[pool]]\nname = 'a'\nnum_nodes = true", r"num_nodes\]: True is not a count"),
+        ("[[pool]]\nname = 'a'\nnum_nodes = 1.5", r"num_nodes\]: 1\.5 is not a whole number"),
+        ("[[pool]]\nname = 'a'\nnum_nodes = true", r"num_nodes\]: True is not a whole number"),
         ("[[pool]]\nname = 'a'\nnum_nodes = 0", r"pools\.toml \[pool a\]: a pool needs at least one node"),
         ("[[pool]]\nname = 'a'\nnum_nodes = 1\nspeed = -1", r"speed\]: -1 must be finite"),
         ("[[pool]]\nname = 'a'\nnum_nodes = 1\nprovision = '3 weeks'", r"provision\]: '3 weeks' is not a time"),
-        ("[[pool]]\nname = 'a'\nnum_nodes = 1\nspot = 3", r"spot\]: expected an object"),
+        ("[[pool]]\nname = 'a'\nnum_nodes = 1\nspot = 3", r"spot\]: '3' is not a table"),
         ("[[pool]]\nname = 'a'\nnum_nodes = 1\nspot = {}", r"spot\]: 'price_usd_per_hour' is missing"),
         (
             "[[pool]]\nname = 'a'\nnum_nodes = 1\nspot = {price_usd_per_hour = 1, hazards = 1}",
@@ -188,7 +188,7 @@ def test_wrong_shorthand(text: str, told: str) -> None:
         ),
         ("[[pool]]\nname = 'a'\nnum_nodes = 1\n[[pool]]\nname = 'a'\nnum_nodes = 2", "two pools are called 'a'"),
         ("[[pool]]\nname = = 'a'\nnum_nodes = 1", r"pools\.toml:2: wrong TOML"),
-        ("pool = 3", r"\[pool\]: expected an array"),
+        ("pool = 3", r"\[pool\]: '3' is not a list"),
     ],
 )
 def test_wrong_files(text: str, told: str) -> None:

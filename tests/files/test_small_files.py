@@ -8,14 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from research.readers.hwloc import read_hwloc
+from research.readers.machine_toml import read_rack
 
 from stretto.core.builder import GraphBuilder
 from stretto.core.cluster import Cluster
 from stretto.core.machine import Machine, Part, Rack
 from stretto.errors import InvalidInput
 from stretto.files.clusters.cluster_toml import read_cluster
-from stretto.files.clusters.hwloc import read_hwloc
-from stretto.files.clusters.machine_toml import read_rack
 from stretto.files.clusters.pool_toml import parse_pools
 from stretto.files.document import Document
 from stretto.files.graphs.native import Native
@@ -42,7 +42,7 @@ def test_shorthand_counts(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[[device]]\ncount = 2000000000\n", "not between 1 and 10000"),
+        ("[[device]]\ncount = 2000000000\n", "not a whole number between 1 and 10,000"),
         ("[[device]]\ncount = 6000\n[[device]]\nkind = 'gpu'\ncount = 6000\n", "more than 10,000 devices"),
         ("[[machine]]\ncount = 9999\n" * 2 + "[[device]]\n", "more than 10,000 machines"),
         (

@@ -110,9 +110,7 @@ def selectors() -> Iterator[Case]:
 
 def racks() -> Iterator[Case]:
     """Episodes by every rule; the learned scheduler where weights are shipped for the case."""
-    from stretto.reports.racks.show import DECIDERS
-
-    for rack, by in itertools.product(RACKS, DECIDERS):
+    for rack, by in itertools.product(RACKS, catalog.DISPATCHERS):
         if by == "symphony" and rack != "small-rack":
             continue
         for stream in ("0", "3"):

@@ -144,7 +144,7 @@ def test_wrong_plans_are_refused_with_the_task(fan: Problem) -> None:
         simulate(Problem.of(picky, Cluster.parse("cpu:1,gpu:1")), plan_of([0]))
     with pytest.raises(InvalidPlan, match=r"'t2' is assigned to device 2"):
         simulate(fan, plan_of([0, 1, 2, 1]))
-    with pytest.raises(InvalidPlan, match=r"'t1' stands twice"):
+    with pytest.raises(InvalidPlan, match=r"'t1' appears twice"):
         simulate(fan, plan_of([0, 1, 1, 1], [0, 1, 1, 2]))
     with pytest.raises(InvalidPlan, match=r"position 3 .* task 9"):
         simulate(fan, plan_of([0, 1, 1, 1], [0, 1, 2, 9]))

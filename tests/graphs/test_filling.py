@@ -54,7 +54,7 @@ class Network:
 
     def join(self, pair: int, work: float) -> None:
         f = self.flows
-        join_route(f.classes, f.goal, f.copy_of, f.links, f.index, f.at, pair, pair, work, self.now)
+        join_route(f.classes, f.goal, f.copy_of, f.links, f.lists, f.at, pair, pair, work, self.now)
         self.num_flows[pair] += 1
 
     def leave(self) -> None:
@@ -62,19 +62,19 @@ class Network:
         f = self.flows
         self.now = self.due
         while self.due == self.now:
-            pair = int(f.index[f.at.due + f.index[DUE] - 1])
+            pair = int(f.lists[f.at.due + f.lists[DUE] - 1])
             taken = take_finished(f.classes, f.goal, f.copy_of, f.leaving, pair, self.now)
             self.num_flows[pair] -= taken
             assert set(f.leaving[:taken].tolist()) == {pair}
-            self.due = drop_flows(f.classes, f.links, f.index, f.at, pair, taken, self.now)
+            self.due = drop_flows(f.classes, f.links, f.lists, f.at, pair, taken, self.now)
 
     def share(self) -> dict[int, float]:
         """Set the rates and return them by pair."""
         f = self.flows
-        self.due = share_links(f.classes, f.links, f.index, f.share, f.at, self.now)
+        self.due = share_links(f.classes, f.links, f.lists, f.share, f.at, self.now)
         active = [pair for pair in range(NUM_PAIRS) if self.num_flows[pair] > 0]
-        assert sorted(f.index[f.at.fixed : f.at.fixed + f.index[ACTIVE]].tolist()) == active
-        assert f.index[BUSY] == len({link for pair in active for link in self.routes[pair]})
+        assert sorted(f.lists[f.at.fixed : f.at.fixed + f.lists[ACTIVE]].tolist()) == active
+        assert f.lists[BUSY] == len({link for pair in active for link in self.routes[pair]})
         return {pair: float(f.classes[pair]["rate"]) for pair in active}
 
 

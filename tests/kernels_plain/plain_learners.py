@@ -7,16 +7,15 @@ from typing import Any
 
 import numpy as np
 import plain_queues
+from research.doppler.ablations import ABLATIONS, settings_of
+from research.doppler.trainers import trainer_for
 
 from instances import random_problem
-from stretto.core.kernels.rng import seeded
-from stretto.graphs.doppler.ablations import ABLATIONS, settings_of
-from stretto.graphs.doppler.run import trainer_for
 from stretto.graphs.doppler.trainer import DopplerTrainer, Learning
+from stretto.queues.mars.candidates import forecast_nets, variant_nets
 from stretto.queues.mars.kernels.forecast import NUM_INPUTS, collect
-from stretto.queues.mars.kernels.sample import new_record, sample_mars
-from stretto.queues.mars.network import bold_nets, classic_net, sister_nets
-from stretto.queues.mars.replay import pretrained
+from stretto.queues.mars.kernels.run import run_mars
+from stretto.queues.mars.network import classic_net
 from stretto.queues.mars.windows import draw_windows
 
 TINY = {"hidden": 8, "head": 8, "rounds": 2}
@@ -50,14 +49,12 @@ def cases() -> Iterator[tuple[str, Any]]:
     small = plain_queues.small_forecaster()
     for window in windows:
         start = np.empty(len(window.jobs.submit))
-        for net, room in ((sister_nets()[0], 20), (classic_net("saf"), 200)):
-            record = new_record(room)
-            sample_mars(window.jobs, window.kinds, plain_queues.PROCS, net.net, small, seeded(1), start, record)
-            yield f"mars sample {net.name}", (start.copy(), record.cost[: record.num[0]])
+        run_mars(window.jobs, window.kinds, plain_queues.PROCS, variant_nets()[0].net, small, start)
         every, x = np.ones(len(start), np.bool_), np.zeros((2 * len(start), NUM_INPUTS))
         yield (
             "mars examples",
             (collect(window.jobs, window.kinds, start, every, every, x, np.zeros(len(x), np.int64)), x),
         )
-        for net in (classic_net("saf"), bold_nets()[0], sister_nets()[0], pretrained()[0]):
+        hidden = classic_net("sjf").with_hidden(4, seed=1)
+        for net in (classic_net("saf"), forecast_nets()[0], variant_nets()[0], hidden):
             yield f"mars window {net.name}", window.play(net.net, small)

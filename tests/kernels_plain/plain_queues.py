@@ -18,13 +18,13 @@ from stretto.files.traces.load import load_trace
 from stretto.queues.env.queue_env import QueueEnv
 from stretto.queues.env.strategy_env import StrategyEnv
 from stretto.queues.live_order import PortfolioOrder
+from stretto.queues.mars.candidates import untrained_nets
 from stretto.queues.mars.kernels.forecast import NUM_HEADS, NUM_INPUTS, Forecaster
-from stretto.queues.mars.network import classic_net, untrained_nets
-from stretto.queues.mars.replay import mars_replay, pretrained
-from stretto.queues.mars.selector import Selection
+from stretto.queues.mars.network import classic_net
+from stretto.queues.mars.parameters import Selection
+from stretto.queues.mars.replay import mars_replay
 from stretto.queues.portfolio import Forecast, portfolio_replay
 from stretto.queues.replay import replay
-from stretto.queues.rlscheduler import SCORES, replay_sticky
 from stretto.queues.view import QueueView
 
 PROCS = 8
@@ -98,9 +98,6 @@ def replays() -> Iterator[tuple[str, Any]]:
                 f"pools {estimates} {backfill} {pool_rule}",
                 (*moments, found.pool, found.is_killed, found.num_interruptions),
             )
-    for score in SCORES:
-        for backfill in (False, True):
-            yield f"sticky {score} {backfill}", replay_sticky(plain, PROCS, score, backfill)
 
 
 def small_forecaster() -> Forecaster:
@@ -118,7 +115,12 @@ def choosers() -> Iterator[tuple[str, Any]]:
         forecast = Forecast(num_scenarios=4, num_arrivals=5, memory=20, depth=6, review=20)
         found = portfolio_replay(trace, PROCS, forecast=forecast, seed=2)
         yield f"portfolio {seed}", (found.start_s, found.chosen)
-        candidates = [classic_net("fcfs"), classic_net("saf"), *untrained_nets()[::5], pretrained()[0]]
+        candidates = [
+            classic_net("fcfs"),
+            classic_net("saf"),
+            *untrained_nets()[::5],
+            classic_net("sjf").with_hidden(4, seed=1),
+        ]
         hasty = Selection(
             epoch_jobs=5, lag_jobs=2, least_jobs=1, least_gain=0.0, early_gain=0.0, network_gain=0.0, certainty=0.0
         )

@@ -8,20 +8,21 @@ from typing import Any
 import numpy as np
 
 from racks.rack_cases import random_action, small_rack, two_nics
+from stretto.catalog import DISPATCHERS
 from stretto.core.kernels.rng import seeded
 from stretto.racks.kernels.lookahead import price_actions
 from stretto.racks.kernels.rules import SRPT, _first
-from stretto.racks.rules import RULES, oracle, play
+from stretto.racks.rules import oracle, play
 from stretto.racks.simulator import RackBatch, new_state
+from stretto.racks.symphony.cases import observe
 from stretto.racks.symphony.settings import NetSettings, shape_of
-from stretto.racks.symphony.trainer import observe
 
 
 def cases() -> Iterator[tuple[str, Any]]:
     yield "the first that may be", _first(np.array([False, True, True]))  # no rule has come to need it in these cases
     for make in (small_rack, two_nics):
         model, streams = make(num_instances=1, num_jobs=2)
-        for name in RULES:
+        for name in sorted(set(DISPATCHERS) - {"symphony"}):
             yield f"rack {make.__name__} {name}", play(name, model, streams, seed=1)
         yield f"rack {make.__name__} oracle", oracle(model, streams, width=2)
         batch = RackBatch(model, streams, 1, seed=0, is_believing=True)

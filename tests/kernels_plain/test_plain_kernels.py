@@ -21,7 +21,11 @@ def run_cases(folder: Path, *, plain: bool) -> dict[str, Any]:
     """Return what the cases come to in a process of their own."""
     target = folder / f"{plain}.json"
     tests = Path(plain_cases.__file__).parent.parent
-    more = {"PYTHONPATH": str(tests), "OMP_NUM_THREADS": "1", "NUMBA_DISABLE_JIT": "1" if plain else "0"}
+    more = {
+        "PYTHONPATH": f"{tests}{os.pathsep}{tests.parent}",
+        "OMP_NUM_THREADS": "1",
+        "NUMBA_DISABLE_JIT": "1" if plain else "0",
+    }
     words = [sys.executable, "-W", "ignore", plain_cases.__file__, str(target)]
     subprocess.run(words, check=True, env={**os.environ, **more})
     found: dict[str, Any] = json.loads(target.read_text())

@@ -12,8 +12,9 @@ import pytest
 from stretto.errors import InvalidInput
 from stretto.files import checkpoint
 from stretto.graphs.doppler.generalist import GENERALIST, load_weights
-from stretto.queues.mars import ensemble, forecaster, strategist
-from stretto.queues.mars.network import load_nets, save_nets, untrained_nets
+from stretto.queues.mars import forecaster
+from stretto.queues.mars.candidates import untrained_nets
+from stretto.queues.mars.network import load_nets, save_nets
 from stretto.racks.simulator import RackBatch
 from stretto.racks.symphony import scheduler
 from stretto.racks.symphony.cases import case
@@ -84,7 +85,7 @@ def _refused(load: Callable[[Path], Any], source: Path, path: Path, name: str, c
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_symphony(change: Change, tmp_path: Path) -> None:
-    source = Path(scheduler.__file__).with_name("pretrained.npz")
+    source = Path(scheduler.__file__).with_name("shipped.npz")
     for name in ("gate", "pair_out", "follows"):
         _refused(_symphony, source, tmp_path / "forged.npz", name, change)
 
@@ -99,9 +100,9 @@ def test_doppler(change: Change, tmp_path: Path) -> None:
 def test_doppler_where_a_training_starts_with_them(change: Change, tmp_path: Path) -> None:
     pytest.importorskip("jax")
     from stretto.graphs.doppler.run import first_weights
-    from stretto.graphs.doppler.settings import NetSettings
+    from stretto.graphs.doppler.settings import DopplerSettings
 
-    settings = NetSettings(**{**checkpoint.load(GENERALIST)[1]["settings"], "tables": False})
+    settings = DopplerSettings(**{**checkpoint.load(GENERALIST)[1]["settings"], "tables": False})
 
     def load(path: Path) -> None:
         first_weights(str(path), None, settings)
@@ -114,18 +115,13 @@ def test_mars(change: Change, tmp_path: Path, nets_file: Path) -> None:
     path, net = tmp_path / "forged.npz", _first_net(nets_file)
     for name in (f"{net}.skip", f"{net}.hidden", f"{net}.bias", f"{net}.patience"):
         _refused(load_nets, nets_file, path, name, change)
-    member = _first_net(ensemble.SHIPPED)
-    for name in (f"{member}.out", "confidence.scale", "confidence.threshold"):
-        _refused(ensemble.load_ensemble, ensemble.SHIPPED, path, name, change)
     for name in ("bias", "first"):
         _refused(forecaster.load_forecaster, forecaster.SHIPPED, path, name, change)
-    for name in ("bias", "critic"):
-        _refused(strategist.load_strategist, strategist.SHIPPED, path, name, change)
 
 
 @pytest.mark.parametrize("about", [None, {}, {"width": 10**9}, {"width": "x"}, {"colour": 1}, [1], {"variant": "x"}])
 def test_settings_that_describe_no_network(about: Any, tmp_path: Path, nets_file: Path) -> None:
-    arrays, meta = checkpoint.load(Path(scheduler.__file__).with_name("pretrained.npz"))
+    arrays, meta = checkpoint.load(Path(scheduler.__file__).with_name("shipped.npz"))
     checkpoint.save(tmp_path / "s.npz", arrays, {**meta, "net": about})
     if about != {}:  # which are the defaults
         with pytest.raises(InvalidInput, match=r"s\.npz \[net\]"):
@@ -145,8 +141,7 @@ def test_settings_that_describe_no_network(about: Any, tmp_path: Path, nets_file
 def test_the_shapes_that_numpy_knows_are_those_of_the_network() -> None:
     pytest.importorskip("jax")
     from stretto.racks.symphony.network import init_params
-    from stretto.racks.symphony.settings import NetSettings, shape_of
-    from stretto.racks.symphony.weights import weight_shapes
+    from stretto.racks.symphony.settings import NetSettings, shape_of, weight_shapes
 
     batch = _batch()
     shape = shape_of(batch.model, len(batch.counters.resource), batch.streams)

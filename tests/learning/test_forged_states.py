@@ -15,13 +15,14 @@ from stretto.core.cluster import Cluster
 from stretto.core.problem import Problem
 from stretto.core.trace import Trace
 from stretto.errors import InvalidInput
-from stretto.graphs.doppler.settings import NetSettings
+from stretto.graphs.doppler.settings import DopplerSettings
 from stretto.graphs.doppler.trainer import DopplerTrainer, Learning
 from stretto.graphs.workloads.random_dag import random_dag
+from stretto.learning.trainer import TrainingSpec
 from stretto.queues.mars.trainer import Evolution, MarsTrainer
 from stretto.queues.mars.windows import draw_windows
 from stretto.racks.symphony.cases import case
-from stretto.racks.symphony.lesson import RackLesson
+from stretto.racks.symphony.run import SymphonyRun
 from stretto.racks.symphony.settings import NetSettings as SymphonySettings
 
 State = tuple[dict[str, Any], dict[str, Any]]
@@ -29,7 +30,7 @@ State = tuple[dict[str, Any], dict[str, Any]]
 
 def _doppler() -> DopplerTrainer:
     problem = Problem.of(random_dag(num_tasks=12, seed=3), Cluster.parse("gpu:3"))
-    return DopplerTrainer(problem, NetSettings(hidden=4, head=4, rounds=1), Learning(batch=4, elites=2), seed=5)
+    return DopplerTrainer(problem, DopplerSettings(hidden=4, head=4, rounds=1), Learning(batch=4, elites=2), seed=5)
 
 
 def _mars() -> MarsTrainer:
@@ -115,18 +116,18 @@ def test_symphony() -> None:
     small = replace(
         named, a2c=replace(named.a2c, num_envs=4, num_rollouts=2, epochs=1), stream=replace(named.stream, num_jobs=4)
     )
-    lesson = RackLesson(small, seed=1, net=SymphonySettings("belief", width=4, core=4))
-    arrays, meta = lesson.state()
-    lesson.restore(arrays, meta)
+    run = SymphonyRun(small, TrainingSpec(seed=1), net=SymphonySettings("belief", width=4, core=4))
+    arrays, meta = run.state()
+    run.restore(arrays, meta)
     for name in ("params.gate", "smooth.gate", "best.pair_out", "numbers"):
         for change in CHANGES:
             with pytest.raises(InvalidInput, match=name):
-                lesson.restore(_with(arrays, name, change), meta)
+                run.restore(_with(arrays, name, change), meta)
     for change in CHANGES[:3]:
         with pytest.raises(InvalidInput, match=r"optimiser\.1"):
-            lesson.restore(_with(arrays, "optimiser.1", change), meta)
+            run.restore(_with(arrays, "optimiser.1", change), meta)
     with pytest.raises(InvalidInput, match="iteration"):
-        lesson.restore(arrays, {**meta, "iteration": None})
+        run.restore(arrays, {**meta, "iteration": None})
 
 
 def test_places_of_mars_are_windows() -> None:

@@ -17,8 +17,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # before the folder of tests that is called research, too
+
 import fuzz_seeds
 import numpy as np
+from research.readers.hwloc import read_hwloc
+from research.readers.machine_toml import read_rack, write_rack
 
 from files import format_samples as samples
 from files.traces import trace_samples
@@ -32,8 +36,6 @@ from stretto.engines.workflow_file import load_workflow
 from stretto.errors import StrettoError
 from stretto.files import checkpoint
 from stretto.files.clusters.cluster_toml import read_cluster
-from stretto.files.clusters.hwloc import read_hwloc
-from stretto.files.clusters.machine_toml import read_rack, write_rack
 from stretto.files.clusters.pool_toml import parse_pools, read_pools, write_pools
 from stretto.files.document import Document, read_document, unpack
 from stretto.files.plan_json import plan_to_json, read_plan

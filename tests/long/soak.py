@@ -1,7 +1,7 @@
 """Load that goes on: ``python tests/long/soak.py server|steering|decisions|orders AMOUNT [...]`` prints JSON.
 
 ``server SECONDS [NUM_CLIENTS [REQUESTS_PER_S]]`` has clients ask a server; ``steering SECONDS [STEPS_PER_S]`` has a
-steering layer follow a queue that moves on; ``decisions`` plays simulated runs until a guarded dispatcher was asked
+steering layer follow a queue that moves on; ``decisions`` plays simulated runs until a safe dispatcher was asked
 AMOUNT times; ``orders`` has each order of live queues decide AMOUNT times. All tell how much memory the process held
 over time; more than 5 % of growth is an exit code of 1.
 """

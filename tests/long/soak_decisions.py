@@ -1,4 +1,4 @@
-"""Decisions without end: of a guarded dispatcher, and of the orders of live queues."""
+"""Decisions without end: of a safe dispatcher, and of the orders of live queues."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from soak_memory import NUM_SAMPLES, Watch
 
 
 def decisions(num_wanted: float) -> dict[str, Any]:
-    """Play runs with lost devices and failing tasks, decided by a guarded dispatcher."""
+    """Play runs with lost devices and failing tasks, decided by a safe dispatcher."""
     from stretto.core.cluster import Cluster
     from stretto.core.problem import Problem
+    from stretto.engines.driver.dispatch import GreedyDispatcher, SafeDispatcher
+    from stretto.engines.driver.events import DeviceLost
     from stretto.engines.engine import RunOptions
-    from stretto.engines.events import DeviceLost
-    from stretto.engines.online import GreedyDispatcher
-    from stretto.engines.safe_dispatch import SafeDispatcher
     from stretto.engines.simulated import SimulatedEngine
     from stretto.engines.work import Work
     from stretto.graphs.workloads.random_dag import random_dag

@@ -12,9 +12,8 @@ from typing import Any
 
 from soak_memory import NUM_SAMPLES, Watch
 
-from stretto.engines.slurm.client.jobs import SlurmJob, SlurmNode
-from stretto.engines.slurm.steer.book import Book
-from stretto.engines.slurm.steer.factors import Factors
+from stretto.engines.slurm.client.jobs import Factors, SlurmJob, SlurmNode
+from stretto.engines.slurm.steer.label_store import LabelStore
 from stretto.engines.slurm.steer.steer import Steerer, SteerSettings, Step
 from stretto.queues.live_order import PortfolioOrder, warm_up
 from stretto.runlog import RunLog
@@ -133,7 +132,12 @@ def steering(seconds: float, steps_per_s: float = 10.0) -> dict[str, Any]:
         folder = Path(name)
         settings = SteerSettings(is_applied=True, interval_s=max(0.05, 1.0 / steps_per_s), budget_s=30.0)
         layer = Steerer(
-            queue, order, Book(folder / "book.json"), folder / "off", settings, run=log.start("steer", "soak", {})
+            queue,
+            order,
+            LabelStore(folder / "store.json"),
+            folder / "off",
+            settings,
+            run=log.start("steer", "soak", {}),
         )
         layer.clock = lambda: queue.now_s
 
@@ -150,7 +154,7 @@ def steering(seconds: float, steps_per_s: float = 10.0) -> dict[str, Any]:
         why = layer.follow(on_step)
         num_events = log.run("latest").num_events
     assert why == "switched off"
-    assert not layer.book.jobs  # Slurm has its own order back
+    assert not layer.store.jobs  # Slurm has its own order back
     return {
         "steps": last,
         "jobs": queue.num_jobs,

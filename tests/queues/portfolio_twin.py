@@ -13,8 +13,8 @@ from stretto.core.trace import QueueArrays
 from stretto.queues.kernels import forecast as facts
 from stretto.queues.kernels import leader as leading
 from stretto.queues.kernels.keys import FIRST_DYNAMIC, dynamic_key, static_key
-from stretto.queues.kernels.lookahead import BELIEVED, LONG, NARROW, SPARE
-from stretto.queues.kernels.portfolio import HEAT, Look
+from stretto.queues.kernels.lookahead import BELIEVED, LONG, NARROW, RESERVE
+from stretto.queues.kernels.portfolio import HEAT, LookaheadRules
 
 
 @dataclass
@@ -42,7 +42,7 @@ def _plain(kernel: Any) -> Any:
 
 
 def key(code: int, job: Job, now: float) -> tuple[float, int]:
-    code %= SPARE
+    code %= RESERVE
     length = job.believed if code >= BELIEVED else job.estimate
     if code % BELIEVED >= FIRST_DYNAMIC:
         return _plain(dynamic_key)(code % BELIEVED, now, job.submit, length, job.procs), job.index
@@ -70,8 +70,8 @@ class Kind:
 
 def need(code: int, job: Job, num_procs: int) -> int:
     """Return how many processors must be free: a long job leaves some percent of them to others."""
-    spare = math.ceil(code // SPARE % 100 * num_procs / 100) if job.believed > LONG else 0
-    return min(job.procs + spare, max(job.procs, math.ceil(num_procs / facts.PLENTY)))
+    reserve = math.ceil(code // RESERVE % 100 * num_procs / 100) if job.believed > LONG else 0
+    return min(job.procs + reserve, max(job.procs, math.ceil(num_procs / facts.PLENTY)))
 
 
 def easy(
@@ -110,15 +110,15 @@ class Twin:
     kinds: Any
     num_procs: int
     codes: list[int]
-    look: Look
+    look: LookaheadRules
     state: Any
     past: dict[int, Kind] = field(default_factory=dict)
     is_hurt: bool = False
 
     @property
     def base(self) -> int:
-        """The base; until a short job has had to wait, nothing is spared."""
-        return self.codes[0] if self.is_hurt else self.codes[0] % SPARE
+        """The base; until a short job has had to wait, nothing is kept free."""
+        return self.codes[0] if self.is_hurt else self.codes[0] % RESERVE
 
     def remember(self, job: Job, run: float) -> None:
         for kind in job.kinds:
@@ -266,7 +266,7 @@ class Twin:
         if not settled:
             return 0
         past, now = past[: settled[-1]], past[settled[-1] - 1].submit
-        own = [c for c, code in enumerate(self.codes) if code % SPARE == self.codes[0] % SPARE]
+        own = [c for c, code in enumerate(self.codes) if code % RESERVE == self.codes[0] % RESERVE]
         costs = {c: self.past_cost(self.codes[c], past, running, waiting, now) for c in own}
         best, least = 0, costs[0] * (1.0 - leading.MARGIN)
         for c, cost in costs.items():
@@ -279,7 +279,7 @@ class Twin:
         known = [(job.expected, job.procs) for job in running]
         found: dict[int, list[Job]] = {}
         for c, own in enumerate(self.codes):
-            code = own % SPARE + self.base // SPARE * SPARE  # what the base leaves to spare all do
+            code = own % RESERVE + self.base // RESERVE * RESERVE  # what the base leaves to reserve all do
             queue = sorted(waiting, key=lambda job: key(code, job, now))
             started = easy(queue, known, now, free, code, self.num_procs)
             if all({job.index for job in started} != {job.index for job in other} for other in found.values()):

@@ -16,12 +16,12 @@ from stretto.core.kernels.rng import seeded
 from stretto.core.trace import Trace
 from stretto.errors import InvalidInput, UnknownName
 from stretto.queues.kernels import keys
-from stretto.queues.kernels.lookahead import BELIEVED, NARROW, SPARE
-from stretto.queues.kernels.portfolio import Look, run_portfolio
+from stretto.queues.kernels.lookahead import BELIEVED, NARROW, RESERVE
+from stretto.queues.kernels.portfolio import LookaheadRules, run_portfolio
 from stretto.queues.kernels.run import run_queue
-from stretto.queues.members import MEMBERS, member_code
-from stretto.queues.play import play
 from stretto.queues.portfolio import Forecast, kinds_of, portfolio_replay
+from stretto.queues.replay import replay as replay_trace
+from stretto.queues.strategies import MEMBERS, member_code
 from stretto.queues.validate import check_replay
 
 NUM_PROCS = 6
@@ -37,18 +37,18 @@ CODES = [
     keys.DEADLINE,
     keys.SMALLEST_AREA + BELIEVED,
     keys.WFP3 + BELIEVED,
-    keys.SMALLEST_AREA + BELIEVED + 5 * SPARE,
-    keys.SMALLEST_AREA + BELIEVED + 30 * SPARE,
-    keys.FCFS + 33 * SPARE,
-    keys.SMALLEST_AREA + BELIEVED + 5 * SPARE + NARROW,
-    keys.FCFS + 1 * SPARE + NARROW,
+    keys.SMALLEST_AREA + BELIEVED + 5 * RESERVE,
+    keys.SMALLEST_AREA + BELIEVED + 30 * RESERVE,
+    keys.FCFS + 33 * RESERVE,
+    keys.SMALLEST_AREA + BELIEVED + 5 * RESERVE + NARROW,
+    keys.FCFS + 1 * RESERVE + NARROW,
 ]
 
 #: A minute, or an hour and more, for what is some seconds.
 SLOW = st.sampled_from([1.0, 60.0, 1000.0])
 
 looks = st.builds(
-    Look,
+    LookaheadRules,
     interval=st.sampled_from([0.0, 3.0, 50.0]),
     num_scenarios=st.sampled_from([1, 2, 9]),
     num_guesses=st.sampled_from([0, 1, 4]),
@@ -59,7 +59,7 @@ looks = st.builds(
 )
 
 
-def replay(trace: Trace, look: Look, codes: list[int], seed: int = 0) -> tuple[Any, Any, int]:
+def replay(trace: Trace, look: LookaheadRules, codes: list[int], seed: int = 0) -> tuple[Any, Any, int]:
     q = trace.arrays()
     start, chosen = np.empty(trace.num_jobs), np.zeros(trace.num_jobs, np.int64)
     num_epochs = run_portfolio(q, kinds_of(q), NUM_PROCS, np.array(codes), look, seeded(seed), start, chosen)
@@ -85,7 +85,9 @@ def crowd(seed: int, num_jobs: int) -> Trace:
 
 @given(traces(plain=True), SLOW, looks, st.permutations(CODES), st.integers(1, len(CODES)), st.integers(0, 9))
 @settings(max_examples=200, deadline=None)
-def test_equals_its_twin(trace: Trace, slow: float, look: Look, codes: list[int], num_codes: int, seed: int) -> None:
+def test_equals_its_twin(
+    trace: Trace, slow: float, look: LookaheadRules, codes: list[int], num_codes: int, seed: int
+) -> None:
     trace = slowed(trace, slow)
     start, chosen, num_epochs = replay(trace, look, codes[:num_codes], seed)
     q = trace.arrays()
@@ -96,7 +98,7 @@ def test_equals_its_twin(trace: Trace, slow: float, look: Look, codes: list[int]
 @pytest.mark.parametrize("review", [0, 20])
 @pytest.mark.parametrize("seed", range(4))
 def test_equals_its_twin_with_a_long_past(seed: int, review: int) -> None:
-    trace, look = slowed(crowd(seed, 120), 1.0 + 39.0 * (seed % 2)), Look(0.0, 8, 5, 30, 0.5, 8, review)
+    trace, look = slowed(crowd(seed, 120), 1.0 + 39.0 * (seed % 2)), LookaheadRules(0.0, 8, 5, 30, 0.5, 8, review)
     start, chosen, num_epochs = replay(trace, look, CODES, seed)
     assert num_epochs > 5
     assert len(set(chosen.tolist())) > 1
@@ -105,14 +107,14 @@ def test_equals_its_twin_with_a_long_past(seed: int, review: int) -> None:
     assert (start.tolist(), chosen.tolist(), num_epochs) == twin.replay()
 
 
-def test_a_base_that_spares_too_little_gives_way() -> None:
-    """Short jobs among long ones that often fill the machine: whoever spares nothing lets them wait."""
+def test_a_base_that_reserves_too_little_gives_way() -> None:
+    """Short jobs among long ones that often fill the machine: whoever reserves nothing lets them wait."""
     rng = np.random.default_rng(1)
     is_long = rng.random(600) < 0.2
     run = np.where(is_long, 9000.0, 30.0)
     trace = Trace.of(np.cumsum(rng.exponential(400.0, 600)), run, np.ones(600, np.int32), run)
-    codes = [keys.SMALLEST_AREA, keys.SMALLEST_AREA + 10 * SPARE]
-    kept, left = (replay(trace, Look(0.0, 2, 5, 30, 1e9, 8, review), codes) for review in (0, 50))
+    codes = [keys.SMALLEST_AREA, keys.SMALLEST_AREA + 10 * RESERVE]
+    kept, left = (replay(trace, LookaheadRules(0.0, 2, 5, 30, 1e9, 8, review), codes) for review in (0, 50))
     assert set(kept[1].tolist()) == {0}
     assert left[1].tolist()[-100:] == [1] * 100
     slowdown = [np.mean((found[0] - trace.submit_s)[~is_long]) for found in (kept, left)]
@@ -121,7 +123,7 @@ def test_a_base_that_spares_too_little_gives_way() -> None:
 
 @given(traces(plain=True), looks, st.sampled_from([code for code in CODES if code < BELIEVED]))
 @settings(max_examples=100, deadline=None)
-def test_one_candidate_is_that_strategy(trace: Trace, look: Look, code: int) -> None:
+def test_one_candidate_is_that_strategy(trace: Trace, look: LookaheadRules, code: int) -> None:
     start, _, num_epochs = replay(trace, look, [code])
     fixed = np.empty(trace.num_jobs)
     run_queue(trace.arrays(), NUM_PROCS, code, True, False, fixed)
@@ -131,7 +133,7 @@ def test_one_candidate_is_that_strategy(trace: Trace, look: Look, code: int) -> 
 
 @given(st.integers(0, 10_000), looks, st.data())
 @settings(max_examples=100, deadline=None)
-def test_decides_without_knowing_when_jobs_will_end(seed: int, look: Look, data: st.DataObject) -> None:
+def test_decides_without_knowing_when_jobs_will_end(seed: int, look: LookaheadRules, data: st.DataObject) -> None:
     trace = crowd(seed, 40)
     start, chosen, _ = replay(trace, look, CODES)
     moment = float(data.draw(st.sampled_from(np.unique(start).tolist())))
@@ -150,14 +152,14 @@ def test_decides_without_knowing_when_jobs_will_end(seed: int, look: Look, data:
 
 
 def test_a_long_job_leaves_room_for_a_short_one() -> None:
-    """Six processors: under ``spare`` the last long job waits for the first, and the short one waits for nobody."""
+    """Six processors: under ``reserve`` the last long job waits for the first, and the short one waits for nobody."""
     run = [100.0, 10.0] + [9000.0] * 3 + [60.0]
     submit = [0.0, 1.0, 200.0, 201.0, 202.0, 203.0]
     trace = Trace.of(submit, run, [6, 1, 4, 1, 1, 1], run)  # the second job is short, and has to wait
     plain = portfolio_replay(trace, NUM_PROCS, strategies=("fcfs-believed",))
-    spared = portfolio_replay(trace, NUM_PROCS, strategies=("fcfs-believed-spare-10",))
+    reserved = portfolio_replay(trace, NUM_PROCS, strategies=("fcfs-believed-reserve-10",))
     assert plain.start_s.tolist() == [0.0, 100.0, 200.0, 201.0, 202.0, 9200.0]
-    assert spared.start_s.tolist() == [0.0, 100.0, 200.0, 201.0, 9200.0, 203.0]
+    assert reserved.start_s.tolist() == [0.0, 100.0, 200.0, 201.0, 9200.0, 203.0]
 
 
 def test_only_short_jobs_pass_where_the_way_is_narrow() -> None:
@@ -165,33 +167,33 @@ def test_only_short_jobs_pass_where_the_way_is_narrow() -> None:
     run = [100.0, 10.0, 9000.0, 9000.0, 5000.0, 60.0]
     submit = [0.0, 1.0, 200.0, 201.0, 202.0, 203.0]
     trace = Trace.of(submit, run, [6, 1, 4, 6, 1, 1], run)
-    wide = portfolio_replay(trace, NUM_PROCS, strategies=("fcfs-believed-spare-1",))
-    narrow = portfolio_replay(trace, NUM_PROCS, strategies=("fcfs-believed-spare-1-narrow",))
+    wide = portfolio_replay(trace, NUM_PROCS, strategies=("fcfs-believed-reserve-1",))
+    narrow = portfolio_replay(trace, NUM_PROCS, strategies=("fcfs-believed-reserve-1-narrow",))
     assert wide.start_s.tolist() == [0.0, 100.0, 200.0, 9200.0, 202.0, 203.0]
     assert narrow.start_s.tolist() == [0.0, 100.0, 200.0, 9200.0, 18200.0, 203.0]
 
 
-def test_nothing_is_spared_before_a_short_job_had_to_wait() -> None:
+def test_nothing_is_kept_free_before_a_short_job_had_to_wait() -> None:
     trace = Trace.of([0.0, 1.0, 2.0], [9000.0] * 3, [4, 1, 1], [9000.0] * 3)
     assert portfolio_replay(trace, NUM_PROCS).start_s.tolist() == [0.0, 1.0, 2.0]
 
 
 def test_nobody_is_held_back_where_a_third_is_free() -> None:
-    """Two jobs of half the machine run side by side: to spare a processor would cost three."""
+    """Two jobs of half the machine run side by side: to reserve a processor would cost three."""
     trace = Trace.of([0.0, 1.0], [9000.0, 9000.0], [3, 3], [9000.0, 9000.0])
-    spared = portfolio_replay(trace, NUM_PROCS, strategies=("fcfs-spare-33",))
-    assert spared.start_s.tolist() == [0.0, 1.0]
+    reserved = portfolio_replay(trace, NUM_PROCS, strategies=("fcfs-reserve-33",))
+    assert reserved.start_s.tolist() == [0.0, 1.0]
 
 
-@pytest.mark.parametrize("name", ["saf-spare-0", "saf-spare-34", "saf-spare-x", "saf-spare-", "saf-spare-5-wide"])
-def test_bad_spares_are_told(name: str) -> None:
+@pytest.mark.parametrize("name", [f"saf-reserve-{share}" for share in ("0", "34", "x", "", "5-wide")])
+def test_bad_reserve_shares_are_told(name: str) -> None:
     with pytest.raises(InvalidInput, match="percentage"):
         member_code(name)
 
 
 @given(traces(plain=True), looks)
 @settings(max_examples=100, deadline=None)
-def test_the_schedule_is_valid(trace: Trace, look: Look) -> None:
+def test_the_schedule_is_valid(trace: Trace, look: LookaheadRules) -> None:
     start, _, _ = replay(trace, look, CODES)
     assert np.all(start >= trace.submit_s)
     for moment in start:
@@ -232,7 +234,7 @@ def test_same_seed_same_result() -> None:
 
 def test_playing_the_portfolio_is_its_replay() -> None:
     trace = crowd(1, 150)
-    result = play(trace, NUM_PROCS, strategy="portfolio", seed=2)
+    result = replay_trace(trace, NUM_PROCS, strategy="portfolio", seed=2)
     assert result.start_s.tolist() == portfolio_replay(trace, NUM_PROCS, seed=2).start_s.tolist()
     check_replay(trace, NUM_PROCS, result)
 

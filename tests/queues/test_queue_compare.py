@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from stretto.core.trace import Trace
 from stretto.errors import InvalidInput, UnknownName
-from stretto.queues.compare import Range, compare_strategies, usable_strategies, window_starts
+from stretto.queues.compare import MedianInterval, compare_strategies, usable_strategies, window_starts
 from stretto.queues.evaluate import evaluate_replay, figures
 from stretto.queues.metrics import measure
 from stretto.queues.replay import replay
@@ -26,7 +26,7 @@ def trace() -> Trace:
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=60))
 def test_intervals_hold_the_median_with_the_confidence_they_claim(values: list[float]) -> None:
-    found = Range.of(values)
+    found = MedianInterval.of(values)
     ranked = sorted(values)
     assert found.low <= found.median <= found.high
     cut = ranked.index(found.low)  # values before the interval
@@ -44,7 +44,7 @@ def test_intervals_hold_the_median_with_the_confidence_they_claim(values: list[f
 
 def test_ten_values_lose_one_at_each_end() -> None:
     # The second and ninth of ten miss the median with probability 2 (1 + 10) / 2^10 = 2.1 %.
-    found = Range.of([5, 3, 8, 1, 9, 2, 10, 4, 7, 6])
+    found = MedianInterval.of([5, 3, 8, 1, 9, 2, 10, 4, 7, 6])
     assert (found.low, found.median, found.high) == (2, 5.5, 9)
 
 

@@ -12,7 +12,7 @@ from stretto.core.pool import Pool, Spot
 from stretto.core.trace import Trace
 from stretto.errors import Infeasible, InvalidInput, StrettoError, UnknownName
 from stretto.queues.replay import replay
-from stretto.queues.rules import Weights
+from stretto.queues.strategies import PriorityWeights
 from stretto.registry import resolve
 
 TINY = Trace.of([0, 0, 1], [4, 4, 2], [1, 2, 1])
@@ -42,7 +42,7 @@ def test_codes_differ(table: dict[str, str]) -> None:
         ({"quantile": 0.0}, InvalidInput),
         ({"wait_usd_per_hour": float("inf")}, InvalidInput),
         ({"seed": -1}, InvalidInput),
-        ({"weights": Weights()}, InvalidInput),
+        ({"weights": PriorityWeights()}, InvalidInput),
     ],
 )
 def test_bad_options(options: dict[str, Any], error: type[StrettoError]) -> None:
@@ -172,7 +172,7 @@ def test_fair_share_lets_the_user_who_used_less_go_first() -> None:
     # User 0 has used the machine; then both submit, user 0 first.
     user = np.array([0, 0, 1], np.int32)
     trace = Trace.of([0, 1, 1], [10, 5, 5], [2, 2, 2], user=user)
-    weights = Weights(age=0.0, size=0.0, fair_share=1.0)
+    weights = PriorityWeights(age=0.0, size=0.0, fair_share=1.0)
     assert replay(trace, 2, strategy="multifactor", weights=weights).start_s.tolist() == [0.0, 15.0, 10.0]
     assert replay(trace, 2).start_s.tolist() == [0.0, 10.0, 15.0]
 

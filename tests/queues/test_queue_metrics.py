@@ -25,7 +25,7 @@ def test_figures_of_three_jobs() -> None:
     # Slowdowns: 1, 12/2 = 6, 51/40; bounded: 1, 12/10, 51/40.
     assert figures.slowdown.mean == pytest.approx((1 + 6 + 51 / 40) / 3)
     assert figures.bounded_slowdown.mean == pytest.approx((1 + 1.2 + 51 / 40) / 3)
-    assert figures.utilisation == pytest.approx((20 + 4 + 40) / (2 * 52))
+    assert figures.utilization == pytest.approx((20 + 4 + 40) / (2 * 52))
     # Users: 1.1 and 1.275.
     assert figures.fairness.jain == pytest.approx(2.375**2 / (2 * (1.1**2 + 1.275**2)))
     assert figures.fairness.max_over_mean == pytest.approx(1.275 / 1.1875)

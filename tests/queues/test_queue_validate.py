@@ -54,7 +54,7 @@ class Watched(Reference):
 
 def keeps_the_promise(trace: Trace, backfill: str) -> None:
     """FCFS heads start no later than first promised: estimates are not below run times, so that nothing is late."""
-    setup = prepare(trace, 6, make_rules("fcfs", backfill, "user", "first"), 0)
+    setup = prepare(trace, 6, make_rules("fcfs", backfill=backfill, pool_rule="first"), 0)
     watched = Watched(setup)
     watched.run()
     found = replay(trace, 6, backfill=backfill).start_s

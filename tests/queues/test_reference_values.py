@@ -19,7 +19,7 @@ LOGS = {
     "sdsc-sp2": ("SDSC-SP2-1998-4.2-cln.swf.gz", 128),
     "hpc2n": ("HPC2N-2002-2.2-cln.swf.gz", 240),
 }
-#: (log, backfill) -> bounded slowdown, mean wait, max wait, utilisation, makespan; strategy FCFS, batch order.
+#: (log, backfill) -> bounded slowdown, mean wait, max wait, utilization, makespan; strategy FCFS, batch order.
 FIGURES = {
     ("lublin-1", "none"): ("66502.4755", "2388443.76", 4759976, "0.65491", 12482549),
     ("lublin-1", "easy"): ("590.0538", "97155.99", 1029731, "0.93634", 8730698),
@@ -67,7 +67,7 @@ def replayed(logs: dict[str, Trace], log: str, **options: Any) -> tuple[str, str
         f"{figures.bounded_slowdown.mean:.4f}",
         f"{figures.wait_s.mean:.2f}",
         figures.wait_s.max,
-        f"{figures.utilisation:.5f}",
+        f"{figures.utilization:.5f}",
         figures.makespan_s,
     )
 

@@ -20,7 +20,7 @@ def small_rack(num_instances: int = 4, seed: int = 1, num_jobs: int = 4) -> tupl
 def two_nics(num_instances: int = 4, seed: int = 1, num_jobs: int = 12) -> tuple[RackModel, Streams]:
     model = rack_model(preset("two-nics"), SHUFFLES, kinds=("nic",))
     levels = {"pcie-switch": (1.0, 2.5), "memory": (0.05, 0.3)}
-    spec = StreamSpec(num_jobs=num_jobs, utilisation=0.3, foreign=ForeignLoad(0.5, levels, 5.0))
+    spec = StreamSpec(num_jobs=num_jobs, utilization=0.3, foreign=ForeignLoad(0.5, levels, 5.0))
     return model, streams_of(model, SHUFFLE_MIX, spec, num_instances=num_instances, seed=seed)
 
 

@@ -49,9 +49,9 @@ def test_foreign_load_is_on_for_its_share_of_the_time():
     assert share == pytest.approx(0.3, abs=0.06)
 
 
-def test_more_utilisation_brings_jobs_closer():
+def test_more_utilization_brings_jobs_closer():
     spans = [
-        streams_of(_model(), PAPER_MIX, replace(SPEC, utilisation=u), num_instances=20, seed=0).arrival_s[:, -1].mean()
+        streams_of(_model(), PAPER_MIX, replace(SPEC, utilization=u), num_instances=20, seed=0).arrival_s[:, -1].mean()
         for u in (0.3, 0.9)
     ]
     assert spans[0] == pytest.approx(3 * spans[1], rel=1e-6)

@@ -20,11 +20,12 @@ from stretto.core.problem import Problem
 from stretto.core.schedule import Schedule, Transfers
 from stretto.core.workload import Workload
 from stretto.errors import InvalidInput
-from stretto.graphs.workloads.cholesky import cholesky
-from stretto.reports import colours
-from stretto.reports.gantt import html as gantt_html
-from stretto.reports.gantt.chart import lanes, make_chart, time_unit
+from stretto.graphs.workloads.factorizations import cholesky
+from stretto.reports.gantt.chart import lanes, make_chart
 from stretto.reports.gantt.draw import draw_gantt
+from stretto.reports.page.html import script_json
+from stretto.reports.plots import colors
+from stretto.reports.plots.canvas import time_unit
 from stretto.workloads import random_dag
 
 HOSTILE = '</script><b>bold</b><img src=x onerror="alert(1)">'
@@ -102,10 +103,10 @@ def test_png_shows_something(small: tuple[Problem, Schedule], tmp_path: Path) ->
     pixels = imread(tmp_path / "a.png")
     assert pixels.shape[0] > 200
     assert pixels.shape[1] > 1000
-    legend = {colour for _, colour in make_chart(*small).legend}
-    for colour in legend:  # every category is visible in its own colour
-        wanted = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
-        assert (np.abs(pixels[..., :3] - wanted).max(axis=2) < 0.01).sum() > 50, colour
+    legend = {color for _, color in make_chart(*small).legend}
+    for color in legend:  # every category is visible in its own color
+        wanted = np.array([int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+        assert (np.abs(pixels[..., :3] - wanted).max(axis=2) < 0.01).sum() > 50, color
 
 
 def test_svg_is_xml_with_readable_text(small: tuple[Problem, Schedule], tmp_path: Path) -> None:
@@ -221,14 +222,14 @@ def test_devices_are_grouped_by_machine_and_kind() -> None:
         *("m1/d4", "m1/d6", "m1/d5", "m1/d7"),
     ]
     assert [row.starts_group for row in chart.rows] == [False, False, True, False] + [True, False] * 2
-    assert [row.utilisation for row in chart.rows] == [0.5, 0.5, 1.0, 1.0] * 2
+    assert [row.utilization for row in chart.rows] == [0.5, 0.5, 1.0, 1.0] * 2
 
 
-def test_jobs_are_coloured_when_there_are_no_categories() -> None:
+def test_jobs_are_colored_when_there_are_no_categories() -> None:
     problem = Problem.of(Workload.of([random_dag(5), random_dag(9)]), Cluster.parse("cpu:2"))
     chart = make_chart(problem, list_schedule(problem))
     assert [label for label, _ in chart.legend] == ["job 1", "job 0"]  # the larger first
-    assert chart.colour.tolist() == [1] * 5 + [0] * 9
+    assert chart.color.tolist() == [1] * 5 + [0] * 9
 
 
 @settings(max_examples=60, deadline=None)
@@ -256,7 +257,7 @@ def test_project_tasks_lie_in_lanes(tmp_path: Path) -> None:
     chart = make_chart(problem, schedule)
     assert chart.row.tolist() == [0, 1, 0]
     assert [row.name for row in chart.rows] == ["cpu0", ""]
-    assert [row.utilisation for row in chart.rows] == [0.75, 0.75]
+    assert [row.utilization for row in chart.rows] == [0.75, 0.75]
     draw_gantt(problem, schedule, tmp_path / "a.png")
 
 
@@ -266,21 +267,21 @@ def test_wrong_bound(small: tuple[Problem, Schedule], tmp_path: Path, bound: flo
         draw_gantt(*small, tmp_path / "a.html", lower_bound_s=bound)
 
 
-def test_rare_categories_share_the_last_colour() -> None:
+def test_rare_categories_share_the_last_color() -> None:
     codes = np.repeat(np.arange(15, dtype=np.int32), np.arange(15, 0, -1))
-    colour, kept = colours.by_frequency(codes, 15)
-    assert kept == list(range(len(colours.PALETTE)))
-    assert set(colour[codes >= len(kept)].tolist()) == {len(kept)}
-    assert np.array_equal(colour[codes < len(kept)], codes[codes < len(kept)])
+    color, kept = colors.by_frequency(codes, 15)
+    assert kept == list(range(len(colors.PALETTE)))
+    assert set(color[codes >= len(kept)].tolist()) == {len(kept)}
+    assert np.array_equal(color[codes < len(kept)], codes[codes < len(kept)])
 
 
-def test_text_contrasts_with_every_colour() -> None:
-    def luminance(colour: str) -> float:
-        return colours._luminance(*(int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)))
+def test_text_contrasts_with_every_color() -> None:
+    def luminance(color: str) -> float:
+        return colors._luminance(*(int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)))
 
-    for colour in (*colours.PALETTE, colours.REST):
-        light, dark = sorted((luminance(colour), luminance(colours.text_on(colour))), reverse=True)
-        assert (light + 0.05) / (dark + 0.05) >= 4.5, colour
+    for color in (*colors.PALETTE, colors.REST):
+        light, dark = sorted((luminance(color), luminance(colors.text_on(color))), reverse=True)
+        assert (light + 0.05) / (dark + 0.05) >= 4.5, color
 
 
 @pytest.mark.parametrize(
@@ -293,7 +294,7 @@ def test_time_unit(span_s: float, unit: str) -> None:
 
 def test_script_json_round_trips() -> None:
     value = {"a": ["</script>", "<!--", "&amp;", "\u2028"], "b": 1.5}
-    text = gantt_html.script_json(value)
+    text = script_json(value)
     assert not set("<>&\u2028") & set(text)
     assert json.loads(text) == value
 

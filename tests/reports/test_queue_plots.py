@@ -15,7 +15,7 @@ from stretto.queues.compare import compare_strategies
 from stretto.queues.replay import replay
 from stretto.queues.steps import binned, changes
 from stretto.queues.workloads.lublin import lublin
-from stretto.reports.queue_plots import draw_comparison, draw_replay, slowdown_curve, strategies_figure, timeline
+from stretto.reports.plots.queues import draw_comparison, draw_replay, slowdown_curve, strategies_figure, timeline
 
 TIMES = st.lists(st.tuples(st.integers(0, 50), st.integers(0, 20), st.integers(1, 4)), min_size=1, max_size=20)
 

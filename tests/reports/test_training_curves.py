@@ -13,7 +13,7 @@ import pytest
 
 from stretto.errors import InvalidInput
 from stretto.learning.trainer import TrainingRow
-from stretto.reports.training_curves import _Curve, _thinned, draw_training
+from stretto.reports.plots.training import _Curve, _thinned, draw_training
 
 ROWS = [
     TrainingRow(64 * (i + 1), 0.25 * (i + 1), 200.0 - i, 260.0 - 2 * i, math.nan if i % 3 else 230.0 - i, 3.0 - i / 20,
@@ -25,7 +25,8 @@ BASELINES = {"HEFT": 237.2, "annealing": 150.0}
 
 def page_data(path: Path) -> dict[str, Any]:
     (text,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', path.read_text(), re.DOTALL)
-    data: dict[str, Any] = json.loads(text)
+    (view,) = json.loads(text)
+    data: dict[str, Any] = view["training"]
     return data
 
 
@@ -49,9 +50,13 @@ def test_html_holds_the_rows_and_needs_no_network(tmp_path: Path) -> None:
     draw_training(ROWS, tmp_path / "run.html", title="a <b>run</b> @DATA@", baselines=BASELINES)
     text = (tmp_path / "run.html").read_text()
     data = page_data(tmp_path / "run.html")
-    assert data["fields"] == list(TrainingRow._fields)
-    assert [tuple(math.nan if v is None else v for v in row)[:4] for row in data["rows"]] == [row[:4] for row in ROWS]
-    assert data["rows"][1][4] is None
+    values = {one["name"]: one["values"] for one in data["series"]}
+    assert data["x"] == [row.episode for row in ROWS]
+    assert data["seconds"] == [row.seconds for row in ROWS]
+    assert data["stage"] == [row.stage for row in ROWS]
+    assert (values["best_s"], values["mean_s"]) == ([row.best_s for row in ROWS], [row.mean_s for row in ROWS])
+    assert values["entropy"] == pytest.approx([row.entropy for row in ROWS])
+    assert values["greedy_s"][1] is None
     assert data["baselines"] == BASELINES
     assert "default-src 'none'" in text
     assert "<title>a &lt;b&gt;run" in text

@@ -17,7 +17,7 @@ from kill_points import killed_at_random
 
 from stretto.core.cluster import Cluster
 from stretto.core.problem import Problem
-from stretto.engines.ends import book_path, read_ends
+from stretto.engines.completion_log import completion_log_path, read_completions
 from stretto.engines.engine import RunOptions
 from stretto.engines.local.engine import LocalEngine
 from stretto.engines.session import run_recorded, saved_plan
@@ -98,7 +98,7 @@ def recorded(folder: Path) -> list[str]:
         if not runs:
             return []
         logged = [event.subject for event in log.events(runs[0].id, kinds=["task-finished"])]
-        book = {end.task for end in read_ends(book_path(log, runs[0].id))}
+        book = {end.task for end in read_completions(completion_log_path(log, runs[0].id))}
         return [*logged, *sorted(book - set(logged))]
 
 

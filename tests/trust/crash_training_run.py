@@ -16,8 +16,8 @@ from kill_points import killed_at_random, start
 from stretto.core.cluster import Cluster
 from stretto.core.problem import Problem
 from stretto.files import checkpoint
-from stretto.graphs import training as training_run
-from stretto.graphs.training import TrainingRun
+from stretto.learning import loop
+from stretto.learning.loop import TrainingRun
 from stretto.learning.trainer import Trainer, TrainingRow, TrainingSpec
 from stretto.workloads import generate
 
@@ -25,15 +25,15 @@ from stretto.workloads import generate
 _SIZES = {"pretend": (120, 40), "doppler": (72, 12)}
 
 
-def make(kind: str, path: Path) -> TrainingRun:
+def make(kind: str, path: Path) -> TrainingRun[TrainingRow]:
     problem = Problem.of(generate("cholesky", num_tiles=4), Cluster.parse("cpu:2,gpu:1"))
     spec = TrainingSpec(seed=3, episodes=_SIZES[kind][0], num_threads=1)
-    return TrainingRun(_trainer(kind, problem, spec), problem, algorithm=kind, path=path)
+    return TrainingRun(_trainer(kind, problem, spec), algorithm=kind, path=path)
 
 
-def _trainer(kind: str, problem: Problem, spec: TrainingSpec) -> Trainer:
+def _trainer(kind: str, problem: Problem, spec: TrainingSpec) -> Trainer[TrainingRow]:
     if kind == "pretend":
-        from graphs.pretend_trainer import PretendTrainer
+        from learning.pretend_trainer import PretendTrainer
 
         return PretendTrainer(problem, spec)
     from stretto.graphs.doppler.run import DopplerRun
@@ -44,7 +44,7 @@ def _trainer(kind: str, problem: Problem, spec: TrainingSpec) -> Trainer:
 
 def part(kind: str, path: Path) -> None:
     """Train to the end, from the checkpoint where there is one, with a checkpoint after every step."""
-    training_run.CHECKPOINT_EVERY_S = 0.0
+    loop.CHECKPOINT_EVERY_S = 0.0
     run = make(kind, path)
     if path.exists():
         run.resume()

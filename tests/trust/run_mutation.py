@@ -23,7 +23,7 @@ _VALIDATOR = ["tests/trust/test_validator_edges.py", "tests/trust/test_validator
 GROUPS: dict[str, tuple[list[str], list[str]]] = {
     "validator": (["src/stretto/core/validate.py"], ["tests/core", *_VALIDATOR]),
     "driver": (
-        ["src/stretto/engines/driver.py", "src/stretto/engines/recovery.py"],
+        ["src/stretto/engines/driver/driver.py", "src/stretto/engines/driver/recovery.py"],
         [
             "tests/engines/test_driver.py",
             "tests/engines/test_driver_corners.py",

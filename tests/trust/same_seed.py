@@ -16,14 +16,15 @@ from stretto.core.cluster import Cluster
 from stretto.core.plan import Plan
 from stretto.core.planner import Budget
 from stretto.core.problem import Problem
+from stretto.engines.driver.events import DeviceLost
 from stretto.engines.engine import RunOptions
-from stretto.engines.events import DeviceLost
 from stretto.engines.session import run_recorded
 from stretto.engines.simulated import SimulatedEngine
 from stretto.engines.work import Work
 from stretto.files import checkpoint
 from stretto.graphs.workloads.random_dag import random_dag
 from stretto.learning.trainer import TrainingSpec
+from stretto.queues.workloads.lublin import lublin
 from stretto.registry import construct, lookup
 from stretto.runlog import RunLog
 
@@ -74,8 +75,10 @@ def doppler_weights() -> str:
 
 def checkpoint_digest(folder: Path, name: str) -> str:
     """Return what a trainer of the catalog would keep after two steps: all arrays and what is said about them."""
-    spec = TrainingSpec(seed=3, episodes=64, start="scratch", num_threads=2)
-    trainer = lookup("trainer", name, TRAINERS)(SMALL, spec)
+    subjects = {"graph": SMALL, "queue": (lublin(240, seed=5, num_procs=32, load=0.9), 32), "rack": "two-nics"}
+    kind = lookup("trainer", name, TRAINERS)
+    start = "scratch" if kind.learns_on == "graph" else None
+    trainer = kind(subjects[kind.learns_on], TrainingSpec(seed=3, episodes=64, start=start, num_threads=2))
     for _ in range(2):
         trainer.step()
     checkpoint.save(folder / f"{name}.npz", *trainer.state())
@@ -109,7 +112,6 @@ def mars_weights() -> str:
     """Return the network after three generations."""
     from stretto.queues.mars.trainer import Evolution, MarsTrainer
     from stretto.queues.mars.windows import draw_windows
-    from stretto.queues.workloads.lublin import lublin
 
     windows = draw_windows(lublin(900, seed=1, num_procs=32), 32, 6, 100, np.random.default_rng(0))
     evolution = Evolution(population=8, windows_per_generation=3, validate_every=2)

@@ -25,7 +25,7 @@ _PLANTED = (
     "stretto/engines/local/__init__.py",
     "stretto/engines/local/process_guard.py",
     "stretto/engines/slurm/__init__.py",
-    "stretto/engines/slurm/steer/guard.py",
+    "stretto/engines/slurm/steer/steering_guard.py",
     "numpy.py",
     "onnx.py",
     "distributed/__init__.py",
@@ -52,23 +52,23 @@ cluster, options = Cluster.parse("cpu:2"), RunOptions(keep="all")
 _STARTS = {
     "server": """
         import asyncio
-        from stretto.web.pool import Worker
+        from stretto.web.pool import ServerWorker
 
         async def start():
-            worker = await Worker.start("", 1 << 33)
+            worker = await ServerWorker.start("", 1 << 33)
             worker.process.stdin.close()
             await asyncio.wait_for(worker.process.wait(), 60)
 
         asyncio.run(start())
         """,
     "steering guard": """
-        from stretto.engines.slurm.steer.book import Book
-        from stretto.engines.slurm.steer.guard import Guard
-        Guard(Book.read(folder / "no-book")).dismiss()
+        from stretto.engines.slurm.steer.label_store import LabelStore
+        from stretto.engines.slurm.steer.steering_guard import SteeringGuard
+        SteeringGuard(LabelStore.read(folder / "no-labels")).dismiss()
         """,
     "pilot": """
         import subprocess
-        from stretto.engines.dask.presence import wait_for_workers
+        from stretto.engines.dask.engine import wait_for_workers
         from stretto.engines.slurm.engine.pilot import SlurmDaskEngine, _worker_script
         with SlurmDaskEngine()._scheduler(folder) as address:
             script = folder / "worker.sh"
@@ -200,3 +200,9 @@ def test_only_one_module_knows_how_a_python_is_started(tmp_path: Path) -> None:
     bad = tmp_path / "bad.py"
     bad.write_text("subprocess.run([sys.executable, '-c', ''])\nmultiprocessing.get_context('spawn')\n")
     assert len(list(_other_starts(bad))) == 2
+
+
+def test_children_are_told_where_the_package_lies_and_not_its_insides() -> None:
+    folders = python_environment()["PYTHONPATH"].split(os.pathsep)
+    assert str(Path(stretto.__file__).resolve().parents[1]) in folders
+    assert not any((Path(folder) / "trace.py").exists() for folder in folders)  # core/trace.py would hide the library's

@@ -17,10 +17,10 @@ from stretto.core.cluster import Cluster
 from stretto.core.graph import TaskGraph
 from stretto.core.plan import Plan
 from stretto.core.problem import Problem
+from stretto.engines.driver.dispatch import GreedyDispatcher
+from stretto.engines.driver.events import Event, TaskFinished
 from stretto.engines.engine import Engine, RunOptions
-from stretto.engines.events import Event, TaskFinished
 from stretto.engines.local.engine import LocalEngine
-from stretto.engines.online import GreedyDispatcher
 from stretto.engines.work import Call, Work
 from stretto.queues.live_order import StrategyOrder
 from stretto.runlog import RunLog

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from stretto.engines.ends import await_writers, book_path, read_ends
+from stretto.engines.completion_log import await_writers, completion_log_path, read_completions
 from stretto.engines.workflow_file import load_workflow
 from stretto.runlog import RunLog
 
@@ -50,12 +50,12 @@ def test_commands_that_end_as_their_run_is_killed_are_on_record(tmp_path: Path, 
 def check(flow: Path, home: Path) -> None:
     with RunLog.open(home / "runs.db") as log:
         run_id = log.run("latest").id
-        path = book_path(log, run_id)
+        path = completion_log_path(log, run_id)
         time.sleep(0.05)
         assert await_writers(path)
         lines = (flow.parent / "lines").read_text().splitlines()
         recorded = {event.subject for event in log.events(run_id, kinds=["task-finished"])}
-        ends = {end.task: end for end in read_ends(path)}
+        ends = {end.task: end for end in read_completions(path)}
     ended = {f"t{line.split()[1]}" for line in lines if line.startswith("end")}
     missing = ended - recorded - ends.keys()
     assert not missing, f"{len(missing)} of {len(ended)} tasks ended and are not on record"

@@ -13,7 +13,7 @@ from pathlib import Path
 import crash_slurm_run as crash_run
 import pytest
 
-from stretto.engines.slurm.client.command import is_installed
+from stretto.engines.slurm.client.client import is_installed
 from stretto.engines.slurm.testbed.conf import TestbedSpec
 from stretto.engines.slurm.testbed.testbed import Testbed
 

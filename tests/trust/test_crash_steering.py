@@ -14,11 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from stretto.engines.slurm.client.client import SlurmClient, Submission
-from stretto.engines.slurm.client.command import is_installed
-from stretto.engines.slurm.steer.book import Book
+from stretto.engines.background import wait_until
+from stretto.engines.slurm.client.client import SlurmClient, Submission, is_installed
+from stretto.engines.slurm.steer.label_store import LabelStore
 from stretto.engines.slurm.testbed.conf import TestbedSpec
-from stretto.engines.slurm.testbed.daemons import wait_until
 from stretto.engines.slurm.testbed.testbed import Testbed
 
 #: Site factors that the jobs have beforehand.
@@ -93,7 +92,8 @@ def test_every_job_gets_back_what_it_had(testbed: Testbed, tmp_path: Path, mode:
             process.wait()
         assert wait_until(lambda: state() == before, timeout_s=120.0), (number, before, state())
         assert wait_until(
-            lambda: not any(Book.read(path).jobs for path in tmp_path.glob("steer-slurm/*/*.json")), timeout_s=60.0
+            lambda: not any(LabelStore.read(path).jobs for path in tmp_path.glob("steer-slurm/*/*.json")),
+            timeout_s=60.0,
         )
     assert num_labelled == 15
     client.cancel(jobs)

@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 
 from instances import problems, random_problem
 from stretto.core.problem import Problem
+from stretto.engines.driver.dispatch import Dispatcher, GreedyDispatcher, SafeDispatcher, View
+from stretto.engines.driver.events import DeviceLost
 from stretto.engines.engine import RunOptions, RunResult
-from stretto.engines.events import DeviceLost
-from stretto.engines.online import Dispatcher, GreedyDispatcher, View
-from stretto.engines.safe_dispatch import SafeDispatcher
 from stretto.engines.simulated import SimulatedEngine
 from stretto.engines.work import Work
 from stretto.errors import InvalidInput

@@ -88,8 +88,8 @@ def test_tasks_run_to_their_end_and_the_gap_in_the_record_is_told(tmp_path: Path
         """
         import numpy as np
         from stretto.core.cluster import Cluster
-        from stretto.engines import waiting_events
-        from stretto.engines.ends import book_path, read_ends
+        from stretto.engines import event_writer
+        from stretto.engines.completion_log import completion_log_path, read_completions
         from stretto.engines.engine import RunOptions
         from stretto.engines.local.engine import LocalEngine
         from stretto.engines.session import run_recorded, saved_plan
@@ -106,7 +106,7 @@ def test_tasks_run_to_their_end_and_the_gap_in_the_record_is_told(tmp_path: Path
         work = Work(graph, tuple(Call(lambda *_, t=t: ran.append(t) or "y" * 20_000) for t in range(30)))
         log = RunLog.open(folder / "runs.db")
         log.start("run", "before", {}).finish("done")
-        waiting_events.LAST_PATIENCE_S = 0.5
+        event_writer.LAST_PATIENCE_S = 0.5
         limit(150_000)
         try:
             run_recorded(log, LocalEngine(workers="thread"), work, plan, cluster, RunOptions(), settings={})
@@ -116,7 +116,7 @@ def test_tasks_run_to_their_end_and_the_gap_in_the_record_is_told(tmp_path: Path
         limit(resource.RLIM_INFINITY)
         run_id = log.run("latest").id
         kept = {event.subject for event in log.events(run_id, kinds=["task-finished"])}
-        kept |= {end.task for end in read_ends(book_path(log, run_id))}
+        kept |= {end.task for end in read_completions(completion_log_path(log, run_id))}
         again = saved_plan(log, run_id, Problem.of(graph, cluster))
         ran.clear()
         session = run_recorded(
@@ -126,7 +126,7 @@ def test_tasks_run_to_their_end_and_the_gap_in_the_record_is_told(tmp_path: Path
         assert len(kept) + len(ran) == 30 and session.num_done_before == len(kept) < 30
         """,
     )
-    assert "record is not complete" in out
+    assert "run log is incomplete" in out
 
 
 def test_events_wait_for_a_disk_that_is_full_for_a_while(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_events_wait_for_a_disk_that_is_full_for_a_while(tmp_path: Path) -> None
         import threading, time
         import numpy as np
         from stretto.core.cluster import Cluster
-        from stretto.engines.ends import book_path
+        from stretto.engines.completion_log import completion_log_path
         from stretto.engines.engine import RunOptions
         from stretto.engines.local.engine import LocalEngine
         from stretto.engines.session import run_recorded
@@ -166,9 +166,9 @@ def test_events_wait_for_a_disk_that_is_full_for_a_while(tmp_path: Path) -> None
         assert sum(event.kind == "task-finished" for event in kept) == 30, "the record is complete"
         assert sum(event.kind == "task-started" for event in kept) == 30
         assert [event.kind for event in kept].count("record-delayed") == 1
-        assert log.run(session.run_id).status == "done" and not book_path(log, session.run_id).exists()
+        assert log.run(session.run_id).status == "done" and not completion_log_path(log, session.run_id).exists()
         print(*notices, sep="\\n")
         """,
     )
-    assert "events wait until the log can be written" in out
+    assert "events are kept in memory until the log can be written" in out
     assert "the run log can be written again" in out

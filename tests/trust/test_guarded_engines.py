@@ -12,12 +12,11 @@ import pytest
 from instances import random_problem
 from stretto.core.cluster import Cluster
 from stretto.core.problem import Problem
+from stretto.engines.driver.dispatch import GreedyDispatcher, SafeDispatcher, View, with_fallback
+from stretto.engines.driver.events import Event, Overruled
 from stretto.engines.engine import RunOptions, make_engine
-from stretto.engines.events import Event, Overruled
-from stretto.engines.journal import Journal
+from stretto.engines.event_writer import EventWriter
 from stretto.engines.local.engine import LocalEngine
-from stretto.engines.online import GreedyDispatcher, View
-from stretto.engines.safe_dispatch import SafeDispatcher, guarded
 from stretto.engines.work import Work
 from stretto.errors import InvalidPlan
 from stretto.graphs.workloads.random_dag import random_dag
@@ -54,9 +53,9 @@ def small_problem() -> tuple[Problem, Work]:
 def test_nonsense_does_not_stop_a_run_and_stands_in_its_record(tmp_path: Path, workers: str) -> None:
     problem, work = small_problem()
     with RunLog.open(tmp_path / "runs.db") as log:
-        run = log.start("run", "guarded", {})
-        with Journal(run, work, problem.cluster) as journal:
-            options = RunOptions(on_event=journal.on_event)
+        run = log.start("run", "safe", {})
+        with EventWriter(run, work, problem.cluster) as writer:
+            options = RunOptions(on_event=writer.on_event)
             found = make_engine("local", workers=workers).play(problem, Nonsense(), work, options)  # type: ignore[attr-defined]
         told = log.events(run.id, kinds=["decision-overruled"])
     assert found.status == "done"
@@ -76,7 +75,7 @@ def test_a_policy_that_hangs_is_left_behind() -> None:
     reasons = [event.reason for event in seen if isinstance(event, Overruled)]
     assert found.status == "done"
     assert "no decision within 0.2 s" in reasons[0]
-    assert all("still under way" in reason for reason in reasons[1:])
+    assert all("not finished" in reason for reason in reasons[1:])
 
 
 def test_who_is_trusted_is_not_guarded() -> None:
@@ -87,8 +86,8 @@ def test_who_is_trusted_is_not_guarded() -> None:
 
 def test_plans_and_guards_are_left_as_they_are() -> None:
     safe = SafeDispatcher(GreedyDispatcher(), budget_s=1.0)
-    assert guarded(safe, RunOptions()) is safe
-    wrapped = guarded(GreedyDispatcher(), RunOptions(decision_s=7.0))
+    assert with_fallback(safe, RunOptions()) is safe
+    wrapped = with_fallback(GreedyDispatcher(), RunOptions(decision_s=7.0))
     assert isinstance(wrapped, SafeDispatcher)
     assert wrapped.budget_s == 7.0
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from stretto.core.host.private_files import make_private_folder, tighten
-from stretto.engines.ends import End, EndBook, book_path
+from stretto.engines.completion_log import Completion, CompletionLog, completion_log_path
 from stretto.runlog import RunLog
 from stretto.web.kept_jobs import KeptJob, KeptJobs
 
@@ -41,8 +41,8 @@ def keep_all(runs: Path) -> None:
     with RunLog.open(runs) as log:
         run = log.start("run", "private", {})
         run.record("step", "one")
-        book = EndBook(book_path(log, run.id))
-        book.add(End("task", {}, b"output"))
+        book = CompletionLog(completion_log_path(log, run.id))
+        book.add(Completion("task", {}, b"output"))
         book.close(is_entered=False)
         KeptJobs.beside(runs).keep(KeptJob("0123456789ab", "plan", {}, 1))
         assert (runs.parent / f"{runs.name}-wal").exists()

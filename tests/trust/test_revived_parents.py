@@ -9,9 +9,9 @@ import numpy as np
 from stretto.core.cluster import Cluster, Device
 from stretto.core.graph import TaskGraph
 from stretto.core.problem import Problem
+from stretto.engines.driver.dispatch import View
+from stretto.engines.driver.events import DeviceLost
 from stretto.engines.engine import RunOptions
-from stretto.engines.events import DeviceLost
-from stretto.engines.online import View
 from stretto.engines.simulated import SimulatedEngine
 from stretto.engines.work import Work
 

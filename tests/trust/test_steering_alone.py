@@ -11,12 +11,11 @@ from pathlib import Path
 import pytest
 
 from stretto.cli.main import main
-from stretto.engines.slurm.client.client import SlurmClient, Submission
-from stretto.engines.slurm.client.command import is_installed
-from stretto.engines.slurm.steer.book import Book
+from stretto.engines.background import wait_until
+from stretto.engines.slurm.client.client import SlurmClient, Submission, is_installed
+from stretto.engines.slurm.steer.label_store import LabelStore
 from stretto.engines.slurm.steer.steer import Steerer, SteerSettings, Step
 from stretto.engines.slurm.testbed.conf import TestbedSpec
-from stretto.engines.slurm.testbed.daemons import wait_until
 from stretto.engines.slurm.testbed.testbed import Testbed
 from stretto.queues.live_order import StrategyOrder, warm_up
 from stretto.runlog import RunLog
@@ -25,9 +24,9 @@ _HUNG = """
 import sys, time
 from pathlib import Path
 from stretto.cli.main import main
-from stretto.engines.slurm.steer.book import Book
+from stretto.engines.slurm.steer.label_store import LabelStore
 from stretto.engines.slurm.client.client import SlurmClient, Submission
-from stretto.engines.slurm.client.command import Commands
+from stretto.engines.slurm.client.client import Commands
 from stretto.engines.slurm.steer.steer import Steerer, SteerSettings
 
 class Hung:
@@ -36,8 +35,8 @@ class Hung:
 
 folder, conf = Path(sys.argv[1]), Path(sys.argv[2])
 settings = SteerSettings(is_applied=True, interval_s=0.05, budget_s=0.1)
-book = Book(folder / "book.json", conf=str(conf))
-layer = Steerer(SlurmClient(Commands(conf)), Hung(), book, folder / "off", settings)
+store = LabelStore(folder / "store.json", conf=str(conf))
+layer = Steerer(SlurmClient(Commands(conf)), Hung(), store, folder / "off", settings)
 reasons = []
 layer.follow(lambda step: reasons.append(step.fallback), num_steps=3)
 print(reasons)
@@ -58,7 +57,7 @@ def test_a_policy_that_never_answers_does_not_keep_the_layer_alive(testbed: Test
     words = [sys.executable, "-c", _HUNG, str(tmp_path), str(testbed.conf)]
     done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True, timeout=300.0)
     assert "no decision within 0.1 s" in done.stdout
-    assert "still under way" in done.stdout
+    assert "not finished" in done.stdout
 
 
 def test_a_controller_that_is_away_is_waited_for(testbed: Testbed, tmp_path: Path) -> None:
@@ -67,9 +66,9 @@ def test_a_controller_that_is_away_is_waited_for(testbed: Testbed, tmp_path: Pat
     log = RunLog.open(tmp_path / "runs.db")
     run = log.start("steer", "away", {})
     settings = SteerSettings(is_applied=True, interval_s=0.1, budget_s=60.0)
-    book = Book(tmp_path / "book.json", conf=str(testbed.conf))
+    store = LabelStore(tmp_path / "store.json", conf=str(testbed.conf))
     steps: list[Step] = []
-    layer = Steerer(SlurmClient(testbed.commands), order, book, tmp_path / "off", settings, run=run)
+    layer = Steerer(SlurmClient(testbed.commands), order, store, tmp_path / "off", settings, run=run)
     testbed.kill_controller()
     try:
         layer.follow(steps.append, num_steps=1)
@@ -94,7 +93,7 @@ def test_labels_are_not_forgotten_while_slurm_cannot_be_reached(
     assert wait_until(lambda: job in client.site_factors(), timeout_s=30.0)
     assert main(["steer", "slurm", "--once", "--apply", "--strategy", "sjf", "--budget", "60s"]) == 0
     assert client.site_factors()[job] > 0
-    monkeypatch.setenv("SLURM_CONF", "/absent/slurm.conf")  # the book knows which Slurm it is about
+    monkeypatch.setenv("SLURM_CONF", "/absent/slurm.conf")  # the store knows which Slurm it is about
     text = testbed.conf.read_text()
     testbed.conf.write_text("Nonsense=1\n")  # its programs fail at once
     try:
@@ -103,5 +102,5 @@ def test_labels_are_not_forgotten_while_slurm_cannot_be_reached(
     finally:
         testbed.conf.write_text(text)
     assert main(["steer", "slurm", "--off"]) == 0
-    assert "1 job has Slurm's own order back" in capsys.readouterr().err
+    assert "1 job is in Slurm's own order again" in capsys.readouterr().err
     assert wait_until(lambda: client.site_factors().get(job) == 0, timeout_s=30.0)

@@ -60,7 +60,7 @@ def test_a_report_of_runs_needs_nothing_else(home: Path) -> None:
     names = {path.name for path in (home / "pictures").iterdir()}
     assert {"2-cholesky-8-gantt.png", "2-cholesky-8-gantt.svg", "2-cholesky-8-gantt.pdf"} <= names
     assert {"2-cholesky-8-placement.png", "2-cholesky-8-map.svg"} <= names
-    assert {"1-lublin-300-0-queue.png", "1-lublin-300-0-utilisation.pdf"} <= names
+    assert {"1-lublin-300-0-queue.png", "1-lublin-300-0-utilization.pdf"} <= names
 
 
 def test_plan_files_and_comparisons_are_reported_too(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -120,7 +120,7 @@ def test_figures_of_comparisons_are_written_and_none_at_all_is_an_error(
     with RunLog.open() as log:
         log.start("steer", "idle", {}).finish("done", {})
     assert main(["report", "latest", "-o", "r.html", "--figures", "none"]) == 2
-    assert "nothing here has figures: plans, comparisons, and runs that" in capsys.readouterr().err
+    assert "nothing here has figures: give a plan, a comparison, or a run that" in capsys.readouterr().err
 
 
 def test_names_cannot_break_out_of_the_page(home: Path) -> None:

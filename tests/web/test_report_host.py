@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from stretto.racks.telemetry.host import HostTelemetry
+from stretto.reports.page.view import run_view
 from stretto.reports.racks.belief import EVENT, WIDTH_95
 from stretto.reports.racks.host import HostBelief, HostWatch, host_topology
 from stretto.reports.racks.topology import drawn_machines
-from stretto.reports.view import run_view
 from stretto.runlog import RunLog
 
 

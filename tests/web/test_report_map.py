@@ -18,14 +18,14 @@ from stretto.queues.replay import replay
 from stretto.queues.workloads.lublin import lublin
 from stretto.racks.machine_work import rack_model
 from stretto.racks.workloads.kernels import PAPER_KERNELS, SHUFFLES
-from stretto.reports.figures import draw_figures
-from stretto.reports.racks.belief import Look, belief_map, record_look
+from stretto.reports.page.tables import runs_tables
+from stretto.reports.page.view import run_view
+from stretto.reports.plots.runs import draw_figures
+from stretto.reports.racks.belief import BeliefSample, belief_map, record_sample
 from stretto.reports.racks.map import MAX_TILES, NUM_FRAMES, device_map
 from stretto.reports.racks.topology import TOPOLOGY, drawn_machines, processor_kinds, rack_topology
 from stretto.reports.replay import record_replay, replay_of, same_jobs
 from stretto.reports.strict_json import packed
-from stretto.reports.tables import runs_tables
-from stretto.reports.view import run_view
 from stretto.runlog import RunLog
 
 
@@ -67,7 +67,9 @@ def test_a_belief_is_written_and_read_back_with_its_interval(tmp_path: Path) -> 
         for moment in range(500):
             mean = np.full(num, moment / 1000)
             raw = np.where(np.arange(num) % 2 == 0, mean, np.nan)
-            record_look(run, Look(float(moment), mean, np.full(num, 0.1), raw, mean, ["fft", *[None] * (procs - 1)]))
+            record_sample(
+                run, BeliefSample(float(moment), mean, np.full(num, 0.1), raw, mean, ["fft", *[None] * (procs - 1)])
+            )
         found = run_view(log, run.id)["belief"]
     assert found["kind"] == "belief"
     assert len(found["at_s"]) <= 240
@@ -182,14 +184,14 @@ def test_every_figure_of_a_run_is_drawn(tmp_path: Path) -> None:
         run.attach(TOPOLOGY, packed(topology))
         for moment in range(3):
             values = np.full(num, 0.2 * moment)
-            record_look(run, Look(float(moment), values, np.full(num, 0.05), values, values))
+            record_sample(run, BeliefSample(float(moment), values, np.full(num, 0.05), values, values))
             run.record("progress", elapsed_s=0.1 * moment, best_s=5.0 - moment)
             run.record("row", iteration=moment, seconds=1.0, best_s=2.0, mean_s=3.0 - moment, loss=0.1)
         run.record("task-finished", "a", device="two-nics/nic0", start_s=0.0, end_s=1.0)
         run.record("task-failed", "b", device="two-nics/nic1", start_s=0.5, at_s=2.0, reason="exit code 1")
         view = run_view(log, run.id)
     names = {path.name for path in draw_figures(view, tmp_path / "figures", stem="x", kinds=("svg",))}
-    wanted = ("belief", "executed", "intervals", "map", "search", "training", "utilisation")
+    wanted = ("belief", "executed", "intervals", "map", "search", "training", "utilization")
     assert names == {f"x-{name}.svg" for name in wanted}
     assert "failed" in (tmp_path / "figures" / "x-executed.svg").read_text()
     assert "two-nics/mem0" in (tmp_path / "figures" / "x-intervals.svg").read_text()

@@ -21,19 +21,19 @@ from stretto.errors import InvalidInput
 from stretto.graphs.evaluate import evaluate
 from stretto.queues.evaluate import evaluate_replay
 from stretto.queues.workloads.lublin import lublin
-from stretto.reports.cost import device_costs
-from stretto.reports.curves import device_use
-from stretto.reports.drawings import placement
-from stretto.reports.events import bars_chart, read_events
-from stretto.reports.explain import Timetable, explain_task
-from stretto.reports.layers import MAX_TASKS, depths, placement_drawing
+from stretto.reports.page.cost import device_costs
+from stretto.reports.page.curves import device_use
+from stretto.reports.page.events import bars_chart, read_events
+from stretto.reports.page.explain import Timetable, explain_task
+from stretto.reports.page.layers import MAX_TASKS, depths, placement_drawing
+from stretto.reports.page.tables import comparison_tables, runs_tables
+from stretto.reports.page.training import training_json
+from stretto.reports.page.view import run_view
+from stretto.reports.plots.runs import placement
 from stretto.reports.problem import attach_problem, plan_of, problem_of
 from stretto.reports.record import Rows, record_plan, recording
 from stretto.reports.replay import record_replay, replay_of
 from stretto.reports.strict_json import drawn, packed, plain, unpacked
-from stretto.reports.tables import comparison_tables, runs_tables
-from stretto.reports.training import training_json
-from stretto.reports.view import run_view
 from stretto.runlog import Event, RunLog
 
 RULES = {"backfill": "easy", "estimates": "user", "pool_rule": "cheapest", "kill": False, "tie": "batch"}
@@ -137,16 +137,16 @@ def test_a_recorded_replay_reads_back(log: RunLog, strategy: str, live: bool) ->
 
 def test_what_was_recorded_before_an_interruption_stays(log: RunLog, monkeypatch: pytest.MonkeyPatch) -> None:
     """The third choice is interrupted: two of them are kept with their rewards, and pages can be made of them."""
-    from stretto.queues.mars.journal import Journal
+    from stretto.queues.mars.run_record import ChoiceRecorder
 
-    write, count = Journal.epoch, iter(range(9))
+    write, count = ChoiceRecorder.epoch, iter(range(9))
 
     def epoch(*args: Any) -> None:
         if next(count) == 2:
             raise KeyboardInterrupt
         write(*args)
 
-    monkeypatch.setattr(Journal, "epoch", epoch)
+    monkeypatch.setattr(ChoiceRecorder, "epoch", epoch)
     with pytest.raises(KeyboardInterrupt), recording(log, "replay", "jobs", {"strategy": "mars"}) as run:
         evaluate_replay(lublin(1200, seed=3, num_procs=32), 32, timed=False, run=run, strategy="mars", **RULES)
     view = run_view(log, run.id)
@@ -198,7 +198,7 @@ def test_events_of_engines_become_bars() -> None:
     ]
     chart = bars_chart(story.bars, ["cpu0", "cpu1", "gpu0"], 3.0)
     assert [row[0] for row in chart["rows"]] == ["cpu0", "cpu1", "gpu0"]
-    assert chart["colour"] == [1, 0, 2]
+    assert chart["color"] == [1, 0, 2]
     assert chart["makespan"] == 3.0
 
 
@@ -226,7 +226,7 @@ def test_steering_becomes_samples_of_the_queue_and_choices() -> None:
     fields = {"chosen": "saf", "costs": {"saf": 2.0, "fcfs": 3.0}, "inputs": inputs, "fallback": ""}
     story = read_events([Event(1, 107.0, "decision", "1", fields)], 100.0)
     assert story.samples == [(7.0, 2.0, 1.0)]
-    assert story.choices[0]["reason"] == "the least expected cost"
+    assert story.choices[0]["reason"] == "lowest expected cost"
 
 
 def test_use_of_devices_adds_up_to_the_busy_time() -> None:
@@ -235,8 +235,8 @@ def test_use_of_devices_adds_up_to_the_busy_time() -> None:
     use = device_use(schedule.device, schedule.start_s, schedule.finish_s, kinds)
     assert use is not None
     means = {one["name"]: np.mean(one["mean"]) for one in use["series"]}
-    assert means["all devices"] == pytest.approx(result.metrics.utilisation, rel=1e-4)
-    assert means["gpu"] == pytest.approx(result.metrics.device_utilisation[3], rel=1e-4)
+    assert means["all devices"] == pytest.approx(result.metrics.utilization, rel=1e-4)
+    assert means["gpu"] == pytest.approx(result.metrics.device_utilization[3], rel=1e-4)
 
 
 def test_costs_add_up_to_the_cost_of_the_plan() -> None:
@@ -307,7 +307,7 @@ def test_the_legend_of_a_placement_leaves_the_title_alone(num_devices: int) -> N
     graph = TaskGraph.from_edges([1.0] * 24, [], [], [], name="a-graph-with-a-name-of-some-length-" * 2)
     problem = Problem.of(graph, Cluster.parse(f"cpu:{num_devices}"))
     drawing = placement_drawing(problem, np.arange(24, dtype=np.int32) % num_devices)
-    figure = placement({"graph": drawing, "name": graph.name, "settings": {"policy": "heft"}})
+    figure = placement({"name": graph.name, "settings": {"policy": "heft"}}, drawing)
     FigureCanvasAgg(figure).draw()
     (axes,) = figure.axes
     assert len(axes.get_legend().get_texts()) == num_devices
@@ -333,7 +333,7 @@ def test_gaps_within_rounding_are_proven_optimal_in_tables() -> None:
     rows.append({"graph": "g", "policy": "near", "makespan_s": 3.4, "gap": 1e-5})
     sized = [row | {"num_tasks": 3, "num_devices": 1} for row in rows]
     (table,) = comparison_tables({"rows": sized}, "c.json")
-    used = [row | {"utilisation": 0.9 if row["policy"] == "near" else 0.5} for row in sized]
+    used = [row | {"utilization": 0.9 if row["policy"] == "near" else 0.5} for row in sized]
     assert all(column < 3 for _, column in comparison_tables({"rows": used}, "c.json")[0].best)  # busy is not best
     assert [row[2] for row in table.rows] == ["proven optimal", "proven optimal", "10.0 %", "<0.1 %"]
     assert {(0, 2), (1, 2)} <= table.best

@@ -88,9 +88,15 @@ def test_a_cluster_may_be_toml(client: httpx.Client) -> None:
         ("/api/plan", {"workload": "fft"}, "name the machines", "cluster", None),
         ("/api/plan", {"workload": "fft", "cluster": "cpu:1", "polcy": "heft"}, "not permitted", "polcy", "heft"),
         ("/api/plan", {"workload": "fft", "cluster": "cpu:1", "seed": -1}, "greater than", "seed", -1),
-        ("/api/plan", {"graph": "gibberish", "cluster": "cpu:1"}, "no known format", "graph", None),
+        ("/api/plan", {"graph": "gibberish", "cluster": "cpu:1"}, "no known graph format", "graph", None),
         ("/api/plan", {"workload": "fft", "cluster": "/etc/passwd"}, "/etc/passwd", "cluster", None),
-        ("/api/plan", {"workload": "fft", "cluster": "cpu:2", "time_limit_s": 999}, "may take", "time_limit_s", 999),
+        (
+            "/api/plan",
+            {"workload": "fft", "cluster": "cpu:2", "time_limit_s": 999},
+            "limit of this server",
+            "time_limit_s",
+            999,
+        ),
         (
             "/api/replay",
             {"generator": "fitted", "generator_params": {"trace": "/etc/passwd"}},

@@ -130,7 +130,7 @@ def test_what_is_not_http_is_answered_in_json(short: Server) -> None:
     with connect(short, b"\x16\x03\x01 this is TLS\r\n\r\n") as connection:
         head, _, body = read_all(connection).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 400")
-    assert json.loads(body)["error"] == "this is not an HTTP request that can be read"
+    assert json.loads(body)["error"] == "not a valid HTTP request"
 
 
 def test_an_answer_that_nobody_reads_is_dropped(short: Server) -> None:

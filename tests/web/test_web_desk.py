@@ -115,9 +115,9 @@ def test_a_replay_and_the_same_jobs_by_another_rule(desk: Desk) -> None:
 def test_a_run_that_keeps_nothing_cannot_be_asked_again(desk: Desk) -> None:
     run = desk.log.start("train", "nothing", {})
     run.finish("done", {})
-    with pytest.raises(InvalidInput, match="keeps neither a plan nor a replay"):
+    with pytest.raises(InvalidInput, match="has neither a plan nor a replay"):
         what_if(desk, run.id)
-    with pytest.raises(InvalidInput, match="keeps neither a plan nor choices that could be explained"):
+    with pytest.raises(InvalidInput, match="has neither a plan nor choices of a strategy to explain"):
         explain(desk, run.id, "0")
     with pytest.raises(UnknownName, match="unknown run"):
         what_if(desk, "nobody")
@@ -173,7 +173,7 @@ def test_a_project_has_a_view_and_no_devices_to_choose_from(desk: Desk) -> None:
     settings = {"policy": "annealing", "policy_params": {"max_evaluations": 50}}
     run = plan(desk, graph=Native().write(project).decode(), **settings)["run_id"]
     assert view(desk, run)["id"] == run
-    with pytest.raises(InvalidInput, match="a project has one shop and no devices to choose from"):
+    with pytest.raises(InvalidInput, match="a project has no devices to choose from"):
         explain(desk, run, "0")
 
 

@@ -40,7 +40,7 @@ def test_hosts_that_others_reach_need_a_token() -> None:
         with pytest.raises(InvalidInput, match="token"):
             ServeSettings(host=host)
         ServeSettings(host=host, token=TOKEN)
-    with pytest.raises(InvalidInput, match="guessed"):
+    with pytest.raises(InvalidInput, match="guess"):
         ServeSettings(token="short")
 
 

@@ -72,7 +72,7 @@ def test_text_that_is_no_graph_is_told_as_the_graph() -> None:
     [
         ({}, "either a trace or the name of a generator"),
         ({"trace": SWF, "generator": "lublin"}, "either a trace or the name of a generator"),
-        ({"generator": "lublin", "generator_params": {"colour": 1}}, "colour"),
+        ({"generator": "lublin", "generator_params": {"color": 1}}, "color"),
         ({"trace": "1 2 3"}, "trace"),
     ],
 )
@@ -102,8 +102,8 @@ def test_sources_are_named_as_on_the_command_line() -> None:
     assert inputs.trace_source(ReplayRequest(trace=SWF).model_dump()) is None
     assert inputs.graph_source(PlanRequest(workload="random-dag").model_dump()) == "workload:random-dag"
     assert inputs.checked({"num-tasks": 5, "kind": "a,b"}, "x") == {"num_tasks": 5, "kind": "a,b"}
-    assert isinstance(inputs.cluster_of("cpu:2"), Cluster)
-    assert inputs.cluster_of('[[device]]\nkind = "cpu"\ncount = 3\n').num_devices == 3
+    assert isinstance(inputs.cluster_in("cpu:2"), Cluster)
+    assert inputs.cluster_in('[[device]]\nkind = "cpu"\ncount = 3\n').num_devices == 3
 
 
 # Commands and failures ----------------------------------------------------------------------------
@@ -134,9 +134,9 @@ def test_commands_say_what_was_asked() -> None:
         (UnknownName("policy", "hetf", ["heft"]), 422, "heft"),
         (InvalidInput("is wrong", field="x"), 422, "is wrong"),
         (MemoryError(), 413, "more memory than a job may use"),
-        (ZeroDivisionError("by zero"), 500, "its log says why"),
+        (ZeroDivisionError("by zero"), 500, "log has the reason"),
         (OSError(28, "No space left on device", "/inner/path"), 507, "disk of the server is full"),
-        (OSError(13, "Permission denied", "/inner/path"), 500, "its log says why"),
+        (OSError(13, "Permission denied", "/inner/path"), 500, "log has the reason"),
         (InvalidInput("is wrong", source="/inner/path/runs.db"), 422, "runs.db: is wrong"),
     ],
 )

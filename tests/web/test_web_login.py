@@ -84,7 +84,7 @@ def test_the_link_logs_in_once(started: Started) -> None:
         assert first.get(f"{started.url}/api/runs").status_code == 200
         again = second.get(started.link)
         assert again.status_code == 401
-        assert "has been used" in again.text
+        assert "already used" in again.text
         assert "set-cookie" not in again.headers
         assert second.get(f"{started.url}/api/runs").status_code == 401
 

@@ -24,7 +24,7 @@ from stretto.core.host.memory_limit import machine_memory_bytes
 from stretto.errors import InvalidInput
 from stretto.web import views
 from stretto.web.app import create_app
-from stretto.web.guard import Guard
+from stretto.web.guard import RequestGuard
 from stretto.web.memory import NUM_THREADS, limit_threads
 from stretto.web.metrics import Requests
 from stretto.web.settings import ServeSettings
@@ -162,7 +162,7 @@ def test_the_workers_share_the_memory_of_the_machine() -> None:
 
 def test_large_requests_are_few_at_a_time() -> None:
     """All bodies that are under way count together, whoever sent them."""
-    guard = Guard(never_answers, ServeSettings(max_body_bytes=1000), None)
+    guard = RequestGuard(never_answers, ServeSettings(max_body_bytes=1000), None)
     headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
     scope = {"type": "http", "method": "POST", "path": "/api/plan", "query_string": b"", "headers": headers}
     scope["client"] = ("127.0.0.1", 5)

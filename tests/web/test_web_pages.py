@@ -20,7 +20,7 @@ from stretto.cli.main import main
 from stretto.core.machine_presets import preset
 from stretto.racks.machine_work import rack_model
 from stretto.racks.workloads.kernels import PAPER_KERNELS
-from stretto.reports.racks.belief import Look, record_look
+from stretto.reports.racks.belief import BeliefSample, record_sample
 from stretto.reports.racks.topology import TOPOLOGY, rack_topology
 from stretto.reports.record import record_plan, recording
 from stretto.reports.strict_json import packed
@@ -28,8 +28,8 @@ from stretto.runlog import RunLog
 
 SCREENS = Path(__file__).parents[2] / "out" / "screens"
 PATIENCE_MS = 90_000
-#: How many colours a canvas shows: a blank one has one or two.
-COLOURS = """canvas => {
+#: How many colors a canvas shows: a blank one has one or two.
+COLORS = """canvas => {
   const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data, seen = new Set();
   for (let i = 0; i < pixels.length; i += 4) seen.add(pixels[i] << 16 | pixels[i + 1] << 8 | pixels[i + 2]);
   return seen.size;
@@ -109,7 +109,7 @@ def test_the_page_of_a_run_draws_its_charts(
     ready(page)
     assert page.eval_on_selector_all("#sections > section", "parts => parts.map(part => part.id)") == sections
     for canvas in page.query_selector_all("#sections canvas"):
-        assert canvas.evaluate(COLOURS) > 4
+        assert canvas.evaluate(COLORS) > 4
     shot(page, f"run-{name}")
 
 
@@ -185,26 +185,26 @@ def test_the_map_of_a_machine_follows_what_is_believed(server: Any, page: Any) -
     with RunLog.open(server.runs) as log:
         run = log.start("rack", "believed", {"policy": "symphony", "cluster": "small-rack"})
         run.attach(TOPOLOGY, packed(rack_topology(model)))
-        record_look(run, Look(0.0, np.full(num, 0.3), np.full(num, 0.1), running=busy))
+        record_sample(run, BeliefSample(0.0, np.full(num, 0.3), np.full(num, 0.1), running=busy))
         page.goto(f"{server.url}/runs/{run.id}")
         ready(page)
         tile = page.locator("#belief button.tile").first
         assert "30 %" in tile.inner_text()
         assert "10\u201350" in tile.inner_text()
-        assert tile.get_attribute("aria-label") == "m1/mem0: believed 30 %, 95 % between 10 % and 50 %"
+        assert tile.get_attribute("aria-label") == "m1/mem0: estimated load 30 %, 95 % interval 10 % to 50 %"
         assert page.locator("#belief .chip.busy").inner_text().split() == ["cpu0.0.0", "smith-waterman"]
-        record_look(run, Look(1.0, np.full(num, 0.8), np.full(num, 0.05), running=busy))
+        record_sample(run, BeliefSample(1.0, np.full(num, 0.8), np.full(num, 0.05), running=busy))
         page.wait_for_selector("#belief button.tile:has-text('80 %')")
         page.focus("#belief input[type=range]")
         page.keyboard.press("ArrowLeft")  # back in time; what comes in does not pull it forward
         assert "30 %" in tile.inner_text()
-        record_look(run, Look(2.0, np.full(num, 0.9), np.full(num, 0.05), running=busy))
+        record_sample(run, BeliefSample(2.0, np.full(num, 0.9), np.full(num, 0.05), running=busy))
         page.wait_for_selector("body[data-ready='3']")
         assert "30 %" in tile.inner_text()
         page.locator("#belief button.tile").nth(2).press("Enter")
         assert page.locator("#belief button.tile").nth(2).get_attribute("aria-pressed") == "true"
         assert "switch0" in page.inner_text("#belief h3 >> nth=-1")
-        assert page.eval_on_selector("#belief canvas", COLOURS) > 4
+        assert page.eval_on_selector("#belief canvas", COLORS) > 4
         shot(page, "run-belief")
         run.finish("done", {})
 
@@ -342,7 +342,7 @@ def test_a_report_draws_offline_and_explains(recorded: tuple[Path, dict[str, str
     page.wait_for_selector("#run2-training canvas")
     drawn(page)
     for canvas in page.query_selector_all("canvas"):
-        assert canvas.evaluate(COLOURS) > 4
+        assert canvas.evaluate(COLORS) > 4
     page.focus("#run0-gantt canvas")
     page.keyboard.press(".")
     page.keyboard.press("Enter")
@@ -358,7 +358,7 @@ def test_a_hundred_thousand_tasks_are_drawn_and_zoomed(server: Any, page: Any) -
     page.goto(f"{server.url}/runs/{run.id}")
     ready(page)
     canvas = page.query_selector("#gantt canvas")
-    assert canvas.evaluate(COLOURS) > 4
+    assert canvas.evaluate(COLORS) > 4
     before = canvas.evaluate(DIGEST)
     page.focus("#gantt canvas")
     for _ in range(40):

@@ -14,7 +14,7 @@ from stretto.core.graph import TaskGraph
 from stretto.core.machine_presets import preset
 from stretto.racks.machine_work import rack_model
 from stretto.racks.workloads.kernels import PAPER_KERNELS
-from stretto.reports.racks.belief import Look, record_look
+from stretto.reports.racks.belief import BeliefSample, record_sample
 from stretto.reports.racks.topology import TOPOLOGY, rack_topology
 from stretto.reports.record import record_plan, recording
 from stretto.reports.strict_json import packed
@@ -116,7 +116,7 @@ def test_what_if_of_an_executed_run_sets_simulated_beside_simulated(
     assert page.inner_text("#answer thead").count("simulated") == 2
     said = page.inner_text("#answer > p.small")
     assert said.startswith("Both plans are simulated")
-    assert "The run itself was measured: " in said
+    assert "The run itself took " in said
 
 
 def test_the_form_of_a_failed_workflow_asks_for_a_policy(server: Any, page: Any, executed: dict[str, str]) -> None:
@@ -124,7 +124,7 @@ def test_the_form_of_a_failed_workflow_asks_for_a_policy(server: Any, page: Any,
     names = page.eval_on_selector_all("#ask-form input", "all => all.map(one => one.name)")
     assert names == ["policy", "cluster", "time_limit_s"]
     assert ["makespan", "4 s", "4 s", "none"] in answered(page)
-    assert "measured" not in page.inner_text("#answer")  # it did not come to its end
+    assert "itself took" not in page.inner_text("#answer")  # it did not come to its end
 
 
 def test_shares_change_by_points_and_gaps_have_one_bound(server: Any, page: Any, ids: dict[str, str]) -> None:
@@ -137,7 +137,7 @@ def test_shares_change_by_points_and_gaps_have_one_bound(server: Any, page: Any,
     ready(page, f"{server.url}/runs/{ids['small']}")
     page.fill("#ask-form input[name=policy]", "round-robin")
     rows = {row[0]: row[1:] for row in answered(page)}
-    for name in ("gap", "utilisation"):
+    for name in ("gap", "utilization"):
         points = 100 * (after[name] - before[name])
         assert rows[name][2].endswith(" points")
         assert float(rows[name][2].removesuffix(" points").replace(",", "")) == pytest.approx(points, rel=0.01)
@@ -158,7 +158,7 @@ def test_a_gap_of_rounding_is_proven_optimal(server: Any, page: Any) -> None:
     assert row.locator("td").nth(4).inner_text() == "3 s, proven optimal"
     ready(page, f"{server.url}/runs/{run.id}")
     assert figures(page)["gap"] == "0 % proven optimal"
-    assert page.locator("#gantt .hint").inner_text().count("or click says why it is there") == 1
+    assert page.locator("#gantt .hint").inner_text().count("or click explains its placement") == 1
 
 
 def test_a_chart_that_explains_nothing_does_not_ask_for_a_click(
@@ -204,7 +204,7 @@ def test_what_is_believed_holds_until_the_next_reading(server: Any, page: Any) -
         run = log.start("rack", "steps", {"policy": "symphony", "cluster": "small-rack"})
         run.attach(TOPOLOGY, packed(rack_topology(model)))
         for at_s, mean in ((0.0, 0.2), (10.0, 0.8)):
-            record_look(run, Look(at_s, np.full(num, mean), np.full(num, 0.01)))
+            record_sample(run, BeliefSample(at_s, np.full(num, mean), np.full(num, 0.01)))
         run.finish("done", {})
     ready(page, f"{server.url}/runs/{run.id}")
     page.wait_for_selector("#belief canvas")
@@ -223,7 +223,7 @@ def test_a_choice_shows_the_followed_candidate_and_what_a_cheaper_one_missed(
     for _, followed, reason, candidates in rows:
         costs = {entry.split()[0]: float(entry.split()[1].replace(",", "")) for entry in candidates.split(", ")}
         assert f"{followed} " in candidates
-        assert candidates.count("(followed)") == 1
+        assert candidates.count("(chosen)") == 1
         cheapest = min(costs, key=lambda name: costs[name])
         if costs[cheapest] < costs[followed] and reason.startswith(("the default", "a variant", "it saves")):
             assert cheapest in reason

@@ -13,7 +13,7 @@ from stretto.core.plan import Plan
 from stretto.core.planner import Budget, no_projects
 from stretto.core.problem import Problem
 from stretto.files.document import Document
-from stretto.queues.plugins import Submitted
+from stretto.queues.strategies import Submitted
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-#: Cases of racks and who may decide there, as of ``symphony_cases`` and ``rack_rules``: those import compiled code and
-#: jax, for which nobody waits after Tab. Tests keep the lists equal.
+#: Cases of racks, as of ``racks/symphony/cases.py``: that imports jax, for which nobody waits after Tab. A test keeps
+#: them equal.
 RACK_CASES = ("two-nics", "small-rack", "paper-rack")
-RACK_DECIDERS = (
-    *("symphony", "sparrow", "graphene", "paragon", "mct", "heft", "srpt", "mct-counters", "heft-counters"),
-    *("srpt-counters", "mct-belief", "srpt-belief", "mct-true", "srpt-true"),
-)
 
 #: What ``mars`` can compare, as of ``queues/mars/cost.py``.
 MEASURES = ("bounded-slowdown", "flow", "tail", "fairness", "mars-v1")
@@ -41,9 +37,9 @@ def pool_rule_names(incomplete: str) -> list[str]:
 
 def trainer_names(incomplete: str) -> list[str]:
     """Offer what can be trained."""
-    from stretto.catalog import QUEUE_TRAINERS, RACK_TRAINERS, TRAINERS
+    from stretto.catalog import TRAINERS
 
-    return [name for name in (*TRAINERS, *QUEUE_TRAINERS, *RACK_TRAINERS) if name.startswith(incomplete)]
+    return [name for name in TRAINERS if name.startswith(incomplete)]
 
 
 def rack_cases(incomplete: str) -> list[str]:
@@ -51,9 +47,9 @@ def rack_cases(incomplete: str) -> list[str]:
     return [name for name in RACK_CASES if name.startswith(incomplete)]
 
 
-def rack_deciders(incomplete: str) -> list[str]:
-    """Offer who may decide on a rack."""
-    return [name for name in RACK_DECIDERS if name.startswith(incomplete)]
+def rack_dispatchers(incomplete: str) -> list[str]:
+    """Offer dispatchers of racks."""
+    return _names("dispatchers", incomplete)
 
 
 def measure_names(incomplete: str) -> list[str]:

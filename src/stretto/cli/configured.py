@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
-from stretto.config import CONFIGURABLE, Setting, read_settings
+from stretto.config import CONFIGURABLE, ConfigValue, config_files, read_settings
 
 #: Commands that must work however wrong the settings are, since they help to mend them.
 UNAFFECTED = frozenset({"config", "doctor", "help", "version", "list"})
@@ -24,7 +25,7 @@ def options_of(commands: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     }
 
 
-def settings_of(commands: Mapping[str, Any]) -> dict[str, dict[str, Setting]]:
+def settings_of(commands: Mapping[str, Any]) -> dict[str, dict[str, ConfigValue]]:
     """Return what files and the environment set, for each command that has such options."""
     options = {name: frozenset(found) for name, found in options_of(commands).items()}
     return read_settings({name: found for name, found in options.items() if found})
@@ -32,6 +33,10 @@ def settings_of(commands: Mapping[str, Any]) -> dict[str, dict[str, Setting]]:
 
 def default_map(commands: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the settings in the form in which the parser of the command line takes defaults."""
+    if not any(name.startswith("STRETTO_") for name in os.environ) and not any(
+        path.exists() for path in config_files()
+    ):
+        return {}  # without looking at the options of every command
     return {
         command: {option: setting.value for option, setting in found.items()}
         for command, found in settings_of(commands).items()

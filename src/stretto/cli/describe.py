@@ -21,6 +21,7 @@ _TABLES = {
     "estimates": ("ESTIMATES", "estimate model"),
     "pool-rules": ("POOL_RULES", "pool rule"),
     "traces": ("TRACES", "trace format"),
+    "dispatchers": ("DISPATCHERS", "dispatcher"),
 }
 
 

@@ -101,18 +101,32 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
 }
 
-#: What ``stretto --help`` says of a command whose own first sentence is too long for a line.
+#: What ``stretto --help`` says of each command, in a line.
 SUMMARIES = {
     "plan": "Plan a graph with one policy, and judge the plan.",
+    "compare": "Rank policies on graphs, or strategies on a trace.",
+    "bound": "Print a lower bound: what no schedule can beat.",
+    "simulate": "Execute a saved plan in the simulator.",
     "train": "Learn to plan a graph, order a queue or schedule a rack.",
-    "rack": "Play jobs on a rack with hidden load, and watch the belief.",
+    "replay": "Replay recorded jobs with a strategy.",
+    "rack": "Play jobs on a rack with hidden load.",
     "run": "Run a workflow for real, on record and resumable.",
+    "engines": "List the engines, and whether they can run here.",
+    "explain": "Say which strategy mars followed when a job arrived, and why.",
     "report": "Write one page about runs, plans and comparisons.",
     "serve": "Show runs in the browser, and answer programs over HTTP.",
+    "show": "Summarize a graph, a workload of several, or a cluster.",
+    "gantt": "Draw which device runs what and when.",
+    "convert": "Convert a graph from any readable format to a writable one.",
     "list": "List policies, formats, workloads or rules of queues.",
     "demo": "See it work in a minute: workloads, policies, a training.",
     "doctor": "Check the installation: versions, extras, engines, caches.",
+    "help": "Explain a command, or what all commands share.",
+    "version": "Print the version of Stretto and of its libraries.",
+    "config": "Show the settings in force and the files that hold them.",
     "prices": "Find offers of cloud machines, and write them as pools.",
+    "steer": "Reorder the waiting jobs of a live queue; dry run by default.",
+    "testbed": "Start and stop private engines to try things on.",
 }
 
 

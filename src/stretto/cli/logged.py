@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from stretto.cli.terminal.console import remark
+from stretto.cli.console import remark
 from stretto.errors import InvalidInput
 
 if TYPE_CHECKING:
     from stretto.reports.record import Rows
     from stretto.runlog import Run
-
-LogOption = Annotated[
-    bool, typer.Option("--log/--no-log", help="Keep this in the run log, for stretto serve and stretto report.")
-]
 
 
 @contextmanager

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from stretto.cli.early_interrupt import leave_on_ctrl_c
 from stretto.cli.exit_codes import EXIT_INPUT, EXIT_INTERNAL, EXIT_INTERRUPTED
-from stretto.cli.terminal.early_interrupt import leave_on_ctrl_c
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -33,7 +33,7 @@ def _has_other_threads() -> bool:
 
 
 def _guarded(words: list[str]) -> int:
-    from stretto.cli.terminal.escaping import guarded_streams
+    from stretto.cli.console import guarded_streams
 
     with guarded_streams():
         return _run(words)
@@ -43,7 +43,7 @@ def _run(words: list[str]) -> int:
     import typer
 
     from stretto.cli.app import app
-    from stretto.cli.terminal.console import remark
+    from stretto.cli.console import remark
     from stretto.errors import StrettoError
 
     # The base of all usage errors; where it lives differs between releases of typer.
@@ -70,7 +70,7 @@ def _run(words: list[str]) -> int:
 
 
 def _fail(message: str, code: int) -> int:
-    from stretto.cli.terminal.console import remark
+    from stretto.cli.console import remark
 
     remark(f"error: {' '.join(message.split())}")
     return code
@@ -80,7 +80,7 @@ def _usage_text(error: Any) -> str:
     """Return the parser's complaint with the command that explains the right usage."""
     from stretto.cli.configured import origin
 
-    text = str(error.format_message()).rstrip(".")
+    text = str(error.format_message()).replace("Value error, ", "").rstrip(".")
     context, param = getattr(error, "ctx", None), getattr(error, "param", None)
     path = context.command_path if context is not None else "stretto"
     if context is not None and param is not None:

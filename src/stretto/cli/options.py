@@ -2,15 +2,47 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from stretto.cli.completion import graph_sources
-from stretto.cli.terminal.console import Output
-from stretto.cli.time_option import parse_time
+from stretto.api.options import MarsOptions
+from stretto.cli.completion import (
+    estimate_names,
+    graph_sources,
+    measure_names,
+    policy_names,
+    pool_rule_names,
+)
+from stretto.cli.console import Output
+from stretto.core.units import parse_seconds
+from stretto.errors import InvalidInput
+
+_MINUTES = re.compile(r"^\s*([0-9.]+)\s*m\s*$")
+
+
+def parse_time(text: str | float) -> float:
+    """Return seconds from ``60s``, ``10m``, ``2h`` or a plain number of seconds; a time is above 0 and has an end."""
+    minutes = _MINUTES.match(text) if isinstance(text, str) else None
+    try:
+        seconds = parse_seconds(f"{minutes.group(1)}min" if minutes else text)
+    except InvalidInput:
+        raise typer.BadParameter(f"{text!r} is not a time such as 60s, 10m or 2h") from None
+    if not 0 < seconds < float("inf"):
+        raise typer.BadParameter(f"{text!r} must be above 0 and finite")
+    return seconds
+
+
+@dataclass(frozen=True)
+class MachineFlags:
+    """The machine of a queue: processors, or pools."""
+
+    procs: int | None = None
+    pools: str | None = None
 
 
 class DisciplineChoice(StrEnum):
@@ -98,3 +130,131 @@ ParamOption = Annotated[
 PlanFileArgument = Annotated[
     Path, typer.Argument(metavar="PLAN.json", help="What stretto plan --save wrote.", show_default=False)
 ]
+LogOption = Annotated[
+    bool, typer.Option("--log/--no-log", help="Keep this in the run log, for stretto serve and stretto report.")
+]
+TraceArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="TRACE",
+        help="A file (SWF, sacct, Parquet, CSV), a workflow, or trace:lublin?num_jobs=1000&seed=1.",
+        show_default=False,
+    ),
+]
+ProcsOption = Annotated[
+    int | None,
+    typer.Option("--procs", metavar="N", help="Processors of the machine.", show_default="as recorded"),
+]
+PoolsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--pools",
+        metavar="POOLS",
+        help="Instead of --procs: a TOML file, or shorthand such as own:128*16,cloud:0-64*8@0.40~90s.",
+        show_default=False,
+    ),
+]
+WindowOption = Annotated[
+    str | None,
+    typer.Option("--window", metavar="START:COUNT", help="Only these jobs, counted from 0.", show_default="all"),
+]
+StrictOption = Annotated[
+    bool, typer.Option("--strict", help="Stop at the first row at fault; otherwise such rows are left out and told.")
+]
+EstimatesOption = Annotated[
+    str,
+    typer.Option(
+        "--estimates",
+        metavar="NAME",
+        help="Estimates of run times that strategies see; see stretto list estimates.",
+        autocompletion=estimate_names,
+    ),
+]
+KillOption = Annotated[bool, typer.Option("--kill", help="Jobs end at their wall limit, the user's estimate.")]
+PoolRuleOption = Annotated[
+    str,
+    typer.Option(
+        "--pool-rule",
+        metavar="NAME",
+        help="Which pool a job prefers; see stretto list pool-rules.",
+        autocompletion=pool_rule_names,
+    ),
+]
+PlotOption = Annotated[
+    str | None,
+    typer.Option("--plot", metavar="DIR", help="Write pictures (PNG and SVG) into this directory.", show_default=False),
+]
+NetsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--nets",
+        metavar="FILE",
+        help="mars: the trained networks to choose from, as stretto train mars --save writes them.",
+        show_default="those of Stretto",
+    ),
+]
+DefaultOption = Annotated[
+    str | None,
+    typer.Option(
+        "--default",
+        metavar="NAME",
+        help="mars: the order or network to follow unless another is surely better.",
+        show_default="its own",
+    ),
+]
+MeasureOption = Annotated[
+    str | None,
+    typer.Option(
+        "--measure",
+        metavar="NAME",
+        help="mars: the cost that is minimized: bounded-slowdown, flow, tail, fairness or mars-v1.",
+        show_default="bounded-slowdown",
+        autocompletion=measure_names,
+    ),
+]
+MoneyOption = Annotated[
+    float | None,
+    typer.Option(
+        "--money",
+        metavar="WEIGHT",
+        help="mars: weight of cost: how many units of the measure one USD is worth.",
+        show_default="0",
+    ),
+]
+PriceOption = Annotated[
+    float | None,
+    typer.Option("--price", metavar="USD", help="mars: of a processor for an hour.", show_default="0.05"),
+]
+ByOption = Annotated[
+    str | None,
+    typer.Option(
+        "--by",
+        metavar="evidence",
+        help="mars: no longer needed, because evidence is the only way to decide.",
+        hidden=True,
+    ),
+]
+LearnOption = Annotated[bool, typer.Option("--learn", help="mars: train a network on the way, from what has ended.")]
+
+MARS_OPTIONS = {
+    "nets": NetsOption,
+    "default": DefaultOption,
+    "measure": MeasureOption,
+    "money": MoneyOption,
+    "price": PriceOption,
+    "by": ByOption,
+    "learn": LearnOption,
+}
+#: The options of mars, for ``expanded(mars=MARS_GROUP)``.
+MARS_GROUP = (MarsOptions, MARS_OPTIONS)
+PolicyOption = Annotated[
+    str,
+    typer.Option(
+        "--policy", metavar="NAME", help="The planner; see stretto list policies.", autocompletion=policy_names
+    ),
+]
+GanttOption = Annotated[
+    Path | None,
+    typer.Option("--gantt", metavar="FILE", help="Draw the schedule: .png, .svg, .pdf or .html.", show_default=False),
+]
+MACHINE_GROUP = (MachineFlags, {"procs": ProcsOption, "pools": PoolsOption})

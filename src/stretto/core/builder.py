@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto.core.csr import Floats
 from stretto.core.graph import Resources, TaskGraph, TransferUnit, check_table, sequence_of
 from stretto.errors import InvalidInput
 
@@ -148,6 +149,6 @@ class GraphBuilder:
         )
 
 
-def _column(values: list[float]) -> np.ndarray[Any, np.dtype[np.float64]] | None:
+def _column(values: list[float]) -> Floats | None:
     """Return the values as an array, or None when none of them says anything."""
     return np.array(values, dtype=np.float64) if any(value != 0 for value in values) else None

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]
+#: A column of numbers of either kind.
+Column = NDArray[Any]
 
 
 def group(keys: Ints, num_keys: int) -> tuple[Ints, Ints]:

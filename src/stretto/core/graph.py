@@ -132,7 +132,7 @@ class TaskGraph:
         """Source task, target task and size of every read, in the order of ``read_task``."""
         return self.object_task[self.read_object], self.read_task, self.object_size[self.read_object]
 
-    def with_meta(self, **entries: Any) -> TaskGraph:
+    def with_meta(self, **entries: object) -> TaskGraph:
         """Return the same graph with more ``meta``; arrays are shared, and nothing is checked again."""
         other = copy.copy(self)
         object.__setattr__(other, "meta", {**self.meta, **entries})

@@ -11,6 +11,7 @@ from stretto.core.csr import Floats
 from stretto.core.problem import Problem
 from stretto.core.schedule import Schedule
 from stretto.core.units import is_zero_gap
+from stretto.moved import old_attribute
 
 _SECONDS_PER_HOUR = 3600.0
 
@@ -63,7 +64,7 @@ class Metrics:
 
     Attributes
     ----------
-    utilisation, device_utilisation
+    utilization, device_utilization
         Busy seconds over the makespan: the mean over all devices, and each device's.
     idle_s
         Device seconds up to the makespan in which nothing ran.
@@ -84,8 +85,8 @@ class Metrics:
     """
 
     makespan_s: float
-    utilisation: float
-    device_utilisation: Floats  # [m]
+    utilization: float
+    device_utilization: Floats  # [m]
     idle_s: float
     num_devices_used: int
     num_transfers: int
@@ -99,6 +100,9 @@ class Metrics:
     slowdown: Floats  # [jobs]
     flow: Quantiles
     slowdown_summary: Quantiles
+
+    utilisation = old_attribute("utilisation", "utilization")
+    device_utilisation = old_attribute("device_utilisation", "device_utilization")
 
 
 def measure(problem: Problem, schedule: Schedule) -> Metrics:
@@ -114,8 +118,8 @@ def measure(problem: Problem, schedule: Schedule) -> Metrics:
     flow, slowdown = _jobs(problem, schedule)
     return Metrics(
         makespan_s=makespan,
-        utilisation=float(per_device.mean()),
-        device_utilisation=per_device,
+        utilization=float(per_device.mean()),
+        device_utilization=per_device,
         idle_s=float(np.maximum(makespan - busy, 0.0).sum()),
         num_devices_used=len(np.unique(schedule.device)),
         num_transfers=num_transfers,

@@ -45,7 +45,7 @@ class Plan:
         return rank
 
     @staticmethod
-    def from_times(assignment: Ints, start_s: Floats, finish_s: Floats, topo: Ints, **info: Any) -> Plan:
+    def from_times(assignment: Ints, start_s: Floats, finish_s: Floats, topo: Ints, **info: object) -> Plan:
         """Make the plan whose execution in sequence has these times.
 
         Tasks of no length come before the longer one that starts with them, and among

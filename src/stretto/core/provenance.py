@@ -11,7 +11,7 @@ Readers keep the answer in ``TaskGraph.meta["durations"]``, as a label and, in b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from stretto.core.graph import TaskGraph
@@ -40,9 +40,9 @@ def open_dims(graph: TaskGraph) -> dict[str, int]:
     return {str(name): value for name, value in found.items()} if isinstance(found, dict) else {}
 
 
-def merged_meta(graphs: Sequence[TaskGraph]) -> dict[str, Any]:
+def merged_meta(graphs: Sequence[TaskGraph]) -> dict[str, object]:
     """Return what several graphs that become one have to say of where they come from."""
-    meta: dict[str, Any] = {}
+    meta: dict[str, object] = {}
     bases = list(dict.fromkeys(duration_basis(graph) for graph in graphs))
     labels = {basis.partition(" ")[0] for basis in bases}
     if len(bases) == 1:

@@ -1,51 +1,59 @@
-"""Ask somebody who may never answer."""
+"""Calls that may never return, in threads that do not keep the program from ending."""
 
 from __future__ import annotations
 
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import TypeVar
 
 T = TypeVar("T")
-_Job = tuple[Future[Any], Callable[..., Any], tuple[Any, ...]]
 
 
-def in_background(function: Callable[..., T], *arguments: Any) -> Future[T]:
-    """Call a function in a thread of its own and return its future.
-
-    Unlike a worker of an executor, a thread that hangs does not keep the program from ending.
-    """
+def in_background(function: Callable[..., T], *arguments: object) -> Future[T]:
+    """Call a function in a thread of its own and return its future."""
     future: Future[T] = Future()
     threading.Thread(target=_call, args=(future, function, arguments), name="stretto-decide", daemon=True).start()
     return future
 
 
-class Clerk:
-    """Calls one function after the other in a thread that stays, for those who ask often; it ends with its object."""
+class BackgroundThread:
+    """Calls one function after the other in a thread that ends with this object."""
 
     def __init__(self) -> None:
-        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         threading.Thread(target=_serve, args=(self._jobs,), name="stretto-decide", daemon=True).start()
         weakref.finalize(self, self._jobs.put, None)
 
-    def ask(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
-        """Return the future of a call; it waits for those before it."""
+    def submit(self, function: Callable[..., T], *arguments: object) -> Future[T]:
+        """Return the future of a call, which waits for those before it."""
         future: Future[T] = Future()
-        self._jobs.put((future, function, arguments))
+        self._jobs.put(partial(_call, future, function, arguments))
         return future
 
 
-def _serve(jobs: SimpleQueue[_Job | None]) -> None:
+def wait_until(is_true: Callable[[], bool], *, timeout_s: float, pause_s: float = 0.05) -> bool:
+    """Wait for a condition; return whether it became true in time."""
+    deadline = time.monotonic() + timeout_s
+    while not is_true():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(pause_s)
+    return True
+
+
+def _serve(jobs: SimpleQueue[Callable[[], None] | None]) -> None:
     while (job := jobs.get()) is not None:
-        _call(*job)
-        del job  # or the last question would be kept alive until the next
+        job()
+        del job  # or the arguments of the last call would be kept alive until the next
 
 
-def _call(future: Future[Any], function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+def _call(future: Future[T], function: Callable[..., T], arguments: tuple[object, ...]) -> None:
     try:
         future.set_result(function(*arguments))
-    except BaseException as error:  # told to whoever asks for the result
+    except BaseException as error:  # raised for whoever asks for the result
         future.set_exception(error)

@@ -1,12 +1,12 @@
-"""Measure an engine on this machine, so that the simulator speaks of it: kernels, transfers, the way between tasks.
+"""Measure an engine on this machine, for the simulator: kernels, transfers, the overhead between tasks.
 
-The model that is fitted is that of the simulator: a task takes its kernel's seconds plus the overhead of one more on
-its device; data takes latency + bytes / bandwidth. :func:`judge` says how well plans are predicted (prediction.py).
+The fitted model is the simulator's: a task takes its kernel's seconds plus a fixed overhead on its device; data takes
+latency + bytes / bandwidth.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,11 +18,10 @@ from stretto.core.plan import Plan
 from stretto.core.problem import Problem
 from stretto.core.provenance import DURATIONS, MEASURED
 from stretto.engines.engine import Engine, RunOptions
-from stretto.engines.prediction import predict
 from stretto.engines.work import Call, Work
 from stretto.errors import InvalidInput
 
-_QUIET = RunOptions(digests=False, keep="none")
+QUIET = RunOptions(digests=False, keep="none")
 _SIZES = (1 << 16, 1 << 18, 1 << 20, 1 << 22)
 
 
@@ -72,7 +71,7 @@ def replace_fields(graph: TaskGraph, **fields: object) -> TaskGraph:
 def calibrate(engine: Engine, work: Work, cluster: Cluster, *, repeats: int = 5) -> Calibration:
     """Measure the tasks of some work, and the engine between them."""
     if cluster.num_devices < 2:
-        raise InvalidInput("links are measured between two devices, and there is only one", field="cluster")
+        raise InvalidInput("has one device; links are measured between two", field="cluster")
     if repeats < 1:
         raise InvalidInput(f"{repeats} must be at least 1", field="repeats")
     latency_s, bandwidth = measure_links(engine, cluster, repeats=repeats)
@@ -99,7 +98,7 @@ def measure_tasks(engine: Engine, work: Work, cluster: Cluster, *, repeats: int 
     rows = []
     for _ in range(repeats + 1):
         plan = spread_plan(problem, rng, share=share)
-        found = engine.run(work, plan, cluster, _QUIET).check()
+        found = engine.run(work, plan, cluster, QUIET).check()
         rows.append(found.end_s - found.start_s - found.fetch_s)
     return np.median(np.array(rows[1:]), axis=0)  # the first one warmed up
 
@@ -109,7 +108,7 @@ def measure_hop(engine: Engine, cluster: Cluster, *, is_cross: bool, length: int
     graph = TaskGraph.from_edges(np.full(length, 1e-6), np.arange(length - 1), np.arange(1, length), name="chain")
     work = Work(graph, (Call(_nothing),) * length)
     assignment = (np.arange(length) % 2 if is_cross else np.zeros(length)).astype(np.int32)
-    found = engine.run(work, Plan(assignment, np.arange(length, dtype=np.int32)), cluster, _QUIET).check()
+    found = engine.run(work, Plan(assignment, np.arange(length, dtype=np.int32)), cluster, QUIET).check()
     return float(np.median(found.start_s[1:] - found.end_s[:-1]))
 
 
@@ -134,59 +133,8 @@ def _fetch_s(engine: Engine, cluster: Cluster, size: int, repeats: int) -> float
     first = Call(np.ones, (size // 8,))
     work = Work(graph, (first, *[Call(_touch)] * (length - 1)))
     assignment = (np.arange(length) % 2).astype(np.int32)
-    found = engine.run(work, Plan(assignment, np.arange(length, dtype=np.int32)), cluster, _QUIET).check()
+    found = engine.run(work, Plan(assignment, np.arange(length, dtype=np.int32)), cluster, QUIET).check()
     return float(np.median(found.fetch_s[2:]))
-
-
-@dataclass(frozen=True, eq=False)
-class Judgement:
-    """Predicted and measured makespans of the same plans."""
-
-    predicted_s: Floats
-    measured_s: Floats
-
-    @property
-    def rank_correlation(self) -> float:
-        """Spearman's: 1 when the simulator puts all plans in the right order."""
-        ranks = [np.argsort(np.argsort(values)).astype(np.float64) for values in (self.predicted_s, self.measured_s)]
-        return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
-
-    @property
-    def median_error(self) -> float:
-        """Median of |predicted / measured - 1|."""
-        return float(np.median(np.abs(self.predicted_s / self.measured_s - 1.0)))
-
-    @property
-    def median_ratio(self) -> float:
-        """Median of predicted / measured: below 1, the simulator is too hopeful."""
-        return float(np.median(self.predicted_s / self.measured_s))
-
-
-def judge(
-    engine: Engine,
-    work: Work,
-    cluster: Cluster,
-    calibration: Calibration,
-    *,
-    num_plans: int = 30,
-    repeats: int = 3,
-    seed: int = 0,
-    on_plan: Callable[[float, float], None] | None = None,
-) -> Judgement:
-    """Run random plans, from lopsided to even, and compare them with the calibrated simulator.
-
-    Of several runs of a plan the fastest counts: whatever else the machine does only ever adds.
-    """
-    rng = np.random.default_rng(seed)
-    problem = Problem.of(work.graph, cluster)
-    predicted, measured = [], []
-    for _ in range(num_plans):
-        plan = spread_plan(problem, rng, share=float(rng.uniform(0.0, 0.5)))
-        predicted.append(predict(calibration, work.graph, cluster, plan).makespan_s)
-        measured.append(min(engine.run(work, plan, cluster, _QUIET).check().makespan_s for _ in range(repeats)))
-        if on_plan is not None:
-            on_plan(predicted[-1], measured[-1])
-    return Judgement(np.array(predicted), np.array(measured))
 
 
 def spread_plan(problem: Problem, rng: np.random.Generator, share: float) -> Plan:

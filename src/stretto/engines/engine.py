@@ -1,4 +1,4 @@
-"""What an engine is: it runs work by a plan, and says what happened.
+"""What an engine is: it runs work by a plan, and returns what happened.
 
 To add one: a class like :class:`Engine` (a frozen dataclass, its fields are its parameters), and a line in
 ``catalog.ENGINES``. ``stretto.testing.check_engine`` says whether it keeps the contract.
@@ -6,11 +6,14 @@ To add one: a class like :class:`Engine` (a frozen dataclass, its fields are its
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from stretto import catalog, registry
 from stretto.core.cluster import Cluster
@@ -18,8 +21,8 @@ from stretto.core.csr import Floats, Ints
 from stretto.core.plan import Discipline, Plan
 from stretto.core.problem import Problem
 from stretto.core.schedule import Schedule
-from stretto.engines.ends import EndTicket
-from stretto.engines.events import Event, TaskFailed, TaskFinished, TaskStarted
+from stretto.engines.completion_log import CompletionTicket
+from stretto.engines.driver.events import Event, TaskFailed, TaskFinished, TaskStarted
 from stretto.engines.work import Work
 from stretto.errors import EngineFailure
 
@@ -42,29 +45,33 @@ class RunOptions:
     keep
         Which outputs the result brings back.
     decision_s
-        How long a dispatcher may take over a decision on a real engine. Where it takes longer, fails or answers
-        nonsense, a simple rule decides and ``on_event`` is told. None trusts it in everything.
+        How long a dispatcher may take for a decision on a real engine. Where it takes longer, fails, or gives an
+        unusable answer, a simple rule decides and ``on_event`` is called. None trusts it without a limit.
     on_event
-        Told of everything that happens, in order, from one thread at a time; it should be quick.
+        Called with every event, in order, from one thread at a time; it should be quick.
     on_output
-        Told the output of every finished task, before the event of its end; None saves the way.
+        Called with the output of every finished task, before the event of its end.
     on_done
-        Called where a task ran, which may be another process, before anybody else hears that it ended.
+        Called where a task ran, which may be another process, before its end is reported to anyone.
     on_command
-        Asked before a command starts how its process guard is to write down that it ended.
+        Called before a command starts; returns how its process guard logs its end.
     """
 
     discipline: Discipline | None = None
     max_attempts: int = 3
     keep_going: bool = False
-    done: Mapping[int, Any] = field(default_factory=dict)
+    done: Mapping[int, object] = field(default_factory=dict)
     digests: bool = True
     keep: Keep = "sinks"
     decision_s: float | None = 2.0
     on_event: Callable[[Event], None] | None = None
-    on_output: Callable[[int, Any], None] | None = None
-    on_done: Callable[[TaskFinished, Any], None] | None = None
-    on_command: Callable[[TaskStarted, float], EndTicket] | None = None
+    on_output: Callable[[int, object], None] | None = None
+    on_done: Callable[[TaskFinished, object], None] | None = None
+    on_command: Callable[[TaskStarted, float], CompletionTicket] | None = None
+
+    def wants_output(self, work: Work, task: int) -> bool:
+        """Say whether the output of a task is part of the result."""
+        return self.keep == "all" or (self.keep == "sinks" and work.num_children[task] == 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +105,7 @@ class RunResult:
     notes: tuple[str, ...] = ()
 
     @property
-    def is_finished(self) -> Any:  # [n] bool
+    def is_finished(self) -> npt.NDArray[np.bool_]:  # [n]
         return ~np.isnan(self.end_s)
 
     @property
@@ -111,11 +118,13 @@ class RunResult:
     def schedule(self) -> Schedule:
         """Return the run as a schedule; raise EngineFailure when it is not complete."""
         if not bool(np.all(self.is_finished)):
-            raise EngineFailure(f"{int((~self.is_finished).sum())} tasks did not run: there is no complete schedule")
+            raise EngineFailure(
+                f"{int((~self.is_finished).sum())} tasks did not finish, so there is no complete schedule"
+            )
         return Schedule(self.device, self.start_s, self.end_s, self.discipline)
 
     def check(self) -> RunResult:
-        """Return self, or raise EngineFailure with the story of the task that failed."""
+        """Return self, or raise EngineFailure with the last failure."""
         if self.status == "done":
             return self
         if self.status == "interrupted":
@@ -140,7 +149,7 @@ class Engine(Protocol):
         ...
 
 
-def make_engine(name: str, **params: Any) -> Engine:
+def make_engine(name: str, **params: object) -> Engine:
     """Build the engine of this name; raise UnknownName, or EngineFailure when it cannot run here."""
     engine: Engine = registry.construct("engine", name, catalog.ENGINES, params)
     reason = engine.available()
@@ -152,3 +161,36 @@ def make_engine(name: str, **params: Any) -> Engine:
 def problem_of(work: Work, cluster: Cluster) -> Problem:
     """Compile the graph of some work for a cluster."""
     return Problem.of(work.graph, cluster)
+
+
+def restore_ctrl_c() -> None:
+    """Install Python's present handler again: OR-tools leaves the system's behind, which ends the process at once."""
+    if threading.current_thread() is threading.main_thread():
+        handler = signal.getsignal(signal.SIGINT)
+        if handler is not None:
+            signal.signal(signal.SIGINT, handler)
+
+
+@dataclass(eq=False)
+class EngineExecutor:
+    """Runs plans of one piece of work; fits ``graphs.doppler.stages.ReinforceOnEngine``.
+
+    Attributes
+    ----------
+    runs
+        How many plans have been run.
+    """
+
+    engine: Engine
+    work: Work
+    cluster: Cluster
+    runs: int = field(default=0)
+
+    def execute(self, plan: Plan) -> float:
+        """Run a plan and return the seconds from its first start to its last end, in those of the graph.
+
+        Timed work is scaled back, so that its seconds compare with the planner's.
+        """
+        self.runs += 1
+        found = self.engine.run(self.work, plan, self.cluster, RunOptions(digests=False, keep="none")).check()
+        return found.makespan_s / self.work.time_scale

@@ -11,20 +11,23 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from stretto.engines.end_record import OUTPUT_MAGIC
+from stretto.engines.completion_log import OUTPUT_MAGIC
 from stretto.errors import InvalidInput
 
-_MAGIC = OUTPUT_MAGIC
 Buffer = bytes | np.ndarray
-Put = Callable[[Buffer], Any]  # stores a contiguous buffer and returns a reference to it
-Get = Callable[[Any], Any]  # returns the buffer of a reference, as something that np.frombuffer takes
+#: Where a buffer was put, as JSON; only who put it there can read it.
+Reference: TypeAlias = Any
+#: A value as JSON, with references in place of its buffers.
+Outline: TypeAlias = dict[str, Any]
+Put = Callable[[Buffer], Reference]  # stores a contiguous buffer
+Get = Callable[[Reference], bytes | bytearray | memoryview]
 
 
-def outline(value: Any, put: Put) -> Any:
+def outline(value: object, put: Put) -> Outline:
     """Return what JSON can say about a value, its buffers put elsewhere; raise TypeError when it is not data."""
     if value is None or isinstance(value, (bool, int, str)):
         return {"v": value}
@@ -38,17 +41,17 @@ def outline(value: Any, put: Put) -> Any:
         return {"d": {key: outline(item, put) for key, item in value.items()}}
     if hasattr(value, "__array__") and hasattr(value, "dtype"):  # numpy, jax
         return _array_outline(np.asarray(value), isinstance(value, np.generic), put)
-    raise TypeError(f"an output of type {type(value).__name__} is not data")
+    raise TypeError(f"an output of type {type(value).__name__} cannot be sent or stored")
 
 
-def _array_outline(array: np.ndarray, is_scalar: bool, put: Put) -> dict[str, Any]:
+def _array_outline(array: np.ndarray, is_scalar: bool, put: Put) -> Outline:
     if array.dtype.hasobject or array.dtype.itemsize == 0 or np.dtype(array.dtype.str) != array.dtype:
-        raise TypeError(f"an array of {array.dtype} is not plain data")
+        raise TypeError(f"an array of {array.dtype} cannot be sent or stored")
     flat = np.ascontiguousarray(array)
     return {"a": put(flat), "dtype": array.dtype.str, "shape": list(array.shape), "scalar": is_scalar}
 
 
-def rebuild(found: Any, get: Get) -> Any:
+def rebuild(found: Outline, get: Get) -> object:
     """Return the value of an outline."""
     if "v" in found:
         return found["v"]
@@ -65,7 +68,7 @@ def rebuild(found: Any, get: Get) -> Any:
     return tuple(items) if "t" in found else items
 
 
-def encode(value: Any) -> bytes:
+def encode(value: object) -> bytes:
     """Return an output as bytes; raise TypeError when it is not data."""
     blobs: list[bytes] = []
     position = 0
@@ -77,14 +80,14 @@ def encode(value: Any) -> bytes:
         return [position - len(blobs[-1]), position]
 
     head = json.dumps(outline(value, put), separators=(",", ":")).encode()
-    return b"".join([_MAGIC, len(head).to_bytes(8, "little"), head, *blobs])
+    return b"".join([OUTPUT_MAGIC, len(head).to_bytes(8, "little"), head, *blobs])
 
 
-def decode(data: bytes) -> Any:
+def decode(data: bytes) -> object:
     """Return the output that was encoded; raise InvalidInput when these bytes are none."""
-    if not data.startswith(_MAGIC):
+    if not data.startswith(OUTPUT_MAGIC):
         raise InvalidInput("these bytes are not an output of a task", field="output")
-    at = len(_MAGIC) + 8
+    at = len(OUTPUT_MAGIC) + 8
     try:
         end = at + int.from_bytes(data[at - 8 : at], "little")
         body = memoryview(data)[end:]
@@ -93,7 +96,7 @@ def decode(data: bytes) -> Any:
         raise InvalidInput(f"a damaged output: {error}", field="output") from error
 
 
-def digest(value: Any) -> str | None:
+def digest(value: object) -> str | None:
     """Return a short digest of an output, or None when it is not data; buffers are read where they lie."""
     state = hashlib.sha256()
     num_seen = 0
@@ -112,7 +115,7 @@ def digest(value: Any) -> str | None:
     return state.hexdigest()[:32]
 
 
-def frozen(value: Any) -> Any:
+def frozen(value: object) -> object:
     """Return a value whose arrays nobody may write to: several tasks read the same output."""
     if isinstance(value, np.ndarray):
         value.flags.writeable = False
@@ -125,7 +128,7 @@ def frozen(value: Any) -> Any:
     return value
 
 
-def num_bytes(value: Any) -> int:
+def num_bytes(value: object) -> int:
     """Return about how much memory the buffers of a value take."""
     if isinstance(value, (tuple, list)):
         return sum(num_bytes(item) for item in value)

@@ -2,14 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
-from stretto.engines.driver import Driver
+from stretto.core.plan import Plan
+from stretto.core.problem import Problem
+from stretto.engines.driver.dispatch import Dispatcher, with_fallback
+from stretto.engines.driver.driver import Driver, DriverRules
+from stretto.engines.driver.elastic import Elastic
+from stretto.engines.driver.events import Event, TaskFailed, TaskFinished, TaskStarted
+from stretto.engines.driver.memory import DeviceMemory
 from stretto.engines.engine import RunOptions, RunResult, Status
-from stretto.engines.events import Event, TaskFailed, TaskFinished, TaskStarted
-from stretto.engines.work import Work
+from stretto.engines.work import Timed, Work
+
+
+def driver_for(
+    problem: Problem,
+    decider: Plan | Dispatcher,
+    work: Work,
+    options: RunOptions,
+    rules: DriverRules,
+    *,
+    memory: DeviceMemory | None = None,
+    elastic: Elastic | None = None,
+) -> Driver:
+    """Return the driver of a real run: what the engine can do, completed by what the caller asked for."""
+    asked = replace(
+        rules,
+        discipline=options.discipline,
+        max_attempts=options.max_attempts,
+        keep_going=options.keep_going,
+        time_scale=work.time_scale,
+    )
+    return Driver(problem, with_fallback(decider, options), asked, done=options.done, memory=memory, elastic=elastic)
 
 
 class Recorder:
@@ -26,7 +53,7 @@ class Recorder:
         self.fetch_s = [0.0] * n
         self.digests: list[str | None] = [None] * n
         self.failures: list[TaskFailed] = []
-        self.outputs: dict[int, Any] = {}
+        self.outputs: dict[int, object] = {}
 
     def note(self, event: Event) -> None:
         """Record an event and pass it on to whoever watches."""
@@ -42,8 +69,24 @@ class Recorder:
             self.options.on_event(event)
 
     def wants_output(self, task: int) -> bool:
-        keep = self.options.keep
-        return keep == "all" or (keep == "sinks" and self.work.num_children[task] == 0)
+        """Say whether the output of a task is part of the result."""
+        return self.options.wants_output(self.work, task)
+
+    def deliver(self, task: int, fetch: Callable[[], object]) -> None:
+        """Pass an output on to the result and to whoever watches; it is fetched only where somebody wants it."""
+        wants, on_output = self.wants_output(task), self.options.on_output
+        if not wants and on_output is None:
+            return
+        value = fetch()
+        if wants:
+            self.outputs[task] = value
+        if on_output is not None:
+            on_output(task, value)
+
+    def timed_s(self, task: int, device: int) -> float:
+        """Return how long a timed task takes on a device, in real seconds; 0 for tasks that compute."""
+        action = self.work.actions[task]
+        return action.scale * self.driver.tables.seconds(task, device) if isinstance(action, Timed) else 0.0
 
     def result(self, engine: str, *, is_timed: bool, is_interrupted: bool = False) -> RunResult:
         """Return what happened until now."""

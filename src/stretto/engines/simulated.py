@@ -16,10 +16,10 @@ from typing import Literal
 from stretto.core.cluster import Cluster
 from stretto.core.plan import Plan
 from stretto.core.problem import Problem
-from stretto.engines.driver import Driver
-from stretto.engines.elastic import Elastic
-from stretto.engines.engine import RunOptions, RunResult
-from stretto.engines.events import (
+from stretto.engines.driver.dispatch import Dispatcher
+from stretto.engines.driver.driver import Driver, DriverRules
+from stretto.engines.driver.elastic import Elastic
+from stretto.engines.driver.events import (
     DeviceJoined,
     DeviceLost,
     Event,
@@ -31,7 +31,7 @@ from stretto.engines.events import (
     Transfer,
     TransferFinished,
 )
-from stretto.engines.online import Dispatcher
+from stretto.engines.engine import RunOptions, RunResult
 from stretto.engines.outputs import digest
 from stretto.engines.recorder import Recorder
 from stretto.engines.work import Work, timed_output
@@ -53,7 +53,7 @@ class SimulatedEngine:
     failing
         Pairs of a task and how many of its first attempts fail.
     elastic, join_s
-        Devices come when they are asked for, so many seconds later, and go when they are given back.
+        Requested devices join so many seconds later; released ones leave at once.
     """
 
     contention: Literal["none", "fifo"] = "none"
@@ -71,27 +71,24 @@ class SimulatedEngine:
 
     def play(self, problem: Problem, decider: Plan | Dispatcher, work: Work, options: RunOptions) -> RunResult:
         """Run a problem, which may have release times, by a plan or by a dispatcher."""
-        driver = Driver(
-            problem,
-            decider,
-            discipline=options.discipline,
+        rules = DriverRules(
+            options.discipline,
             moves_data=True,
             keeps_data=self.keeps_data,
             max_attempts=options.max_attempts,
             keep_going=options.keep_going,
-            done=options.done,
-            elastic=self.elastic,
         )
+        driver = Driver(problem, decider, rules, done=options.done, elastic=self.elastic)
         clock = _Clock(problem, driver, self)
         recorder = Recorder(work, driver, options)
-        clock.obey(driver.begin())
+        clock.execute(driver.begin())
         while not driver.is_over:
             events = clock.next_events()
             if not events:
                 break
             for event in events:
                 recorder.note(event)
-            clock.obey(driver.handle(events))
+            clock.execute(driver.handle(events))
         _fill_outputs(work, recorder, options)
         return recorder.result("simulated", is_timed=True)
 
@@ -143,7 +140,7 @@ class _Clock:
             return TaskFailed(order.task, device, order.attempt, end, "task", "told to fail")
         return TaskFinished(order.task, device, order.attempt, start, end)
 
-    def obey(self, instructions: Sequence[object]) -> None:
+    def execute(self, instructions: Sequence[object]) -> None:
         for order in instructions:
             if isinstance(order, Start):
                 if order.device in self.running:
@@ -163,13 +160,13 @@ class _Clock:
         devices = self.problem.cluster.devices
         kind = {device for device, facts in enumerate(devices) if facts.kind == order.kind}
         for device in sorted(kind):
-            is_there, is_wanted = self.driver.board.is_alive[device], device in order.devices
+            is_there, is_wanted = self.driver.states.is_alive[device], device in order.devices
             if is_there == is_wanted:
                 self.moves.pop(device, None)
             elif is_wanted:
                 self.moves.setdefault(device, DeviceJoined(device, self.now + self.engine.join_s))
             else:
-                self.moves[device] = DeviceLost(device, self.now, "given back", is_data_safe=True)
+                self.moves[device] = DeviceLost(device, self.now, "released", is_data_safe=True)
 
     def _send(self, order: Transfer) -> None:
         if self.links is None:

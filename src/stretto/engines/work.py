@@ -33,8 +33,8 @@ class Call:
         After this long the attempt is given up, where the engine can do that (threads cannot be stopped).
     """
 
-    function: Callable[..., Any]
-    args: tuple[Any, ...] = ()
+    function: Callable[..., object]
+    args: tuple[object, ...] = ()
     inputs: tuple[int, ...] | None = None
     timeout_s: float | None = None
 
@@ -67,12 +67,18 @@ class Command:
     def __post_init__(self) -> None:
         for name, value in self.env.items():
             if not name or "=" in name or "\0" in name:
-                raise InvalidInput(f"{name!r} cannot name a variable: it is empty, or has = or NUL in it", field="env")
+                raise InvalidInput(
+                    f"{name!r} is not a valid variable name: it is empty or contains = or NUL", field="env"
+                )
             if "\0" in value:
-                raise InvalidInput(f"the value of {name!r} has a NUL character: no variable can hold it", field="env")
+                raise InvalidInput(
+                    f"the value of {name!r} contains a NUL character, which variables cannot hold", field="env"
+                )
         for word in (*self.argv, self.cwd or ""):
             if "\0" in word:
-                raise InvalidInput(f"{word[:80]!r} has a NUL character, which no command can be given", field="command")
+                raise InvalidInput(
+                    f"{word[:80]!r} contains a NUL character, which commands cannot be given", field="command"
+                )
 
     @staticmethod
     def shell(text: str, **options: Any) -> Command:
@@ -104,17 +110,19 @@ class Work:
 
     def __post_init__(self) -> None:
         if len(self.actions) != self.graph.num_tasks:
-            raise InvalidInput(f"{len(self.actions)} actions for {self.graph.num_tasks} tasks", field="work")
+            raise InvalidInput(f"has {len(self.actions)} actions for {self.graph.num_tasks} tasks", field="work")
         for task, action in enumerate(self.actions):
             if isinstance(action, Timed) and not action.scale >= 0:
-                raise InvalidInput(f"a scale of {action.scale}", field=self.graph.task_name(task))
+                raise InvalidInput(
+                    f"has a scale of {action.scale}; it must not be negative", field=self.graph.task_name(task)
+                )
             if isinstance(action, Timed):
                 SCALE.check(action.scale, "scale", field=self.graph.task_name(task))
             if isinstance(action, Call) and action.inputs is not None:
                 strange = set(action.inputs) - set(self.parents[task])
                 if strange:
                     raise InvalidInput(
-                        f"takes the output of task {min(strange)}, which is none of its parents",
+                        f"takes the output of task {min(strange)}, which is not one of its parents",
                         field=self.graph.task_name(task),
                     )
 
@@ -157,7 +165,22 @@ class Work:
         return self.parents[task]
 
 
-def timed_output(task: int, inputs: Sequence[Any]) -> bytes:
+class OpenReads:
+    """Counts who has yet to read each output, so that outputs can be dropped after their last reader."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._num_left = list(work.num_children)
+
+    def finish(self, task: int) -> list[int]:
+        """Note that a task has read its inputs; return the outputs that nobody will read again, perhaps its own."""
+        parents = set(self._work.inputs(task))
+        for parent in parents:
+            self._num_left[parent] -= 1
+        return [output for output in (*parents, task) if self._num_left[output] <= 0]
+
+
+def timed_output(task: int, inputs: Sequence[object]) -> bytes:
     """Return the output of a timed task: a digest of who it is and of what it was given."""
     state = hashlib.blake2b(task.to_bytes(8, "little"), digest_size=16)
     for value in inputs:

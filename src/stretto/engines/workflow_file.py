@@ -51,10 +51,10 @@ def load_workflow(source: str | Path) -> Work:
     try:
         body = tomllib.loads(document.text)
     except (ValueError, RecursionError) as error:  # also of numbers with thousands of digits, and of endless brackets
-        raise InvalidInput(f"wrong TOML: {error}", source=document.name) from None
+        raise InvalidInput(f"is not valid TOML: {error}", source=document.name) from None
     rows = body.get("task")
     if not isinstance(rows, list) or not rows:
-        document.fail("has no [[task]]", field="task")
+        document.fail("has no [[task]] table; a workflow needs at least one", field="task")
     _check_keys(document, body, _TOP_KEYS, "workflow")
     home = Path(source).resolve().parent / str(body.get("cwd", "."))
     builder = GraphBuilder(str(body.get("name", Path(source).stem)))
@@ -93,7 +93,7 @@ def _command(document: Document, row: Any, number: int, home: Path, body: dict[s
     where = f"task {row['name']!r}"
     _check_keys(document, row, _TASK_KEYS, where)
     if ("run" in row) == ("argv" in row):
-        document.fail("needs either run (for the shell) or argv (a list)", field=where)
+        document.fail("needs either run (a shell command) or argv (a list of words), not both", field=where)
     argv = ("/bin/sh", "-c", str(row["run"])) if "run" in row else _names(document, row, "argv", where)
     if not argv:
         document.fail("argv is empty", field=where)
@@ -122,14 +122,14 @@ def _checked_command(
 def _env(document: Document, table: dict[str, Any], where: str) -> dict[str, str]:
     found = table.get("env", {})
     if not isinstance(found, dict):
-        document.fail(f"env is a table, not {found!r}", field=where)
+        document.fail(f"env must be a table, not {found!r}", field=where)
     return {key: str(value) for key, value in found.items()}
 
 
 def _names(document: Document, row: dict[str, Any], key: str, where: str) -> tuple[str, ...]:
     found = row.get(key, [])
     if not isinstance(found, list) or not all(isinstance(item, str) for item in found):
-        document.fail(f"{key} is a list of text, not {found!r}", field=where)
+        document.fail(f"{key} must be a list of strings, not {found!r}", field=where)
     return tuple(found)
 
 
@@ -137,7 +137,7 @@ def _add_task(document: Document, builder: GraphBuilder, row: dict[str, Any], co
     where = f"task {row['name']!r}"
     durations = row.get("durations")
     if durations is not None and not isinstance(durations, dict):
-        document.fail(f"durations is a table of kinds, not {durations!r}", field=where)
+        document.fail(f"durations must be a table of seconds by kind of device, not {durations!r}", field=where)
     try:
         builder.task(
             row["name"],
@@ -149,7 +149,7 @@ def _add_task(document: Document, builder: GraphBuilder, row: dict[str, Any], co
     except InvalidInput as error:
         raise error.at(document.name) from None
     except (TypeError, ValueError):
-        document.fail(f"durations {durations!r} are not numbers", field=where)
+        document.fail(f"durations must be numbers, not {durations!r}", field=where)
 
 
 def _paths(command: Command, names: tuple[str, ...]) -> list[str]:
@@ -165,8 +165,8 @@ def _writers(document: Document, rows: list[dict[str, Any]], commands: list[Comm
             other = found.setdefault(path, row)
             if other is not row:
                 document.fail(
-                    f"writes {name!r}, and so does task {other['name']!r}: give each a file of its own, and let a later"
-                    " task join them",
+                    f"writes {name!r}, which task {other['name']!r} writes, too: let each write its own file, and"
+                    " join them in a later task",
                     field=f"task {row['name']!r}",
                 )
     return found

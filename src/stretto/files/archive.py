@@ -66,7 +66,7 @@ def open_archive(document: Document, find: Find, member: str | None = None) -> T
         jobs.extend(_jobs(work, name))
     if not jobs:
         which = f"member {wanted!r}" if wanted is not None else f"any of the {num_members} members"
-        document.fail(f"no known format fits {which}")
+        document.fail(f"no known graph format matches {which}")
     return Workload(graph_name(document), tuple(jobs))
 
 

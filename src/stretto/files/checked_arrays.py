@@ -7,7 +7,7 @@ and matrix products do not check: a wrong shape would be a traceback, a NaN a po
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -70,7 +70,7 @@ def from_meta(make: Callable[[], T], *, source: str | None = None, field: str) -
         ) from None
 
 
-def whole(value: Any, field: str, *, source: str | None = None) -> int:
+def whole(value: object, field: str, *, source: str | None = None) -> int:
     """Return a count of the meta data, which is a whole number not below zero."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise InvalidCheckpoint(f"{str(value)[:40]!r} is not a count", source=source, field=field)

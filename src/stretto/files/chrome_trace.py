@@ -8,14 +8,13 @@ task that made the data.
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import numpy as np
 
 from stretto.core.problem import Problem
 from stretto.core.schedule import Schedule, Transfers
 
-Event = dict[str, Any]
+Event = dict[str, object]
 _MICROSECONDS = 1e6
 
 
@@ -42,7 +41,7 @@ def write_trace(problem: Problem, schedule: Schedule) -> bytes:
     return json.dumps(trace, allow_nan=False, separators=(",", ":")).encode()
 
 
-def _meta(name: str, pid: int, tid: int, /, **args: Any) -> Event:
+def _meta(name: str, pid: int, tid: int, /, **args: object) -> Event:
     return {"name": name, "ph": "M", "pid": pid, "tid": tid, "args": args}
 
 
@@ -58,7 +57,7 @@ def _device_events(problem: Problem, pids: list[int]) -> list[Event]:
     return events
 
 
-def _span(name: str, category: str, pid: int, tid: int, start_s: float, finish_s: float, **args: Any) -> Event:
+def _span(name: str, category: str, pid: int, tid: int, start_s: float, finish_s: float, **args: object) -> Event:
     return {
         "name": name,
         "cat": category,

@@ -61,22 +61,24 @@ class Document:
         try:
             return json.loads(self.text, parse_constant=refuse)
         except json.JSONDecodeError as error:
-            raise InvalidInput(f"wrong JSON: {error.msg}", source=self.name, line=error.lineno) from None
+            raise InvalidInput(
+                f"invalid JSON: {error.msg} at column {error.colno}", source=self.name, line=error.lineno
+            ) from None
         except RecursionError:
             raise InvalidInput("JSON is nested too deeply", source=self.name) from None
         except ValueError as error:  # an integer with too many digits
-            raise InvalidInput(f"wrong JSON: {error}", source=self.name) from None
+            raise InvalidInput(f"invalid JSON: {error}", source=self.name) from None
 
     def fail(self, message: str, *, line: int | None = None, field: str | None = None) -> NoReturn:
         """Raise InvalidInput at a place in this document."""
         raise InvalidInput(message, source=self.name, line=line, field=field)
 
-    def number(self, value: Any, field: str, *, line: int | None = None, minimum: float = 0.0) -> float:
+    def number(self, value: object, field: str, *, line: int | None = None, minimum: float = 0.0) -> float:
         """Return a finite number not below ``minimum``, or fail with the field and the value."""
         if isinstance(value, bool):
             self.fail(f"{value!r} is not a number", field=field, line=line)
         try:
-            number = float(value)
+            number = float(value)  # type: ignore[arg-type]  # what cannot be converted is caught
         except (TypeError, ValueError, OverflowError):
             self.fail(f"{_short(value)} is not a number", field=field, line=line)
         if not math.isfinite(number) or number < minimum:

@@ -113,7 +113,15 @@ def detect(document: Document) -> Format:
     if document.head.lstrip().startswith((b"{", b"[")):
         _ = document.json  # raises with the line when the JSON itself is wrong
     names = ", ".join(known("format", FORMATS))
-    document.fail(f"no known format fits the content; known: {names} (force one with format=...)")
+    document.fail(f"no known graph format matches the content{_trace_hint(document)}; known: {names}")
+
+
+def _trace_hint(document: Document) -> str:
+    """Say what to type when a trace was given in place of a graph."""
+    from stretto.files.traces.load import find_trace_format
+
+    name = find_trace_format(document)
+    return f"; it looks like a trace ({name}): use stretto replay or stretto compare" if name is not None else ""
 
 
 def _by_ending(document: Document) -> Format | None:
@@ -181,7 +189,7 @@ def save(work: TaskGraph | Workload, path: str | Path, *, format: str | None = N
 def _writer_for(name: str) -> Format:
     found = _longest_ending(name, writable=True)
     if found is None:
-        raise InvalidInput(f"the name's ending says no format that can be written; {_writable()}", source=name)
+        raise InvalidInput(f"no writable format has this ending; use one of {_writable()}, or --format", source=name)
     return found[0]
 
 

@@ -8,7 +8,6 @@ lists, so a plan made for the same devices in another order is still understood.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -19,9 +18,9 @@ from stretto.errors import UnknownName
 from stretto.files.document import Document
 
 
-def plan_to_json(plan: Plan, problem: Problem) -> dict[str, Any]:
+def plan_to_json(plan: Plan, problem: Problem) -> dict[str, object]:
     """Return a plan as JSON values, by index, with the names that the indices mean."""
-    body: dict[str, Any] = {
+    body: dict[str, object] = {
         "discipline": plan.discipline,
         "assignment": plan.assignment.tolist(),
         "order": plan.order.tolist(),
@@ -57,7 +56,7 @@ def read_plan(document: Document, problem: Problem) -> Plan:
 class _Names:
     """Understands indices and names of devices or tasks."""
 
-    def __init__(self, document: Document, what: str, names: list[str], listed: Any, field: str) -> None:
+    def __init__(self, document: Document, what: str, names: list[str], listed: object, field: str) -> None:
         self.document = document
         self.what = what
         self.index = {name: number for number, name in enumerate(names)}
@@ -71,14 +70,14 @@ class _Names:
     def __len__(self) -> int:
         return len(self.index)
 
-    def named(self, name: Any, field: str) -> int:
+    def named(self, name: object, field: str) -> int:
         if not isinstance(name, str):
             self.document.fail(f"{str(name)[:60]!r} is not the name of a {self.what}", field=field)
         if name not in self.index:
             self.document.fail(str(UnknownName(self.what, name, list(self.index)[:200])), field=field)
         return self.index[name]
 
-    def find(self, value: Any, field: str) -> int:
+    def find(self, value: object, field: str) -> int:
         """Return the problem's index for an index or a name of the file."""
         if not isinstance(value, int) or isinstance(value, bool):
             return self.named(value, field)
@@ -88,8 +87,8 @@ class _Names:
         return value if self.listed is None else self.listed[value]
 
 
-def _assignment(document: Document, value: Any, tasks: _Names, devices: _Names) -> Ints:
-    pairs: list[tuple[Any, Any]]
+def _assignment(document: Document, value: object, tasks: _Names, devices: _Names) -> Ints:
+    pairs: list[tuple[object, object]]
     if isinstance(value, Mapping):
         pairs = list(value.items())
     elif isinstance(value, list):
@@ -108,7 +107,7 @@ def _assignment(document: Document, value: Any, tasks: _Names, devices: _Names) 
     return assignment
 
 
-def _order(document: Document, value: Any, tasks: _Names) -> Ints:
+def _order(document: Document, value: object, tasks: _Names) -> Ints:
     if not isinstance(value, list):
         document.fail("expected a list of all tasks, first to last", field="order")
     seen: set[int] = set()

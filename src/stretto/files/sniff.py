@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import PurePosixPath
-from typing import Any
 
 from stretto.errors import StrettoError
 from stretto.files.document import Document
@@ -18,7 +17,7 @@ def graph_name(document: Document) -> str:
     return (base.rpartition(".")[0] or base) or "graph"
 
 
-def json_object(document: Document) -> dict[str, Any] | None:
+def json_object(document: Document) -> dict[str, object] | None:
     """Return the document's top-level JSON object, or None when it is anything else."""
     if not document.head.removeprefix(_BOM).lstrip().startswith(b"{"):
         return None

@@ -12,14 +12,15 @@ from stretto.core.graph import TaskGraph
 from stretto.core.metrics import gap, gap_or_none
 from stretto.core.planner import Budget
 from stretto.core.problem import Problem
+from stretto.core.results.table import Record, ResultTable
 from stretto.core.workload import Workload
 from stretto.errors import Infeasible
 from stretto.graphs.bounds.bound import bound
-from stretto.graphs.evaluate import PlanResult, Setting, evaluate, planner_named
+from stretto.graphs.evaluate import PlanResult, PolicyLike, Setting, evaluate, planner_of, policy_name
 
 
 @dataclass(frozen=True, eq=False)
-class Row:
+class PolicyRow:
     """One policy on one graph with one seed, or the reason why there is no result."""
 
     graph: str
@@ -44,7 +45,8 @@ class Row:
             "num_devices": r.problem.num_devices,
             "discipline": r.schedule.discipline,
             "contention": r.schedule.contention,
-            "utilisation": r.metrics.utilisation,
+            "utilization": r.metrics.utilization,
+            "utilisation": r.metrics.utilization,  # the old spelling, for one version
         }
 
 
@@ -68,10 +70,15 @@ class Summary:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(ResultTable):
     """All rows, in the order they were made."""
 
-    rows: tuple[Row, ...]
+    METHOD = ("policy",)
+    CASE = ("graph",)
+    REPEAT = ("seed",)
+    FIGURE = "makespan_s"
+
+    rows: tuple[PolicyRow, ...]
 
     @property
     def results(self) -> list[PlanResult]:
@@ -90,10 +97,10 @@ class Comparison:
 
     def summary(self) -> list[Summary]:
         """Return one line per policy, best first."""
-        lines = [self._summarise(policy) for policy in dict.fromkeys(row.policy for row in self.rows)]
+        lines = [self._summarize(policy) for policy in dict.fromkeys(row.policy for row in self.rows)]
         return sorted(lines, key=lambda line: (-line.num_results, line.mean_ratio))
 
-    def _summarise(self, policy: str) -> Summary:
+    def _summarize(self, policy: str) -> Summary:
         found = [(row.graph, row.result) for row in self.rows if row.policy == policy and row.result is not None]
         if not found:
             return Summary(policy, 0, 0, math.nan, math.nan, math.nan, math.nan)
@@ -116,11 +123,24 @@ class Comparison:
         """What the plans take for granted, each note once."""
         return tuple(dict.fromkeys(note for result in self.results for note in result.notes))
 
+    def records(self) -> list[Record]:
+        """Return one mapping per row; a policy without a result has a reason and no figures."""
+        rows = self._json_rows()
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        return [{name: row.get(name) for name in names} for row in rows]
+
+    def summary_records(self) -> list[Record]:
+        """Return one mapping per policy, best first."""
+        return [dict(vars(line)) for line in self.summary()]
+
+    def _json_rows(self) -> list[dict[str, Any]]:
+        bounds = {name: self.bound(name) for name in dict.fromkeys(row.graph for row in self.rows)}
+        return [row.to_json(bounds[row.graph]) for row in self.rows]
+
     def to_json(self) -> dict[str, Any]:
         """Return rows and summary for ``--output json``."""
-        bounds = {name: self.bound(name) for name in dict.fromkeys(row.graph for row in self.rows)}
         return {
-            "rows": [row.to_json(bounds[row.graph]) for row in self.rows],
+            "rows": self._json_rows(),
             "summary": [vars(line) for line in self.summary()],
             "notes": list(self.notes),
         }
@@ -133,18 +153,18 @@ def _ratio(value: float, best: float) -> float:
 def compare(
     graphs: Sequence[TaskGraph | Workload],
     cluster: Cluster,
-    policies: Sequence[str],
+    policies: Sequence[PolicyLike],
     *,
     seeds: Sequence[int] = (0,),
     time_limit_s: float | None = None,
     setting: Setting | None = None,
     params: Mapping[str, Mapping[str, Any]] | None = None,
-    on_row: Callable[[Row], None] | None = None,
+    on_row: Callable[[PolicyRow], None] | None = None,
 ) -> Comparison:
     """Run every policy on every graph with every seed; Ctrl-C keeps the rows made so far."""
     for policy in policies:  # a misspelt name is found before the first hour of work, not after
-        planner_named(policy, (params or {}).get(policy))
-    rows: list[Row] = []
+        planner_of(policy, (params or {}).get(policy_name(policy)))
+    rows: list[PolicyRow] = []
     try:
         for row in _rows(graphs, cluster, policies, seeds, time_limit_s, setting, params or {}):
             rows.append(row)
@@ -169,28 +189,29 @@ def _labels(graphs: Sequence[TaskGraph | Workload]) -> list[str]:
 def _rows(
     graphs: Sequence[TaskGraph | Workload],
     cluster: Cluster,
-    policies: Sequence[str],
+    policies: Sequence[PolicyLike],
     seeds: Sequence[int],
     time_limit_s: float | None,
     setting: Setting | None,
     params: Mapping[str, Mapping[str, Any]],
-) -> Iterator[Row]:
+) -> Iterator[PolicyRow]:
     for label, graph in zip(_labels(graphs), graphs, strict=True):
         problem = Problem.of(graph, cluster)
         limit = bound(problem)
         for policy in policies:
+            name = policy_name(policy)
             for seed in seeds:
                 budget = Budget(seed=seed, time_limit_s=time_limit_s)
                 try:
                     result = evaluate(
                         problem,
                         policy,
-                        params=params.get(policy),
+                        params=params.get(name),
                         budget=budget,
                         setting=setting,
                         lower_bound=limit,
                     )
                 except Infeasible as error:
-                    yield Row(label, policy, seed, None, str(error))
+                    yield PolicyRow(label, name, seed, None, str(error))
                 else:
-                    yield Row(label, policy, seed, result)
+                    yield PolicyRow(label, name, seed, result)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from stretto import catalog, registry
 from stretto.core.cluster import Cluster
@@ -21,10 +22,15 @@ from stretto.core.planner import Budget, Planner
 from stretto.core.problem import Problem
 from stretto.core.provenance import duration_basis
 from stretto.core.schedule import Schedule
-from stretto.errors import Infeasible
+from stretto.errors import Infeasible, InvalidInput, InvalidPlan
 from stretto.graphs.bounds.bound import Bound, bound
-from stretto.graphs.conditions import Contention
+from stretto.graphs.conditions import Contention, checked_indices
 from stretto.graphs.simulator import simulate
+
+#: A planner as a plain function: it returns a plan, or only the device of each task.
+PlanFunction = Callable[[Problem, Budget], Plan | ArrayLike]
+#: What may be given as a policy: a name of the catalog, an object with the methods of a planner, or a function.
+PolicyLike = str | Planner | PlanFunction
 
 
 @dataclass(frozen=True)
@@ -59,7 +65,7 @@ class Setting:
 
 @dataclass(frozen=True, eq=False)
 class PlanResult:
-    """A plan and what it is worth.
+    """A plan, its schedule, and how far it is from a lower bound.
 
     Attributes
     ----------
@@ -135,7 +141,8 @@ class PlanResult:
             "num_devices": self.problem.num_devices,
             "discipline": self.schedule.discipline,
             "contention": self.schedule.contention,
-            "utilisation": self.metrics.utilisation,
+            "utilization": self.metrics.utilization,
+            "utilisation": self.metrics.utilization,  # the old spelling, for one version
             "devices": [device.name for device in self.problem.cluster.devices],
             "assignment": self.plan.assignment.tolist(),
             "order": self.plan.order.tolist(),
@@ -152,6 +159,74 @@ def planner_named(name: str, params: Mapping[str, Any] | None = None) -> Planner
     return planner
 
 
+@dataclass(frozen=True)
+class FunctionPlanner:
+    """A function as a planner; where it returns only devices, tasks run by arrival, in topological order."""
+
+    function: PlanFunction
+
+    def supports(self, problem: Problem) -> str | None:
+        return None
+
+    def plan(self, problem: Problem, budget: Budget) -> Plan:
+        found = self.function(problem, budget)
+        if isinstance(found, Plan):
+            return found
+        if np.shape(found) != (problem.num_tasks,):
+            raise InvalidPlan(_no_plan(policy_name(self.function), found, problem))
+        topo = problem.arrays.topo
+        return Plan(np.asarray(found), topo[np.argsort(problem.arrays.release[topo], kind="stable")])
+
+
+def policy_name(policy: PolicyLike) -> str:
+    """Return how results call a policy: its name in the catalog, or that of its function or class."""
+    return policy if isinstance(policy, str) else str(getattr(policy, "__name__", type(policy).__name__))
+
+
+def planner_of(policy: PolicyLike, params: Mapping[str, Any] | None = None) -> Planner:
+    """Return the planner of a name, an object or a function; only names take parameters."""
+    if isinstance(policy, str):
+        return planner_named(policy, params)
+    if params:
+        raise InvalidInput(
+            f"{', '.join(params)} cannot be given to {policy_name(policy)!r}, which is an object: set them on it",
+            field="params",
+        )
+    if isinstance(policy, type):
+        raise InvalidInput(f"{policy.__name__} is a class: pass an instance, {policy.__name__}()", field="policy")
+    if callable(getattr(policy, "plan", None)):
+        return cast(Planner, policy)
+    if callable(policy):
+        return FunctionPlanner(policy)
+    raise InvalidInput(
+        f"{policy!r} is not a policy: pass a name such as 'heft', an object with plan(problem, budget), "
+        "or a function of problem and budget that returns a Plan or the device of each task",
+        field="policy",
+    )
+
+
+def _checked_plan(problem: Problem, policy: PolicyLike, plan: object) -> Plan:
+    """Return the plan that a policy made, with arrays as kernels want them; raise where it is none."""
+    if not isinstance(plan, Plan):
+        raise InvalidPlan(_no_plan(policy_name(policy), plan, problem))
+    if isinstance(policy, str):
+        return plan
+    assignment, order = checked_indices(problem, plan)
+    return replace(plan, assignment=assignment, order=order)
+
+
+def _no_plan(name: str, found: object, problem: Problem) -> str:
+    return (
+        f"policy {name!r} returned {type(found).__name__}, "
+        f"expected a Plan(assignment, order) or {problem.num_tasks} device numbers"
+    )
+
+
+def _reason_against(planner: Planner, problem: Problem) -> str | None:
+    supports = getattr(planner, "supports", None)
+    return supports(problem) if supports is not None else None
+
+
 @cache
 def _compile(policy: str, params: str, is_project: bool) -> None:
     """Plan a tiny problem, so that compiling does not count as thinking, nor against a time limit."""
@@ -163,7 +238,7 @@ def _compile(policy: str, params: str, is_project: bool) -> None:
 
 def evaluate(
     problem: Problem,
-    policy: str,
+    policy: PolicyLike,
     *,
     params: Mapping[str, Any] | None = None,
     budget: Budget | None = None,
@@ -174,24 +249,44 @@ def evaluate(
 
     A planner that has proved a better bound on the way (CP-SAT) has it used, but only where it
     speaks of the same setting: no contention and no noise.
+
+    Parameters
+    ----------
+    policy
+        A name of the catalog, an object with the methods of :class:`~stretto.core.planner.Planner`, or a function
+        ``(problem, budget)`` that returns a plan or the device of each task.
+
+    Examples
+    --------
+    >>> import stretto
+    >>> def all_on_first(problem, budget):
+    ...     return [0] * problem.num_tasks
+    >>> problem = stretto.problem(stretto.workloads.random_dag(num_tasks=20, seed=1), "cpu:2")
+    >>> result = evaluate(problem, all_on_first)
+    >>> result.policy, result.makespan_s >= evaluate(problem, "heft").makespan_s
+    ('all_on_first', True)
     """
-    planner = planner_named(policy, params)
-    reason = planner.supports(problem)
+    planner, name = planner_of(policy, params), policy_name(policy)
+    reason = _reason_against(planner, problem)
     if reason is not None:
-        raise Infeasible(f"policy {policy!r} cannot plan {problem.graph.name!r}: {reason}")
+        raise Infeasible(f"policy {name!r} cannot plan {problem.graph.name!r}: {reason}")
     budget = budget or Budget()
     setting = setting or Setting()
-    _compile(policy, json.dumps(dict(params or {})), problem.graph.resources is not None)
+    if isinstance(policy, str):
+        _compile(policy, json.dumps(dict(params or {})), problem.graph.resources is not None)
     begin = time.perf_counter()
-    plan = planner.plan(problem, budget)
+    made = planner.plan(problem, budget)
     seconds = time.perf_counter() - begin
-    schedule = setting.run(problem, plan)
-    limit = lower_bound or bound(problem)
-    proved = plan.info.get("lower_bound_s")
-    if proved is not None and proved > limit.value_s:
-        limit = Bound(float(proved), {**limit.parts, policy: float(proved)}, policy)
+    try:
+        plan = _checked_plan(problem, policy, made)
+        schedule = setting.run(problem, plan)
+    except InvalidPlan as error:
+        if isinstance(policy, str) or not isinstance(made, Plan):
+            raise
+        raise InvalidPlan(f"the plan of policy {name!r} cannot be executed: {error}") from error
+    limit = _better_bound(lower_bound or bound(problem), name, plan, schedule, setting)
     return PlanResult(
-        policy,
+        name,
         dict(params or {}),
         problem,
         plan,
@@ -202,3 +297,16 @@ def evaluate(
         budget.seed,
         setting,
     )
+
+
+def _better_bound(limit: Bound, name: str, plan: Plan, schedule: Schedule, setting: Setting) -> Bound:
+    """Return the bound that the planner has proved where it is higher."""
+    proved = plan.info.get("lower_bound_s")
+    if proved is None or not proved > limit.value_s:
+        return limit
+    if setting.noise == 0 and proved > schedule.makespan_s * (1 + 1e-6):
+        raise InvalidPlan(
+            f"policy {name!r} says that no schedule is shorter than {proved:.6g} s, "
+            f"but its own takes {schedule.makespan_s:.6g} s: check info['lower_bound_s']"
+        )
+    return Bound(float(proved), {**limit.parts, name: float(proved)}, name)

@@ -12,7 +12,7 @@ something completes; what takes no time completes at the same instant in the nex
 3. every idle device, in the order of index, starts its choice;
 4. every transfer that can start does, in the order of requests.
 
-**Choice.** ``work-conserving``: the ready task that stands first in the plan's order.
+**Choice.** ``work-conserving``: the ready task that comes first in the plan's order.
 ``sequence``: the next task of the device's own sequence, if it is ready; otherwise the device waits.
 
 **Transfers.** An object of non-zero size moves once to each other device that has a reader, requested when its producer
@@ -32,7 +32,7 @@ ends. It takes ``latency + size * inv_bandwidth`` in these ways:
 assigned to a device, the bytes of the running task, and objects: at home from the producer's start until its
 local readers and its outgoing transfers have finished, elsewhere from the start of the transfer until the last
 reader there has finished. A task starts only if it fits with its outputs, a transfer only if it fits at its target.
-Under ``work-conserving`` a device then takes the first ready task that fits. If nothing can go on, the plan is
+Under ``work-conserving`` a device then takes the first ready task that fits. If nothing can proceed, the plan is
 infeasible.
 
 Clocks are used here, too, rather than remaining bytes: same formulas, same rounding. Everything else is as naive
@@ -52,8 +52,18 @@ from stretto.core.plan import Discipline, Plan
 from stretto.core.problem import Problem
 from stretto.core.schedule import Schedule, Transfers
 from stretto.errors import InvalidPlan
-from stretto.graphs.conditions import Contention, check_options, memory_load, noise_factors, shared_links
-from stretto.graphs.plan_errors import checked_indices, fail_deadlock, fail_device, fail_memory, fail_order
+from stretto.graphs.conditions import (
+    Contention,
+    check_options,
+    checked_indices,
+    fail_deadlock,
+    fail_device,
+    fail_memory,
+    fail_order,
+    memory_load,
+    noise_factors,
+    shared_links,
+)
 
 Key = tuple[int, int]  # an object and a target device
 
@@ -392,7 +402,7 @@ class _World:
     # Failure -----------------------------------------------------------------------------------
 
     def fail(self) -> NoReturn:
-        """Nothing can go on: because of the order, or because of memory."""
+        """Raise because nothing can proceed: the order is impossible, or memory is exhausted."""
         is_finished = np.array([t in self.finished for t in range(self.problem.num_tasks)])
         if self.load is None:
             fail_deadlock(self.problem, self.plan.assignment, self.plan.order, is_finished)

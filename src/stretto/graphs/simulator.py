@@ -16,16 +16,20 @@ from stretto.graphs.conditions import (
     Contention,
     MemoryLoad,
     check_options,
+    checked_indices,
+    fail_deadlock,
+    fail_device,
+    fail_memory,
+    fail_order,
     memory_load,
     noise_factors,
     shared_links,
 )
-from stretto.graphs.kernels.simulate import plan_check, run_sequence
+from stretto.graphs.kernels.simulate import run_sequence as sequence
 from stretto.graphs.kernels.simulate.copies import make_copies
 from stretto.graphs.kernels.simulate.links import Routes
-from stretto.graphs.kernels.simulate.run_events import STUCK, run_events
+from stretto.graphs.kernels.simulate.run_events import STUCK, PlanArrays, run_events
 from stretto.graphs.kernels.simulate.run_priority import run_priority
-from stretto.graphs.plan_errors import checked_indices, fail_deadlock, fail_device, fail_memory, fail_order
 
 _CODES = {"none": 0, "fifo": 1, "fair": 2}
 _MOVED = ("item", "device", "start", "finish")
@@ -64,17 +68,17 @@ def simulate(
     InvalidPlan
         The plan is incomplete, places a task where it cannot run, or its order deadlocks.
     Infeasible
-        Memory does not suffice to go on.
+        Memory is exhausted and nothing can proceed.
     """
     chosen = check_options(plan, discipline, contention, noise, seed)
     device, order = checked_indices(problem, plan)
     n = problem.num_tasks
     factor = noise_factors(n, noise, seed)
     rank, seconds = np.empty(n, dtype=np.int32), np.empty(n)
-    status, at = plan_check.check_plan(problem.arrays, device, order, factor, rank, seconds)
-    if status == plan_check.BAD_ORDER:
+    status, at = sequence.check_plan(problem.arrays, device, order, factor, rank, seconds)
+    if status == sequence.BAD_ORDER:
         fail_order(problem, plan, at)
-    if status != plan_check.OK:
+    if status != sequence.OK:
         fail_device(problem, plan, at)
     if problem.graph.resources is not None:
         return _project(problem, device, order, factor, chosen, contention)
@@ -92,7 +96,7 @@ def simulate(
 
 
 def _run_sequence(problem: Problem, device: Ints, order: Ints, seconds: Floats, start: Floats, finish: Floats) -> None:
-    if run_sequence.run_sequence(problem.arrays, device, order, seconds, start, finish) != run_sequence.DONE:
+    if sequence.run_sequence(problem.arrays, device, order, seconds, start, finish) != sequence.DONE:
         fail_deadlock(problem, device, order, finish >= 0)
 
 
@@ -122,21 +126,15 @@ def _general(
     load: MemoryLoad | None,
     record_transfers: bool,
 ) -> Schedule:
-    n = problem.num_tasks
-    start, finish = np.empty(n), np.empty(n)
-    status, time_s, where, task, used, copies = run_events(
+    status, time_s, where, task, used, tasks, copies = run_events(
         problem.arrays,
-        device,
-        order,
-        rank,
-        seconds,
-        start,
-        finish,
+        PlanArrays(device, order, rank, seconds),
         discipline == "sequence",
         _CODES[contention],
         _routes(problem),
         load if load is not None else _NO_LOAD,
     )
+    start, finish = np.ascontiguousarray(tasks["start"]), np.ascontiguousarray(tasks["finish"])
     if status == STUCK:
         # Only an impossible order or a lack of memory stops the loop, and the order is to blame first.
         if discipline == "sequence":

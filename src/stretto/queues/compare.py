@@ -6,21 +6,24 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from stretto import catalog
 from stretto.core.csr import Floats
 from stretto.core.pool_fit import runnable
+from stretto.core.results.table import Record, ResultTable
 from stretto.core.trace import Trace
 from stretto.errors import InvalidInput
-from stretto.queues.evaluate import Machine, evaluate_replay, figures
+from stretto.queues.evaluate import evaluate_replay, figures
 from stretto.queues.metrics import QueueMetrics, bounded_slowdown
-from stretto.queues.notes import notes_of
-from stretto.queues.play import can_select
+from stretto.queues.replay import Machine, can_select
+from stretto.queues.setup import notes_of
+from stretto.queues.strategies import StrategyLike, name_of_strategy, strategy_of
 from stretto.registry import lookup
 
+T = TypeVar("T")
 #: What a summary holds of each figure of a replay.
 SUMMARY_FIGURES = (
     "mean_bounded_slowdown",
@@ -37,7 +40,7 @@ _KEPT_POINTS = 2000
 
 
 @dataclass(frozen=True)
-class Range:
+class MedianInterval:
     """A median over windows, and the interval that holds the true one with at least 95 % confidence.
 
     The interval lies between two of the values themselves (order statistics), whatever their
@@ -49,10 +52,10 @@ class Range:
     high: float
 
     @staticmethod
-    def of(values: Sequence[float]) -> Range:
+    def of(values: Sequence[float]) -> MedianInterval:
         ranked = np.sort(np.asarray(values, dtype=np.float64))
         cut = _cut(len(ranked))
-        return Range(float(np.median(ranked)), float(ranked[cut]), float(ranked[-1 - cut]))
+        return MedianInterval(float(np.median(ranked)), float(ranked[cut]), float(ranked[-1 - cut]))
 
 
 def _cut(count: int) -> int:
@@ -88,7 +91,7 @@ class QueueSummary:
     strategy: str
     backfill: str
     num_windows: int
-    ranges: dict[str, Range]
+    ranges: dict[str, MedianInterval]
 
     def to_json(self) -> dict[str, Any]:
         line: dict[str, Any] = {"strategy": self.strategy, "backfill": self.backfill, "num_windows": self.num_windows}
@@ -96,8 +99,12 @@ class QueueSummary:
 
 
 @dataclass(frozen=True, eq=False)
-class QueueComparison:
+class QueueComparison(ResultTable):
     """All rows, in the order they were made, and what was passed over in the whole trace."""
+
+    METHOD = ("strategy", "backfill")
+    CASE = ("first_job",)
+    FIGURE = "mean_bounded_slowdown"
 
     trace: str
     num_procs: int
@@ -118,9 +125,25 @@ class QueueComparison:
         lines = []
         for strategy, backfill in dict.fromkeys((row.strategy, row.backfill) for row in self.rows):
             flat = [figures(row.metrics) for row in self.of(strategy, backfill)]
-            ranges = {name: Range.of([part[name] for part in flat]) for name in SUMMARY_FIGURES}
+            ranges = {name: MedianInterval.of([part[name] for part in flat]) for name in SUMMARY_FIGURES}
             lines.append(QueueSummary(strategy, backfill, len(flat), ranges))
         return sorted(lines, key=lambda line: (-line.num_windows, line.ranges["mean_bounded_slowdown"].median))
+
+    def records(self) -> list[Record]:
+        """Return one mapping per strategy and window."""
+        return [row.to_json() for row in self.rows]
+
+    def summary_records(self) -> list[Record]:
+        """Return one mapping per strategy, best first: medians over the windows with their intervals."""
+        found: list[Record] = []
+        for line in self.summary():
+            record: Record = {"strategy": line.strategy, "backfill": line.backfill, "num_windows": line.num_windows}
+            for name, value in line.ranges.items():
+                record[name] = value.median
+                if line.num_windows > 1:
+                    record |= {f"{name}_low": value.low, f"{name}_high": value.high}
+            found.append(record)
+        return found
 
     def to_json(self) -> dict[str, Any]:
         """Return rows and summary for ``--output json``."""
@@ -160,7 +183,7 @@ def window_starts(num_jobs: int, num_windows: int, window_jobs: int, seed: int) 
 def compare_strategies(
     trace: Trace,
     machine: Machine,
-    strategies: Sequence[str],
+    strategies: Sequence[StrategyLike],
     *,
     backfills: Sequence[str] = ("easy",),
     num_windows: int = 0,
@@ -180,7 +203,7 @@ def compare_strategies(
         Further arguments of :func:`stretto.queues.replay.replay`.
     """
     for strategy in strategies:  # a misspelt name is found before the work, not in the midst of it
-        lookup("strategy", strategy, catalog.STRATEGIES | catalog.SELECTORS)
+        strategy_of(strategy)
     for backfill in backfills:
         lookup("backfill", backfill, catalog.BACKFILLS)
     pairs = pairs_of(strategies, backfills)
@@ -188,12 +211,12 @@ def compare_strategies(
     starts = window_starts(trace.num_jobs, num_windows, window_jobs, seed) if num_windows else [0]
     tasks = [(first, name, fill) for first in starts for name, fill in pairs]
 
-    def work(task: tuple[int, str, str]) -> QueueRow:
+    def work(task: tuple[int, StrategyLike, str]) -> QueueRow:
         first, strategy, backfill = task
         part = trace.window(first, count)
         found = evaluate_replay(part, machine, timed=False, strategy=strategy, backfill=backfill, seed=seed, **rules)
         slowdowns = _thinned(np.sort(bounded_slowdown(found.result)))
-        return QueueRow(strategy, backfill, first, found.metrics, slowdowns)
+        return QueueRow(name_of_strategy(strategy), backfill, first, found.metrics, slowdowns)
 
     rows: list[QueueRow] = []
     try:
@@ -209,18 +232,20 @@ def compare_strategies(
     return QueueComparison(trace.name, num_procs, count, tuple(rows), notes)
 
 
-def pairs_of(strategies: Sequence[str], backfills: Sequence[str]) -> list[tuple[str, str]]:
+def pairs_of(strategies: Sequence[T], backfills: Sequence[str]) -> list[tuple[T, str]]:
     """Return what is compared; selectors know one backfilling, and where others are asked for too, only that."""
     return [
         (name, fill)
         for fill in backfills
         for name in strategies
-        if name not in catalog.SELECTORS or fill == "easy" or "easy" not in backfills
+        if not (isinstance(name, str) and name in catalog.SELECTORS) or fill == "easy" or "easy" not in backfills
     ]
 
 
 def _in_order(
-    work: Callable[[tuple[int, str, str]], QueueRow], tasks: list[tuple[int, str, str]], num_threads: int
+    work: Callable[[tuple[int, StrategyLike, str]], QueueRow],
+    tasks: list[tuple[int, StrategyLike, str]],
+    num_threads: int,
 ) -> Iterator[QueueRow]:
     """Yield the rows in the order of the tasks; compiled code lets other threads run."""
     executor = ThreadPoolExecutor(num_threads)

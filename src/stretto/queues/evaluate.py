@@ -1,4 +1,4 @@
-"""Replay a trace with one strategy and take its figures."""
+"""Replay a trace with one strategy, take its figures, and tell what was followed when and why."""
 
 from __future__ import annotations
 
@@ -6,28 +6,35 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
-from stretto.core.pool import Pool
+import numpy as np
+
 from stretto.core.trace import Trace
 from stretto.errors import StrettoError
-from stretto.queues.choices import choices_of
 from stretto.queues.metrics import QueueMetrics, Spread, measure
-from stretto.queues.play import Watch, play, play_told
-from stretto.queues.result import QueueResult
+from stretto.queues.replay import Machine as Machine
+from stretto.queues.replay import SelectorReplay, replay, replay_told
+from stretto.queues.result import QueueResult, Watch
 from stretto.runlog import Run
 
-Machine = int | Sequence[Pool]
+if TYPE_CHECKING:
+    from stretto.queues.mars.selector import Choice
+    from stretto.queues.portfolio import PortfolioReplay
 
+#: When a strategy was followed from, and why.
+ChoiceRow = dict[str, object]
 #: Replays shorter than this are timed again, for one measurement of a few milliseconds says little.
 _SHORT_S = 0.3
 _MOST_TIMES = 3
 _FEW_JOBS = 50
+#: Choices that are told one by one; beyond them every k-th is.
+_NUM_CHOICES = 2000
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """A replay and what it is worth.
+    """A replay and its figures.
 
     Attributes
     ----------
@@ -40,7 +47,7 @@ class Evaluation:
     result: QueueResult
     metrics: QueueMetrics
     replay_seconds: float
-    found: Any = None
+    found: SelectorReplay | None = None
 
     @property
     def jobs_per_second(self) -> float:
@@ -52,11 +59,11 @@ class Evaluation:
         return _num_unplayed(self.found)
 
     @property
-    def choices(self) -> list[dict[str, Any]]:
+    def choices(self) -> list[ChoiceRow]:
         """Return what was followed from when on, and why."""
         return choices_of(self.found, str(self.result.spec["strategy"]))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return the figures of ``stretto replay --output json``."""
         return {
             **figures(self.metrics),
@@ -71,7 +78,7 @@ class Evaluation:
         }
 
 
-def _num_unplayed(found: Any) -> int:
+def _num_unplayed(found: SelectorReplay | None) -> int:
     """Return what a selector tells of it; one that cannot be stopped tells nothing."""
     count: int = 0 if found is None else getattr(found, "num_unplayed", 0)
     return count
@@ -85,7 +92,7 @@ def figures(metrics: QueueMetrics) -> dict[str, float]:
         **_spread("slowdown", metrics.slowdown),
         **_spread("bounded_slowdown", metrics.bounded_slowdown),
         **_spread("flow_s", metrics.flow_s),
-        "utilization": metrics.utilisation,
+        "utilization": metrics.utilization,
         "makespan_s": metrics.makespan_s,
         "cost_usd": metrics.cost_usd,
         "num_killed": metrics.num_killed,
@@ -110,26 +117,76 @@ def evaluate_replay(
     watch: Watch | None = None,
     **rules: Any,
 ) -> Evaluation:
-    """Replay and measure; ``rules`` are those of :func:`stretto.queues.play.play`.
+    """Replay and measure; ``rules`` are those of :func:`stretto.queues.replay.replay`.
 
     Parameters
     ----------
     timed
         Whether the time matters: loading compiled code is kept out of it, and a short replay is repeated.
     run
-        Where a selector writes down what it does while it plays; nothing is repeated then.
+        Where a selector records what it does; nothing is repeated then.
     watch
-        As for :func:`stretto.queues.play.play_told`.
+        As for :func:`stretto.queues.replay.replay_told`.
     """
     if timed:
         with suppress(StrettoError):  # a few jobs may fit nowhere, or the rules be wrong: the replay itself will say so
-            play(trace.take(slice(0, _FEW_JOBS)), machine, **rules)
+            replay(trace.take(slice(0, _FEW_JOBS)), machine, **rules)
     seconds = float("inf")
     for _ in range(_MOST_TIMES if timed and run is None else 1):
         begin = time.perf_counter()
-        result, found = play_told(trace, machine, run=run, watch=watch, **rules)
+        result, found = replay_told(trace, machine, run=run, watch=watch, **rules)
         took = time.perf_counter() - begin
         seconds = min(seconds, took)
         if took > _SHORT_S or _num_unplayed(found):
             break
     return Evaluation(result, measure(result), seconds, found)
+
+
+def choices_of(found: SelectorReplay | None, strategy: str) -> list[ChoiceRow]:
+    """Return what a replay followed from when on, and why.
+
+    Parameters
+    ----------
+    found
+        What a selector returned; None where the strategy was a fixed one, which needs no reasons.
+    """
+    if found is None:
+        return [{"at_s": 0.0, "chosen": strategy, "reason": "a fixed strategy"}]
+    told = getattr(found, "choices", None)
+    rows = _told(told) if told is not None else _followed(cast("PortfolioReplay", found))
+    return rows[:: max(1, len(rows) // _NUM_CHOICES)]
+
+
+def _told(choices: Sequence[Choice]) -> list[ChoiceRow]:
+    """Return choices that come with the estimates behind them."""
+    from stretto.queues.mars.run_record import reason_of, rival_fields
+
+    return [
+        {
+            "at_s": one.time_s,
+            "job": one.job,
+            "chosen": one.chosen,
+            "reason": reason_of(one),
+            "cost": dict(one.cost),
+            **({} if one.rival is None else {"rival": rival_fields(one)}),
+        }
+        for one in choices
+    ]
+
+
+def _followed(found: PortfolioReplay) -> list[ChoiceRow]:
+    """Return the changes of a selector that keeps only what it followed."""
+    chosen = np.asarray(found.chosen)
+    order = np.argsort(found.start_s, kind="stable")
+    names = np.asarray(found.strategies)[chosen[order]]
+    new = np.flatnonzero(np.concatenate([[True], names[1:] != names[:-1]]))
+    reason = "did best in simulated futures of the present queue"
+    return [
+        {
+            "at_s": float(found.start_s[order[place]]),
+            "job": int(order[place]),
+            "chosen": str(names[place]),
+            "reason": reason,
+        }
+        for place in new.tolist()
+    ]

@@ -1,10 +1,10 @@
-"""Orders of a live queue: any strategy of the catalog by its formula, or the one that simulated futures favour."""
+"""Orders of a live queue: a strategy of the catalog or of a plugin, or the one that does best in simulated futures."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from stretto.core.csr import Floats
 from stretto.core.kernels.rng import seeded
 from stretto.errors import InvalidInput
-from stretto.queues.kernels.lookahead import Trial
+from stretto.queues.kernels.lookahead import LookaheadTrial
 from stretto.queues.kernels.online import begin_orders, put_in_line, set_scene, try_orders
-from stretto.queues.kernels.portfolio import Look, Scene, new_scene
+from stretto.queues.kernels.portfolio import LookaheadRules, Scene, new_scene
 from stretto.queues.kernels.running import new_running
-from stretto.queues.members import ORDERS, WITH_SPARE, member_code
 from stretto.queues.portfolio import Forecast, kinds_of
+from stretto.queues.strategies import ORDERS, WITH_RESERVE, Submitted, member_code, present_name
 from stretto.queues.view import QueueDecision, QueueOrder, QueueView
+from stretto.registry import lookup
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class PortfolioOrder:
             return QueueDecision((), self.strategies[0])
         deadline = time.perf_counter() + self.budget_s
         how = self.forecast
-        look = Look(0.0, how.num_scenarios, how.num_arrivals, how.memory, how.confidence, how.depth)
+        look = LookaheadRules(0.0, how.num_scenarios, how.num_arrivals, how.memory, how.confidence, how.depth)
         codes = np.array([_code(name) for name in self.strategies], np.int64)
         stage = _Stage.of(view, how.num_arrivals)
         costs = stage.costs(view, codes, look, seeded(self.seed), deadline)
@@ -77,8 +78,48 @@ class PortfolioOrder:
         return QueueDecision(stage.order(view, int(codes[best])), self.strategies[best], named)
 
 
+class _PluginKey(Protocol):
+    def key(self, jobs: Submitted) -> Floats: ...
+
+
+@dataclass(frozen=True)
+class PluginOrder:
+    """The order of a plugin's key; of memory and GPUs a live queue tells nothing, so both are zero."""
+
+    name: str
+
+    def __post_init__(self) -> None:
+        if not callable(getattr(self._component(), "key", None)):
+            raise InvalidInput("this plugin has no key(jobs): see docs/howto/add-a-strategy.md", field=self.name)
+
+    def decide(self, view: QueueView) -> QueueDecision:
+        """Order the waiting jobs by their keys, those that do not fit the machine behind the others."""
+        jobs = view.waiting
+        n = len(jobs)
+        known = Submitted(
+            view.submit_s[jobs],
+            view.estimate_s[jobs],
+            view.procs[jobs],
+            view.user[jobs],
+            np.zeros(n),
+            np.zeros(n, np.int32),
+        )
+        try:
+            key = np.asarray(self._component().key(known), dtype=np.float64)
+        except Exception as error:  # somebody else's code may fail in any way
+            raise InvalidInput(f"the plugin's key failed: {type(error).__name__}: {error}", field=self.name) from error
+        if key.shape != (n,) or bool(np.isnan(key).any()):
+            raise InvalidInput(f"the plugin's key must be {n} numbers, one per job", field=self.name)
+        is_wide = view.procs[jobs] > view.num_procs
+        return QueueDecision(tuple(jobs[np.lexsort((np.arange(n), key, is_wide))].tolist()), self.name)
+
+    def _component(self) -> _PluginKey:
+        found: _PluginKey = lookup("strategy", self.name, {})
+        return found
+
+
 def warm_up(order: QueueOrder) -> None:
-    """Let somebody decide a small case, so that what must be compiled is."""
+    """Decide a small case, so that everything that must be compiled is."""
     start, end = np.array([0.0, 1.0, np.nan, np.nan]), np.array([5.0, np.nan, np.nan, np.nan])
     ones, submit = np.ones(4, np.int32), np.arange(4.0)
     order.decide(
@@ -88,7 +129,7 @@ def warm_up(order: QueueOrder) -> None:
 
 def _code(name: str) -> int:
     """Return the number of an order; raise where a live queue cannot be put in it."""
-    if WITH_SPARE in name:
+    if WITH_RESERVE in present_name(name):
         raise InvalidInput(
             f"{name!r} is more than an order: a live queue's manager starts jobs itself", field="strategy"
         )
@@ -135,14 +176,19 @@ class _Stage(NamedTuple):
         return (*queue.tolist(), *self.too_wide.tolist())
 
     def costs(
-        self, view: QueueView, codes: NDArray[np.int64], look: Look, state: NDArray[np.uint64], deadline: float
+        self,
+        view: QueueView,
+        codes: NDArray[np.int64],
+        look: LookaheadRules,
+        state: NDArray[np.uint64],
+        deadline: float,
     ) -> Floats:
         """Return what each order costs in each scenario, [S, C]; none where there is nothing to weigh."""
         size = len(self.waiting)
         if size < 2 or self.is_overfull:
             return np.zeros((0, len(codes)))
         room = view.num_jobs + look.num_guesses
-        trial = Trial(
+        trial = LookaheadTrial(
             new_running(room),
             np.empty(room, np.int64),
             np.empty(room),

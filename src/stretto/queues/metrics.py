@@ -9,6 +9,7 @@ import numpy as np
 
 from stretto.core.csr import Floats
 from stretto.errors import InvalidInput
+from stretto.moved import old_attribute
 from stretto.queues.result import QueueResult
 
 #: Jobs shorter than this count as this long in the bounded slowdown.
@@ -57,7 +58,7 @@ class QueueMetrics:
     slowdown, bounded_slowdown
         (wait + run) / run, and ``max(1, (wait + run) / max(run, 10 s))``; run is the attempt that
         ended the job, and earlier attempts count as waiting.
-    utilisation
+    utilization
         Processor-seconds of the attempts that ended jobs, over those that all pools could have given
         up to the makespan.
     cost_usd
@@ -69,13 +70,15 @@ class QueueMetrics:
     flow_s: Spread
     slowdown: Spread
     bounded_slowdown: Spread
-    utilisation: float
+    utilization: float
     makespan_s: float
     cost_usd: float
     num_killed: int
     num_interruptions: int
     num_late: int
     fairness: Fairness
+
+    utilisation = old_attribute("utilisation", "utilization")
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,7 @@ def measure(result: QueueResult) -> QueueMetrics:
         flow_s=Spread.of(result.flow_s),
         slowdown=Spread.of(slowdown),
         bounded_slowdown=Spread.of(bounded),
-        utilisation=used / (all_procs * makespan) if makespan > 0 else 0.0,
+        utilization=used / (all_procs * makespan) if makespan > 0 else 0.0,
         makespan_s=makespan,
         cost_usd=float(np.sum(result.cost_usd)),
         num_killed=int(np.count_nonzero(result.is_killed)),

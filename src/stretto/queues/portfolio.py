@@ -13,18 +13,8 @@ from stretto.core.csr import Floats
 from stretto.core.kernels.rng import seeded
 from stretto.core.trace import QueueArrays, Trace
 from stretto.errors import InvalidInput
-from stretto.queues.kernels.portfolio import Look, run_portfolio
-from stretto.queues.members import MEMBERS, member_code
-
-
-@dataclass(frozen=True)
-class Selector:
-    """A chooser among strategies."""
-
-    summary: str
-
-
-PORTFOLIO = Selector("at each event, the order that does best in simulated futures")
+from stretto.queues.kernels.portfolio import LookaheadRules, run_portfolio
+from stretto.queues.strategies import MEMBERS, member_code
 
 
 @dataclass(frozen=True)
@@ -119,7 +109,9 @@ def portfolio_replay(
     start = np.empty(kept.num_jobs)
     chosen = np.zeros(kept.num_jobs, np.int64)
     how = forecast if forecast is not None else Forecast()
-    look = Look(interval_s, how.num_scenarios, how.num_arrivals, how.memory, how.confidence, how.depth, how.review)
+    look = LookaheadRules(
+        interval_s, how.num_scenarios, how.num_arrivals, how.memory, how.confidence, how.depth, how.review
+    )
     jobs = kept.arrays()
     num_epochs = run_portfolio(jobs, kinds_of(jobs), num_procs, codes, look, seeded(seed), start, chosen)
     return PortfolioReplay(kept, tuple(strategies), start, chosen, int(num_epochs), num_dropped)

@@ -1,96 +1,115 @@
 """Replay a trace of jobs on a machine or in pools; ``queues.reference.replay`` defines what that means.
 
-This facade names the rules and picks the fastest kernel that can do the job.
+This facade resolves the names of the rules and picks the fastest way that can do it: a compiled kernel, the replay of a
+selector, or, for keys that depend on the wait, the reference.
 """
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from dataclasses import replace as replaced
+from typing import Any, Literal, Protocol, TypedDict, Unpack, cast
 
 import numpy as np
 
-from stretto.catalog import BACKFILLS, ESTIMATES, POOL_RULES, STRATEGIES
+from stretto.catalog import BACKFILLS, ESTIMATES, POOL_RULES, SELECTOR_REPLAYS, SELECTORS, STRATEGIES
+from stretto.core.csr import Floats
 from stretto.core.pool import Pool
+from stretto.core.pool_fit import runnable
 from stretto.core.trace import Trace
 from stretto.errors import Infeasible, InvalidInput, UnknownName
 from stretto.queues.kernels import codes
 from stretto.queues.kernels.conservative import run_conservative
 from stretto.queues.kernels.general import run_general
-from stretto.queues.kernels.outcome import Outcome, new_outcome
+from stretto.queues.kernels.outcome import ReplayOutcome, new_outcome
 from stretto.queues.kernels.run import run_queue
 from stretto.queues.kernels.state import new_state
-from stretto.queues.result import QueueResult
-from stretto.queues.rules import Weights
-from stretto.queues.setup import Setup, prepare
+from stretto.queues.result import QueueResult, Watch
+from stretto.queues.setup import ReplaySetup, notes_of, prepare
+from stretto.queues.strategies import (
+    DEADLINE,
+    KeyFunction,
+    PlainKey,
+    PriorityWeights,
+    Strategy,
+    StrategyLike,
+    StrategySelector,
+    WaitKey,
+    checked_key,
+    name_of_strategy,
+    strategy_of,
+    submitted,
+    takes_wait,
+)
 from stretto.registry import lookup
+from stretto.runlog import Run
 
+Machine = int | Sequence[Pool]
 Tie = Literal["batch", "one-event"]
 TIES: tuple[Tie, ...] = ("batch", "one-event")
 #: Of the fast kernels, which count processors in 32 bits.
 _MOST_PROCS = 2**31 - 2
+#: The only rules under which a selector plays.
+_SELECTOR_RULES = {"backfill": "easy", "estimates": "user", "kill": False, "tie": "batch", "weights": None}
 
 
-def make_rules(
-    strategy: str,
-    backfill: str,
-    estimates: str,
-    pool_rule: str,
-    *,
-    kill: bool = False,
-    tie: Tie = "batch",
-    slack: float = 0.5,
-    quantile: float = 0.9,
-    wait_usd_per_hour: float = 1.0,
-    weights: Weights | None = None,
-) -> codes.Rules:
-    """Return the rules of a replay as numbers; raise where a name is unknown or a value out of range."""
-    order = lookup("strategy", strategy, STRATEGIES)
-    if tie not in TIES:
-        raise UnknownName("tie order", str(tie), TIES)
-    if weights is not None and not order.uses_weights:
-        raise InvalidInput(f"strategy {strategy!r} has no weights", field="weights")
-    if not (slack >= 0 and math.isfinite(slack)):
-        raise InvalidInput(f"{slack} must be finite and not negative", field="slack")
-    if not 0 < quantile <= 1:
-        raise InvalidInput(f"{quantile} is not in (0, 1]", field="quantile")
-    if not (wait_usd_per_hour >= 0 and math.isfinite(wait_usd_per_hour)):
-        raise InvalidInput(f"{wait_usd_per_hour} must be finite and not negative", field="wait_usd_per_hour")
-    chosen = weights if weights is not None else Weights()
-    return codes.Rules(
-        strategy=order.code,
-        backfill=lookup("backfill", backfill, BACKFILLS).code,
-        estimates=lookup("estimate model", estimates, ESTIMATES).code,
-        pool_rule=lookup("pool rule", pool_rule, POOL_RULES).code,
-        kill=bool(kill),
-        one_event=tie == "one-event",
-        slack=float(slack),
-        quantile=float(quantile),
-        wait_usd_per_hour=float(wait_usd_per_hour),
-        age=float(chosen.age),
-        size=float(chosen.size),
-        fair_share=float(chosen.fair_share),
-        max_age=float(chosen.max_age_s),
-        half_life=float(chosen.half_life_s),
-    )
+class RuleArguments(TypedDict, total=False):
+    """The rules of a replay beside its strategy; ``DEFAULT_RULES`` has what is used where one is left out.
+
+    ``backfill``, ``estimates`` and ``pool_rule`` are names of the catalog. ``kill``: jobs end at their wall limit, the
+    user's estimate. ``tie``: ``batch``, where all that happens at one time comes before one pass, or ``one-event``,
+    with a pass after each event, arrivals first. ``slack`` (of backfill ``slack``): the share of its estimate by which
+    the head may be delayed. ``quantile``: of estimates ``quantile``. ``wait_usd_per_hour`` (of pool rule ``burst``):
+    what an hour less of waiting is worth. ``weights``: of strategy ``multifactor``.
+    """
+
+    backfill: str
+    estimates: str
+    pool_rule: str
+    kill: bool
+    tie: Tie
+    slack: float
+    quantile: float
+    wait_usd_per_hour: float
+    weights: PriorityWeights | None
+
+
+DEFAULT_RULES = RuleArguments(
+    backfill="easy",
+    estimates="user",
+    pool_rule="cheapest",
+    kill=False,
+    tie="batch",
+    slack=0.5,
+    quantile=0.9,
+    wait_usd_per_hour=1.0,
+    weights=None,
+)
+
+
+class SelectorSettings(Protocol):
+    """What an operator sets of a selector."""
+
+    def spec(self) -> dict[str, object]:
+        """Return what is not the default, by name."""
+        ...
+
+
+class SelectorReplay(Protocol):
+    """What every selector returns of a replay."""
+
+    @property
+    def trace(self) -> Trace: ...
+    @property
+    def start_s(self) -> Floats: ...
+    @property
+    def num_dropped(self) -> int: ...
 
 
 def replay(
-    trace: Trace,
-    machine: int | Sequence[Pool],
-    *,
-    strategy: str = "fcfs",
-    backfill: str = "easy",
-    estimates: str = "user",
-    pool_rule: str = "cheapest",
-    kill: bool = False,
-    tie: Tie = "batch",
-    seed: int = 0,
-    slack: float = 0.5,
-    quantile: float = 0.9,
-    wait_usd_per_hour: float = 1.0,
-    weights: Weights | None = None,
+    trace: Trace, machine: Machine, *, strategy: StrategyLike = "fcfs", seed: int = 0, **rules: Unpack[RuleArguments]
 ) -> QueueResult:
     """Replay a trace and return what happened.
 
@@ -99,34 +118,208 @@ def replay(
     machine
         A number of processors, or pools. On plain processors, jobs without a run time and jobs that do not
         fit are left out, and without ``kill`` estimates below the run time are raised to it.
-    strategy, backfill, estimates, pool_rule
-        Names of the catalog.
-    kill
-        Whether jobs end at their wall limit, the user's estimate.
-    tie
-        ``batch``: all that happens at one time comes before one pass. ``one-event``: a pass after each event,
-        arrivals first.
+    strategy
+        A name of the catalog or of a plugin, a row of ``queues.strategies``, or a function that returns a number per
+        job, the lowest first: ``key(jobs)`` is called once, ``key(jobs, wait_s)`` at every pass, which is slow.
     seed
-        For interruptions of spot pools; nothing else is random.
-    slack
-        Of backfill ``slack``: how much of its estimate the head may be delayed.
-    quantile
-        Of estimates ``quantile``.
-    wait_usd_per_hour
-        Of pool rule ``burst``: what an hour less of waiting is worth.
-    weights
-        Of strategy ``multifactor``.
+        For interruptions of spot pools, and for selectors.
     """
-    names: dict[str, Any] = {"strategy": strategy, "backfill": backfill, "estimates": estimates, "pool_rule": pool_rule}
-    numbers = {"slack": slack, "quantile": quantile, "wait_usd_per_hour": wait_usd_per_hour}
+    return replay_told(trace, machine, strategy=strategy, seed=seed, **rules)[0]
+
+
+def replay_told(
+    trace: Trace,
+    machine: Machine,
+    *,
+    strategy: StrategyLike = "fcfs",
+    seed: int = 0,
+    settings: SelectorSettings | None = None,
+    run: Run | None = None,
+    watch: Watch | None = None,
+    **rules: Unpack[RuleArguments],
+) -> tuple[QueueResult, SelectorReplay | None]:
+    """Replay a trace, and also return what a selector tells of it, None for a fixed strategy.
+
+    Parameters
+    ----------
+    settings
+        Of a selector.
+    run
+        Where a selector that can do so records what it chooses, during the replay.
+    watch
+        Told during the replay, by a selector that can do so, how many jobs of how many have arrived; False stops it.
+    """
+    found = strategy_of(strategy)
+    name = name_of_strategy(strategy)
+    if isinstance(found, StrategySelector):
+        return _replay_selector(trace, machine, name, seed, settings, run, watch, rules)
+    if settings is not None:
+        raise InvalidInput(f"{name!r} has no settings; they are for {' and '.join(SELECTORS)}", field="settings")
+    if isinstance(found, Strategy):
+        return _replay_order(trace, machine, found, name, seed, rules), None
+    return _replay_key(trace, machine, found, name, seed, rules), None
+
+
+def _replay_order(
+    trace: Trace, machine: Machine, order: Strategy, name: str, seed: int, rules: RuleArguments
+) -> QueueResult:
+    """Replay by a kernel."""
+    setup = _setup(trace, machine, make_rules(order, **rules), seed)
+    return to_result(setup, run_setup(setup), _spec(name, seed, rules))
+
+
+def _replay_key(
+    trace: Trace, machine: Machine, key: KeyFunction, name: str, seed: int, rules: RuleArguments
+) -> QueueResult:
+    """Replay in the order of a key function: by a kernel where the key does not change, by the reference otherwise."""
+    from stretto.queues.reference.keyed import KeyedReplay
+
+    setup = _setup(trace, machine, make_rules(DEADLINE, **rules), seed)
+    spec = _spec(name, seed, rules)
+    origin_s = float(trace.submit_s[int(np.argmax(runnable(trace, machine)))])  # a key may depend on the time of day
+    if takes_wait(key):
+        slow = KeyedReplay(setup, cast("WaitKey", key), name, origin_s)
+    elif rules.get("pool_rule") == "burst":  # which reads deadlines
+        slow = KeyedReplay(setup, lambda jobs, wait_s: cast("PlainKey", key)(jobs), name, origin_s)
+    else:
+        # The kernels know one order by a number that comes with the job: its deadline. The key takes its place.
+        jobs = submitted(setup.trace)
+        jobs.submit_s[:] += origin_s
+        fixed = checked_key(cast("PlainKey", key)(jobs), len(jobs.submit_s), name)
+        own = replaced(setup, jobs=setup.jobs._replace(deadline=fixed))
+        return to_result(setup, run_setup(own), spec)
+    _check(setup, slow.out, slow.run())
+    return to_result(setup, slow.out, spec)
+
+
+def _replay_selector(
+    trace: Trace,
+    machine: Machine,
+    name: str,
+    seed: int,
+    settings: SelectorSettings | None,
+    run: Run | None,
+    watch: Watch | None,
+    rules: RuleArguments,
+) -> tuple[QueueResult, SelectorReplay]:
+    """Replay by a selector."""
+    check_rules(name, **rules)
+    if not isinstance(machine, int):
+        message = f"strategy {name!r} works on one plain machine: give its number of processors instead"
+        raise InvalidInput(message, field="pools")
+    select = lookup("selector", name, SELECTOR_REPLAYS)
+    known = inspect.signature(select).parameters
+    if settings is not None and "settings" not in known:
+        raise InvalidInput(f"{name!r} has no settings", field="settings")
+    wanted = {"settings": settings, "run": run, "watch": watch}
+    found: SelectorReplay = select(
+        trace, machine, seed=seed, **{part: value for part, value in wanted.items() if part in known}
+    )
+    more = {} if settings is None else settings.spec()
+    needed = {part: value for part, value in _SELECTOR_RULES.items() if value is not None}
+    notes = notes_of(trace, machine, trace.fits(machine))
+    return _selected(found, machine, {"strategy": name, **needed, **more, "seed": seed}, notes), found
+
+
+def _selected(found: SelectorReplay, machine: int, spec: dict[str, object], notes: tuple[str, ...]) -> QueueResult:
+    """Return what a selector did with a trace in the form that every replay has."""
+    n = found.trace.num_jobs
+    end = found.start_s + found.trace.run_s
+    return QueueResult(
+        trace=found.trace,
+        pools=(Pool("machine", machine),),
+        start_s=found.start_s,
+        end_s=end,
+        ready_s=found.trace.submit_s,
+        pool=np.zeros(n, np.int32),
+        is_killed=np.zeros(n, np.bool_),
+        num_interruptions=np.zeros(n, np.int32),
+        cost_usd=np.zeros(1),
+        billed_node_s=np.array([float(np.ceil(end.max())) * machine]),
+        num_dropped=found.num_dropped,
+        spec=spec,
+        notes=notes,
+    )
+
+
+def check_rules(strategy: StrategyLike, **rules: Any) -> None:
+    """Raise where a name is unknown, a value out of range, or a selector does not support the rules."""
+    if not isinstance(strategy, str):
+        make_rules("fcfs", **rules)
+        return
+    lookup("strategy", strategy, STRATEGIES | SELECTORS)
+    make_rules(strategy if strategy in STRATEGIES else "fcfs", **rules)
+    if strategy in SELECTORS:
+        for name, needed in _SELECTOR_RULES.items():
+            if rules.get(name, needed) != needed:
+                message = f"strategy {strategy!r} works only with {needed!r}, not with {rules[name]!r}"
+                raise InvalidInput(message, field=name)
+
+
+def can_select(trace: Trace, machine: Machine, **rules: Unpack[RuleArguments]) -> bool:
+    """Say whether selectors can replay a trace: on one plain machine, by their rules, without dependencies."""
+    has_parents = trace.parent is not None and len(trace.parent) > 0
+    as_needed = all(rules.get(name, needed) == needed for name, needed in _SELECTOR_RULES.items())
+    return isinstance(machine, int) and not has_parents and as_needed
+
+
+def can_be_watched(strategy: StrategyLike) -> bool:
+    """Say whether a strategy tells during a replay how far it is, and can be stopped there."""
+    if not isinstance(strategy, str) or strategy not in SELECTORS:
+        return False
+    return "watch" in inspect.signature(lookup("selector", strategy, SELECTOR_REPLAYS)).parameters
+
+
+def make_rules(strategy: str | Strategy, **given: Unpack[RuleArguments]) -> codes.RuleCodes:
+    """Return the rules of a replay as numbers; raise where a name is unknown or a value out of range."""
+    order: Strategy = lookup("strategy", strategy, STRATEGIES) if isinstance(strategy, str) else strategy
+    unknown = next((name for name in given if name not in DEFAULT_RULES), None)
+    if unknown is not None:
+        raise UnknownName("rule of a replay", unknown, DEFAULT_RULES)
+    rules: RuleArguments = {**DEFAULT_RULES, **given}
+    slack, quantile, wait = rules["slack"], rules["quantile"], rules["wait_usd_per_hour"]
+    if rules["tie"] not in TIES:
+        raise UnknownName("tie order", str(rules["tie"]), TIES)
+    if rules["weights"] is not None and not order.uses_weights:
+        raise InvalidInput(f"strategy {name_of_strategy(strategy)!r} has no weights", field="weights")
+    if not (slack >= 0 and math.isfinite(slack)):
+        raise InvalidInput(f"{slack} must be finite and not negative", field="slack")
+    if not 0 < quantile <= 1:
+        raise InvalidInput(f"{quantile} is not in (0, 1]", field="quantile")
+    if not (wait >= 0 and math.isfinite(wait)):
+        raise InvalidInput(f"{wait} must be finite and not negative", field="wait_usd_per_hour")
+    weights = rules["weights"] or PriorityWeights()
+    return codes.RuleCodes(
+        strategy=order.code,
+        backfill=lookup("backfill", rules["backfill"], BACKFILLS).code,
+        estimates=lookup("estimate model", rules["estimates"], ESTIMATES).code,
+        pool_rule=lookup("pool rule", rules["pool_rule"], POOL_RULES).code,
+        kill=bool(rules["kill"]),
+        one_event=rules["tie"] == "one-event",
+        slack=float(slack),
+        quantile=float(quantile),
+        wait_usd_per_hour=float(wait),
+        age=float(weights.age),
+        size=float(weights.size),
+        fair_share=float(weights.fair_share),
+        max_age=float(weights.max_age_s),
+        half_life=float(weights.half_life_s),
+    )
+
+
+def _setup(trace: Trace, machine: Machine, rules: codes.RuleCodes, seed: int) -> ReplaySetup:
     if seed < 0:
         raise InvalidInput(f"{seed} must not be negative", field="seed")
-    rules = make_rules(strategy, backfill, estimates, pool_rule, kill=kill, tie=tie, weights=weights, **numbers)
-    setup = prepare(trace, machine if isinstance(machine, int) else tuple(machine), rules, seed)
-    return to_result(setup, run_setup(setup), {**names, "kill": kill, "tie": tie, "seed": seed, **numbers})
+    return prepare(trace, machine if isinstance(machine, int) else tuple(machine), rules, seed)
 
 
-def run_setup(setup: Setup) -> Outcome:
+def _spec(name: str, seed: int, given: RuleArguments) -> dict[str, object]:
+    """Return the rules by name and value, as results carry them."""
+    rules = {rule: value for rule, value in {**DEFAULT_RULES, **given}.items() if rule != "weights"}
+    return {"strategy": name, **rules, "seed": seed}
+
+
+def run_setup(setup: ReplaySetup) -> ReplayOutcome:
     """Run the fastest kernel that can do it."""
     out = new_outcome(setup.trace.num_jobs, len(setup.pools))
     if _is_fast(setup):
@@ -142,14 +335,18 @@ def run_setup(setup: Setup) -> Outcome:
         return out
     pools = setup.pool_arrays()
     state = new_state(setup.jobs, pools, setup.rules)
-    status = run_general(setup.jobs, pools, setup.rules, setup.limit, setup.draws, state, out)
-    if status == codes.STUCK:
-        job = int(np.argmax(out.end < 0))
-        raise Infeasible(f"job {job} of {setup.trace.name!r} waits for ever: the pools that it fits stay closed")
+    _check(setup, out, run_general(setup.jobs, pools, setup.rules, setup.limit, setup.draws, state, out))
     return out
 
 
-def _is_fast(setup: Setup) -> bool:
+def _check(setup: ReplaySetup, out: ReplayOutcome, status: int) -> None:
+    """Raise where jobs wait for what never comes."""
+    if status == codes.STUCK:
+        job = int(np.argmax(out.end < 0))
+        raise Infeasible(f"job {job} of {setup.trace.name!r} waits for ever: the pools that it fits stay closed")
+
+
+def _is_fast(setup: ReplaySetup) -> bool:
     """Say whether the fast kernels can do it: one plain machine, and jobs that run for some time."""
     rules, jobs = setup.rules, setup.jobs
     if (
@@ -166,14 +363,14 @@ def _is_fast(setup: Setup) -> bool:
     return rules.backfill in (codes.NONE, codes.EASY)
 
 
-def _bill(pool: Pool, end_s: float, out: Outcome) -> None:
+def _bill(pool: Pool, end_s: float, out: ReplayOutcome) -> None:
     """Pay all nodes of a pool of fixed size from zero to the end."""
     paid_s = math.ceil(end_s / pool.billing_s) * pool.billing_s
     out.node_s[0] = paid_s * pool.num_nodes
     out.usd[0] = paid_s / 3600.0 * pool.price_usd_per_hour * pool.num_nodes
 
 
-def to_result(setup: Setup, out: Outcome, spec: dict[str, Any]) -> QueueResult:
+def to_result(setup: ReplaySetup, out: ReplayOutcome, spec: dict[str, object]) -> QueueResult:
     """Name what a kernel left behind."""
     return QueueResult(
         trace=setup.trace,

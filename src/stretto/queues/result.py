@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,12 @@ from numpy.typing import NDArray
 from stretto.core.csr import Floats, Ints
 from stretto.core.pool import Pool
 from stretto.core.trace import Trace
+
+if TYPE_CHECKING:
+    from stretto.queues.metrics import QueueMetrics
+
+#: Is told how many jobs of how many have arrived; False stops the replay there.
+Watch = Callable[[int, int], bool]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +42,7 @@ class QueueResult:
     spec
         The rules, by name and value.
     notes
-        What was passed over, in sentences: why jobs were left out, and partitions, of which replays know nothing.
+        What was left out, in sentences: jobs, with the reason, and partitions, which replays do not model.
     """
 
     trace: Trace
@@ -52,6 +58,13 @@ class QueueResult:
     num_dropped: int = 0
     spec: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+
+    @cached_property
+    def metrics(self) -> QueueMetrics:
+        """Waits, slowdowns, utilization, fairness and cost."""
+        from stretto.queues.metrics import measure  # which imports this module
+
+        return measure(self)
 
     @cached_property
     def wait_s(self) -> Floats:

@@ -78,10 +78,8 @@ class QueueView:
         """Return the last arrivals only."""
         if self.num_jobs <= most:
             return self
-        columns: dict[str, Any] = {
-            name: column[-most:] for name, column in vars(self).items() if isinstance(column, np.ndarray)
-        }
-        return replace(self, **columns)
+        columns = {name: column[-most:] for name, column in vars(self).items() if isinstance(column, np.ndarray)}
+        return replace(self, **columns)  # type: ignore[arg-type]
 
     def arrays(self) -> QueueArrays:
         """Return what kernels read; the run time of a job that has not ended is its estimate."""

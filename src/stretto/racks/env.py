@@ -1,6 +1,6 @@
 """``stretto/Rack-v1``: which kernel next, and where, on machines whose shared parts cannot be seen.
 
-An observation is partial: what runs, what waits, and performance counters with noise and gaps; true utilisation,
+An observation is partial: what runs, what waits, and performance counters with noise and gaps; true utilization,
 foreign load and the exact work of a task stay hidden. With ``belief=True`` the counters are replaced by what a belief
 network makes of them. The reward is minus the job-seconds since the last decision, so a return is minus the sum of
 completion times.

@@ -72,7 +72,7 @@ class BeliefParams:
     share, period_s
         Part of the time that a foreign load is on, and how long an on-phase and the off-phase after it last.
     spread
-        Factor on the stated uncertainty of utilisation, so that intervals hold what they promise.
+        Factor on the stated uncertainty of utilization, so that intervals hold what they promise.
     level
         Least and greatest level of foreign load while it is on, by the kind of part where it enters.
     """

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -22,6 +22,11 @@ from stretto.errors import Infeasible, InvalidInput, StrettoError
 from stretto.files.graphs.jax_graph import from_jax
 from stretto.files.load import load_cluster
 from stretto.graphs.evaluate import PlanResult, Setting, evaluate, planner_named
+from stretto.runlog.record import Json
+
+#: A traced function may take and return anything that JAX can trace.
+Argument: TypeAlias = object
+Function: TypeAlias = Callable[..., Argument]
 
 #: Links of devices that are given as a number: 16 lanes of the third generation of PCI Express.
 DEFAULT_LINK = "16GB/s"
@@ -112,7 +117,7 @@ class Placement:
         title = f"{self.graph.name} by {self.result.policy}"
         draw_gantt(self.result.problem, self.schedule, path, title=title, lower_bound_s=self.lower_bound_s)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Json]:
         """Return what ``stretto plan --output json`` prints."""
         return self.result.to_json()
 
@@ -144,12 +149,12 @@ def _columns(cells: Sequence[tuple[str, ...]]) -> list[str]:
 
 
 def place_function(
-    fn: Callable[..., Any],
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
+    fn: Function,
+    args: Sequence[Argument],
+    kwargs: Mapping[str, Argument],
     devices: int | str | Path | Cluster,
     policy: str | None,
-    params: Mapping[str, Any] | None,
+    params: Mapping[str, Json] | None,
     budget: Budget,
     setting: Setting,
 ) -> Placement:
@@ -175,7 +180,7 @@ def cluster_of(devices: int | str | Path | Cluster) -> Cluster:
     return load_cluster(devices)
 
 
-def _trace(fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> TaskGraph:
+def _trace(fn: Function, args: Sequence[Argument], kwargs: Mapping[str, Argument]) -> TaskGraph:
     if not callable(fn):
         raise InvalidInput(f"{type(fn).__name__} is not a function that can be called", field="fn")
     name = getattr(fn, "__name__", type(fn).__name__)
@@ -192,10 +197,10 @@ def _trace(fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any
         ) from error
 
 
-def _shapes(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+def _shapes(args: Sequence[Argument], kwargs: Mapping[str, Argument]) -> str:
     """Describe example arguments as their author would: types and shapes."""
 
-    def one(value: Any) -> str:
+    def one(value: Argument) -> str:
         shape = getattr(value, "shape", None)
         if shape is None:
             return type(value).__name__

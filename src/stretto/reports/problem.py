@@ -10,7 +10,7 @@ from stretto.core.graph import TaskGraph
 from stretto.core.plan import Plan
 from stretto.core.problem import Problem
 from stretto.core.schedule import Schedule
-from stretto.engines.kept_problem import CLUSTER, GRAPH, keep_problem
+from stretto.engines.session import CLUSTER, GRAPH, keep_problem
 from stretto.errors import InvalidInput
 from stretto.files.clusters.cluster_toml import read_cluster
 from stretto.files.document import Document, unpack

@@ -1,4 +1,4 @@
-"""Write what a command does into the run log: plans, replays and trainings, in the form that the pages read."""
+"""Write plans, comparisons and trainings into the run log, in the form that the pages read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stretto.core.planner import Progress
 from stretto.errors import StrettoError
@@ -17,12 +17,14 @@ from stretto.graphs.evaluate import PlanResult
 from stretto.reports.problem import PLAN, attach_problem
 from stretto.reports.strict_json import packed, plain
 from stretto.runlog import Run, RunLog
+from stretto.runlog.record import Json
 
 if TYPE_CHECKING:
-    from stretto.graphs.training import TrainingResult
+    from stretto.learning.loop import LoopResult
+    from stretto.learning.trainer import StepRow
 
 COMPARISON = "comparison.json.gz"
-#: Rows of news are written together, at most this often: a page looks once a second.
+#: Rows are written together, at most this often: a page reads them once a second.
 FLUSH_EVERY_S = 0.3
 _PLAN_FIGURES = (
     "makespan_s",
@@ -33,7 +35,7 @@ _PLAN_FIGURES = (
     "notes",
     "durations",
     "cost_usd",
-    "utilisation",
+    "utilization",
     "plan_seconds",
     "num_tasks",
     "num_devices",
@@ -44,9 +46,9 @@ _PLAN_FIGURES = (
 
 @contextmanager
 def recording(
-    log: RunLog, kind: str, name: str, settings: Mapping[str, Any], *, resume: str | None = None
+    log: RunLog, kind: str, name: str, settings: Mapping[str, Json], *, resume: str | None = None
 ) -> Iterator[Run]:
-    """Begin a run or go on with one, and close it as failed or interrupted where the work inside does not end well."""
+    """Start or resume a run, and close it as failed or interrupted when the work inside raises."""
     run = log.start(kind, name, plain(settings)) if resume is None else log.resume(resume)
     try:
         yield run
@@ -62,11 +64,11 @@ def recording(
 
 
 def command_line() -> str:
-    """Return the command that this process is, as somebody would type it."""
+    """Return the command line of this process, as one would type it."""
     return "stretto " + shlex.join(sys.argv[1:])
 
 
-def record_plan(run: Run, result: PlanResult, document: Mapping[str, Any] | None = None) -> None:
+def record_plan(run: Run, result: PlanResult, document: Mapping[str, Json] | None = None) -> None:
     """Keep a plan with its problem, and close the run.
 
     Parameters
@@ -81,14 +83,14 @@ def record_plan(run: Run, result: PlanResult, document: Mapping[str, Any] | None
         run.finish("done", plan_summary(body))
 
 
-def plan_summary(document: Mapping[str, Any]) -> dict[str, Any]:
+def plan_summary(document: Mapping[str, Json]) -> dict[str, Json]:
     """Return the figures of a plan that lists and tables show."""
-    summary: dict[str, Any] = plain({name: document[name] for name in _PLAN_FIGURES if name in document})
+    summary: dict[str, Json] = plain({name: document[name] for name in _PLAN_FIGURES if name in document})
     return summary
 
 
-def record_training(run: Run, outcome: PlanResult, result: TrainingResult, opponents: Mapping[str, float]) -> None:
-    """Keep the best plan of a training, and close the run with what it was set against."""
+def record_training(run: Run, outcome: PlanResult, result: LoopResult[StepRow], opponents: Mapping[str, float]) -> None:
+    """Keep the best plan of a training, and close the run with the results of its opponents."""
     document = outcome.to_json()
     figures = {"episodes": result.num_episodes, "train_seconds": result.seconds, "opponents": dict(opponents)}
     with run.batch():
@@ -97,7 +99,7 @@ def record_training(run: Run, outcome: PlanResult, result: TrainingResult, oppon
         run.finish("interrupted" if result.is_interrupted else "done", plan_summary(document) | plain(figures))
 
 
-def record_comparison(run: Run, document: Mapping[str, Any], best: str | None) -> None:
+def record_comparison(run: Run, document: Mapping[str, Json], best: str | None) -> None:
     """Keep what a comparison found, and close the run."""
     with run.batch():
         run.attach(COMPARISON, packed(document))
@@ -105,12 +107,12 @@ def record_comparison(run: Run, document: Mapping[str, Any], best: str | None) -
 
 
 class Rows:
-    """Writes rows of news into a run, several at a time; a context manager that leaves none behind."""
+    """Writes rows into a run, several at a time; a context manager that writes the last ones when it ends."""
 
     def __init__(self, run: Run, kind: str) -> None:
         self.run = run
         self.kind = kind
-        self._waiting: list[dict[str, Any]] = []
+        self._waiting: list[dict[str, Json]] = []
         self._flushed_s = 0.0
 
     def __enter__(self) -> Rows:
@@ -121,19 +123,19 @@ class Rows:
     ) -> None:
         self.flush()
 
-    def add(self, **fields: Any) -> None:
-        """Take a row; it is in the log a moment later."""
+    def add(self, **fields: Json) -> None:
+        """Add a row; it is in the log a moment later."""
         self._waiting.append(plain(fields))
         if time.monotonic() - self._flushed_s >= FLUSH_EVERY_S:
             self.flush()
 
     def progress(self, news: Progress) -> None:
-        """Take news of a search."""
+        """Add the progress of a search."""
         best = news.best_makespan_s
         self.add(elapsed_s=news.elapsed_s, evaluations=news.evaluations, best_s=best if math.isfinite(best) else None)
 
     def flush(self) -> None:
-        """Write what waits."""
+        """Write the rows that wait."""
         self._flushed_s = time.monotonic()
         if self._waiting:
             with self.run.batch():

@@ -1,4 +1,4 @@
-"""A replay inside a run: jobs and what became of them as columns, and the choices with their reasons."""
+"""A replay in the run log: jobs with their outcomes as columns, and the choices of a strategy with their reasons."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 import io
 import zipfile
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from stretto.queues.evaluate import Evaluation, Machine, figures
 from stretto.queues.result import QueueResult
 from stretto.reports.strict_json import dumps, packed, plain, unpacked
 from stretto.runlog import Run, RunLog
+from stretto.runlog.record import Json
 
 JOBS, ABOUT = "jobs.npz", "replay.json.gz"
 _TRACE = ("submit_s", "run_s", "num_procs", "estimate_s", "user", "memory_bytes", "num_gpus", "deadline_s")
@@ -27,9 +28,9 @@ _RESULT = ("start_s", "end_s", "ready_s", "pool", "is_killed", "num_interruption
 _CHOICE = "choice"
 
 
-def record_replay(run: Run, found: Evaluation, status: Literal["done", "interrupted"] = "done") -> dict[str, Any]:
+def record_replay(run: Run, found: Evaluation, status: Literal["done", "interrupted"] = "done") -> dict[str, Json]:
     """Keep a replay and its choices, close the run, and return the figures."""
-    summary: dict[str, Any] = plain(figures(found.metrics))
+    summary: dict[str, Json] = plain(figures(found.metrics))
     with run.batch():
         run.attach(JOBS, _columns(found.result))
         run.attach(ABOUT, packed(_about(found.result)))
@@ -48,7 +49,7 @@ def _columns(result: QueueResult) -> bytes:
     return buffer.getvalue()
 
 
-def _about(result: QueueResult) -> dict[str, Any]:
+def _about(result: QueueResult) -> dict[str, Json]:
     pools = write_pools(result.pools).decode()
     about = {"trace": result.trace.name, "max_procs": result.trace.max_procs, "num_dropped": result.num_dropped}
     return {**about, "pools": pools, "spec": dict(result.spec)}
@@ -66,7 +67,7 @@ def replay_of(log: RunLog, run_id: str) -> QueueResult | None:
         raise InvalidInput(f"its replay cannot be read: {error}", field=f"run {run_id}") from None
 
 
-def _result(columns: Mapping[str, Any], about: Mapping[str, Any]) -> QueueResult:
+def _result(columns: Mapping[str, Json], about: Mapping[str, Json]) -> QueueResult:
     jobs = {name: columns[name] for name in (*_TRACE, *_PAIRS) if name in columns}
     trace = Trace(name=about["trace"], max_procs=about["max_procs"], **jobs)
     kept = about["pools"]
@@ -80,6 +81,6 @@ def _result(columns: Mapping[str, Any], about: Mapping[str, Any]) -> QueueResult
 
 
 def same_jobs(result: QueueResult) -> tuple[Trace, Machine]:
-    """Return trace and machine of a replay, for playing them once more."""
+    """Return trace and machine of a replay, to replay them again."""
     is_plain = len(result.pools) == 1 and result.pools[0].name == "machine"
     return dataclasses.replace(result.trace), result.pools[0].num_procs if is_plain else result.pools

@@ -1,8 +1,6 @@
-"""What the plan of a run comes to in the simulator, so that it can be compared with another simulated plan."""
+"""The plan of a run in the simulator, so that it can be compared with another simulated plan."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from stretto.core.metrics import gap, measure
 from stretto.core.plan import Plan
@@ -13,10 +11,11 @@ from stretto.files.plan_json import read_plan
 from stretto.graphs.bounds.bound import bound
 from stretto.graphs.conditions import CONTENTIONS, Contention
 from stretto.graphs.evaluate import Setting
+from stretto.reports.page.view import ENGINE_PLAN
 from stretto.reports.problem import plan_of, problem_of
 from stretto.reports.strict_json import plain
-from stretto.reports.view import ENGINE_PLAN
 from stretto.runlog import RunInfo, RunLog
+from stretto.runlog.record import Json
 
 
 def contention_of(info: RunInfo) -> Contention:
@@ -25,7 +24,7 @@ def contention_of(info: RunInfo) -> Contention:
     return next((known for known in CONTENTIONS if known == asked), "none")
 
 
-def simulated_summary(log: RunLog, info: RunInfo, lower_bound_s: float | None) -> dict[str, Any] | None:
+def simulated_summary(log: RunLog, info: RunInfo, lower_bound_s: float | None) -> dict[str, Json] | None:
     """Return the figures of a run's plan in the simulator; None where it keeps no plan that can be simulated.
 
     Parameters
@@ -46,13 +45,13 @@ def simulated_summary(log: RunLog, info: RunInfo, lower_bound_s: float | None) -
     if lower_bound_s is not None:
         limit_s = max(limit_s, lower_bound_s)
     metrics = measure(problem, schedule)
-    summary: dict[str, Any] = plain(
+    summary: dict[str, Json] = plain(
         {
             "makespan_s": schedule.makespan_s,
             "lower_bound_s": limit_s,
             "gap": gap(schedule.makespan_s, limit_s),
             "cost_usd": metrics.cost_usd,
-            "utilisation": metrics.utilisation,
+            "utilization": metrics.utilization,
             "num_tasks": problem.num_tasks,
             "num_devices": problem.num_devices,
         }
@@ -60,7 +59,7 @@ def simulated_summary(log: RunLog, info: RunInfo, lower_bound_s: float | None) -
     return summary
 
 
-def compared(log: RunLog, before: RunInfo, after: RunInfo, *, is_same_problem: bool) -> dict[str, Any]:
+def compared(log: RunLog, before: RunInfo, after: RunInfo, *, is_same_problem: bool) -> dict[str, Json]:
     """Set the plan of a run beside another one, both simulated, and their gaps to the same bound where that is right.
 
     What a run really took is no part of the comparison: a clock and a simulator do not measure the same thing.

@@ -6,18 +6,18 @@ import gzip
 import json
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from stretto.files.document import Document, unpack
+from stretto.runlog.record import Json
 
 #: Relative precision of numbers that are only drawn.
 _DIGITS = 7
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Json:
     """Return a value in JSON's own types; numbers that JSON lacks (inf, NaN) become None."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
@@ -32,17 +32,17 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
-def dumps(value: Any) -> str:
+def dumps(value: object) -> str:
     """Write a value as one line of strict JSON."""
     return json.dumps(plain(value), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
-def packed(value: Any) -> bytes:
+def packed(value: object) -> bytes:
     """Return a value as gzipped JSON; equal values give equal bytes."""
     return gzip.compress(dumps(value).encode(errors="replace"), 5, mtime=0)
 
 
-def unpacked(data: bytes, name: str) -> Any:
+def unpacked(data: bytes, name: str) -> Json:
     """Read what :func:`packed` wrote, within the limits of any other document."""
     return Document(name, unpack(data, name)).json
 

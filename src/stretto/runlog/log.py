@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from stretto.errors import InvalidInput, UnknownName
 from stretto.runlog.place import default_path
@@ -80,7 +79,7 @@ class RunLog:
         return Run(self, chosen)
 
     def resume(self, run_id: str, *, force: bool = False) -> Run:
-        """Go on with a run that ended or whose writer died; refused while another process writes it.
+        """Resume a run that ended or whose writer died; refused while another process writes it.
 
         Parameters
         ----------
@@ -215,7 +214,7 @@ class RunLog:
 
 
 class UnwritableLog(InvalidInput):
-    """The log could not be written this time: a full disk, a lock that nobody gives back."""
+    """The log could not be written this time: a full disk, a lock that is never released."""
 
 
 def _refuse_second_writer(info: RunInfo, writer: Writer, *, force: bool) -> None:
@@ -235,7 +234,7 @@ def _refuse_second_writer(info: RunInfo, writer: Writer, *, force: bool) -> None
         )
 
 
-def _info(row: tuple[Any, ...]) -> RunInfo:
+def _info(row: tuple[Json, ...]) -> RunInfo:
     run_id, kind, name, settings, status, started_s, ended_s, summary, num_events, *writer = row
     if status == "running" and not is_alive(Writer(*writer)):
         status = "interrupted"

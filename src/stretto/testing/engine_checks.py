@@ -10,8 +10,8 @@ from stretto.core.cluster import Cluster
 from stretto.core.graph import TaskGraph
 from stretto.core.plan import DISCIPLINES, Plan
 from stretto.core.problem import Problem
+from stretto.engines.driver.events import Event, TaskFinished
 from stretto.engines.engine import Engine, RunOptions, RunResult
-from stretto.engines.events import Event, TaskFinished
 from stretto.engines.outputs import digest
 from stretto.engines.work import Call, Timed, Work, timed_output
 from stretto.testing.faults import need

@@ -14,7 +14,7 @@ from stretto.core.plan import DISCIPLINES, Plan
 from stretto.core.planner import Budget, Planner
 from stretto.core.problem import Problem
 from stretto.core.workload import Workload
-from stretto.graphs.bounds.quick import quick
+from stretto.graphs.bounds.area import quick
 from stretto.graphs.simulator import simulate
 from stretto.testing.faults import need
 

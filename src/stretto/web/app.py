@@ -18,14 +18,14 @@ from stretto.errors import StrettoError
 from stretto.runlog import RunLog
 from stretto.web import pages, routes_jobs, routes_runs
 from stretto.web.failures import Failures, failure_of
-from stretto.web.guard import Guard, Tokens
+from stretto.web.guard import RequestGuard, Tokens
 from stretto.web.jobs import JobTable
 from stretto.web.kept_jobs import KeptJobs
 from stretto.web.login_code import LoginCode
 from stretto.web.memory import limit_threads
 from stretto.web.metrics import Requests
 from stretto.web.pool import WorkerPool
-from stretto.web.replies import Json, Refusal, shown
+from stretto.web.replies import JsonReply, Refusal, shown
 from stretto.web.settings import ServeSettings
 from stretto.web.views import Views
 
@@ -60,7 +60,7 @@ def create_app(settings: ServeSettings) -> FastAPI:
         lifespan=lifespan,
         docs_url=None,  # these pages would load their scripts from elsewhere
         redoc_url=None,
-        default_response_class=Json,
+        default_response_class=JsonReply,
     )
     tokens = Tokens(settings.token) if settings.token is not None else None
     app.state.tokens, app.state.views, app.state.requests = tokens, Views(), Requests()
@@ -72,7 +72,7 @@ def create_app(settings: ServeSettings) -> FastAPI:
     app.add_middleware(Failures)
     app.add_middleware(GZipMiddleware, minimum_size=2000, compresslevel=3)
     app.add_middleware(Counting, requests=app.state.requests)
-    app.add_middleware(Guard, settings=settings, tokens=tokens)
+    app.add_middleware(RequestGuard, settings=settings, tokens=tokens)
     return app
 
 
@@ -115,12 +115,12 @@ def _handle_errors(app: FastAPI) -> None:
         assert isinstance(error, RequestValidationError)
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"] if part not in ("body", "query", "path")) or "body"
-        return Json({"error": str(first["msg"]), "field": field, "value": shown(first.get("input"))}, 422)
+        return JsonReply({"error": str(first["msg"]), "field": field, "value": shown(first.get("input"))}, 422)
 
     async def on_http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         headers = dict(error.headers or {})
-        return Json(
+        return JsonReply(
             {"error": str(error.detail), "field": None, "value": request.scope["path"][:200]},
             error.status_code,
             headers,
@@ -128,7 +128,7 @@ def _handle_errors(app: FastAPI) -> None:
 
     async def on_library(request: Request, error: Exception) -> Response:
         failure = failure_of(error)
-        return Json(failure["body"], failure["status"])
+        return JsonReply(failure["body"], failure["status"])
 
     handle(Refusal, on_refusal)
     handle(RequestValidationError, on_invalid)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from typing import Any
 
+from stretto.runlog.record import Json
 from stretto.web import inputs
 
-Request = Mapping[str, Any]
+Request = Mapping[str, Json]
 
 
-def plan_command(request: Request, sources: Mapping[str, Any]) -> str | None:
+def plan_command(request: Request, sources: Mapping[str, Json]) -> str | None:
     """Return the command that makes the same plan, None where the graph came with the request."""
     if sources["graph_source"] is None:
         return None
@@ -23,7 +23,7 @@ def plan_command(request: Request, sources: Mapping[str, Any]) -> str | None:
     return shlex.join(words)
 
 
-def replay_command(settings: Mapping[str, Any], request: Request, source: str | None) -> str | None:
+def replay_command(settings: Mapping[str, Json], request: Request, source: str | None) -> str | None:
     """Return the command that replays the same, None where the jobs or the pools came with the request."""
     is_on_pools = settings["procs"] is None
     if source is None or (is_on_pools and (not settings["pools"] or inputs.is_document(settings["pools"]))):
@@ -36,7 +36,7 @@ def replay_command(settings: Mapping[str, Any], request: Request, source: str | 
     return shlex.join(words)
 
 
-def rack_command(settings: Mapping[str, Any]) -> str:
+def rack_command(settings: Mapping[str, Json]) -> str:
     """Return the command that plays the same stream by the same rule."""
     words = ["stretto", "rack", settings["cluster"], "--by", settings["policy"]]
     return shlex.join([*words, "--stream", str(settings["stream"]), "--seed", str(settings["seed"])])

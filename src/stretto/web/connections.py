@@ -11,11 +11,13 @@ import resource
 import socket
 import struct
 from collections import Counter, OrderedDict
-from typing import Any
 
 import h11
+import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
 
+from stretto.reports.page.view_types import JsonObject
 from stretto.web.guard import PROTECTIVE_HEADERS
 from stretto.web.replies import Refusal
 from stretto.web.settings import ServeSettings
@@ -70,8 +72,16 @@ class Connections:
 class Connection(H11Protocol):
     """uvicorn's connection, with an end to waiting."""
 
-    def __init__(self, *words: Any, pool: Connections, **options: Any) -> None:
-        super().__init__(*words, **options)
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        server_state: ServerState,
+        app_state: JsonObject,
+        _loop: asyncio.AbstractEventLoop | None = None,
+        *,
+        pool: Connections,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
         self.pool = pool
         self.address = "?"
         self.is_counted = True
@@ -142,7 +152,7 @@ class Connection(H11Protocol):
     def send_400_response(self, msg: str) -> None:
         """Answer what is not HTTP as everything else is answered: in JSON."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            self._refuse(Refusal(400, "this is not an HTTP request that can be read"))
+            self._refuse(Refusal(400, "not a valid HTTP request"))
         else:  # an answer is on its way: there is no place for another
             self.drop()
 

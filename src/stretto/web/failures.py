@@ -1,4 +1,4 @@
-"""Errors of the work as answers: a status and a body, never a traceback or a path of this machine."""
+"""Errors as answers: a status and a body, never a traceback or a path of this machine."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ import errno
 import logging
 import sqlite3
 from collections.abc import Iterator
-from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from stretto.errors import StrettoError, UnknownName
-from stretto.web.replies import Json, body_of
+from stretto.reports.page.view_types import JsonObject
+from stretto.web.replies import JsonReply, body_of
 
 _log = logging.getLogger("stretto.web")
 _FULL_SQLITE = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE)
 _FULL_ERRNO = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-def failure_of(error: BaseException) -> dict[str, Any]:
+def failure_of(error: BaseException) -> JsonObject:
     """Return status and body for whatever a piece of work raised."""
     fault = next(_faults_of_files(error), None)
     if fault is not None:
         _log.warning("a file cannot be read or written: %s", error)
         if _is_full(fault):
-            return _failure(507, "the disk of the server is full; nothing was kept. Free some space and ask again")
-        return _failure(500, "the server cannot read or write its files; its log says why")
+            return _failure(507, "the disk of the server is full; nothing was saved. Free some space and try again")
+        return _failure(500, "the server cannot read or write its files; its log has the reason")
     if isinstance(error, UnknownName) and str(error).startswith("unknown run"):
         return {"status": 404, "body": body_of(error)}
     if isinstance(error, StrettoError):
@@ -35,7 +35,7 @@ def failure_of(error: BaseException) -> dict[str, Any]:
     if isinstance(error, RecursionError):
         return _failure(422, "this is nested too deeply")
     _log.error("work failed", exc_info=error)
-    return _failure(500, "the server failed at this; its log says why")
+    return _failure(500, "internal error; the server log has the reason")
 
 
 class Failures:
@@ -59,10 +59,10 @@ class Failures:
             if has_begun or scope["type"] != "http":
                 raise
             failure = failure_of(error)
-            await Json(failure["body"], failure["status"])(scope, receive, send)
+            await JsonReply(failure["body"], failure["status"])(scope, receive, send)
 
 
-def _failure(status: int, text: str) -> dict[str, Any]:
+def _failure(status: int, text: str) -> JsonObject:
     return {"status": status, "body": {"error": text, "field": None, "value": None}}
 
 

@@ -1,4 +1,4 @@
-"""What every request passes first: where it comes from, who sends it, how often, and how much of it there is."""
+"""Checks before every request: origin, token, rate and size."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Tokens:
         return cookie is not None and hmac.compare_digest(cookie.value.encode(), self.session.encode())
 
 
-class Guard:
+class RequestGuard:
     """The outermost layer of the server."""
 
     def __init__(self, app: ASGIApp, settings: ServeSettings, tokens: Tokens | None) -> None:
@@ -131,7 +131,7 @@ class Guard:
         name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
         # A page of another site that has its name point here (DNS rebinding) still says its own name.
         if is_loopback(self.settings.host) and not is_loopback(name):
-            raise Refusal(403, "this server answers to its own name only", "Host", host)
+            raise Refusal(403, "the Host header must name this machine, for example localhost", "Host", host)
         # What is behind it decodes addresses without looking.
         if not scope["query_string"].isascii():
             raise Refusal(400, "an address has ASCII letters only; write others as %XX", "query")
@@ -139,9 +139,9 @@ class Guard:
             return
         origin = headers.get("origin")
         if origin is not None and origin.partition("://")[2] != host:
-            raise Refusal(403, "this comes from another site", "Origin", origin)
+            raise Refusal(403, "requests from other sites are refused", "Origin", origin)
         if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-            raise Refusal(403, "this comes from another site", "Sec-Fetch-Site", headers["sec-fetch-site"])
+            raise Refusal(403, "requests from other sites are refused", "Sec-Fetch-Site", headers["sec-fetch-site"])
 
     def _is_admitted(self, path: str, headers: Headers) -> bool:
         return self.tokens is None or path.startswith(_OPEN) or self.tokens.admits(headers)

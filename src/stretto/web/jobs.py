@@ -1,4 +1,4 @@
-"""Jobs of the server: planned work that clients wait for, follow, and cancel."""
+"""Jobs of the server, which clients wait for, follow and cancel."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import secrets
 import time
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from typing import Any
 
+from stretto.reports.page.view_types import JsonObject
 from stretto.web.kept_jobs import KeptJob, KeptJobs
 from stretto.web.pool import WorkerPool
 from stretto.web.replies import Refusal
@@ -24,12 +24,12 @@ _MAX_BEGUN = 3
 
 
 @dataclass(eq=False)
-class Job:
+class ServerJob:
     """One piece of work, from the request to its end."""
 
     id: str
     kind: str
-    body: dict[str, Any]
+    body: JsonObject
     limit_s: float
     began_s: float = field(default_factory=time.monotonic)
     ended_s: float | None = None
@@ -43,7 +43,7 @@ class Job:
     def is_over(self) -> bool:
         return self.ended_s is not None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return the job as the API tells of it."""
         seconds = (self.ended_s if self.ended_s is not None else time.monotonic()) - self.began_s
         return {
@@ -61,7 +61,7 @@ class JobTable:
 
     def __init__(self, settings: ServeSettings, pool: WorkerPool, kept: KeptJobs) -> None:
         self.settings, self.pool, self.kept = settings, pool, kept
-        self.jobs: dict[str, Job] = {}
+        self.jobs: dict[str, ServerJob] = {}
         self.ended: Counter[tuple[str, str]] = Counter()
         self.seconds: defaultdict[str, float] = defaultdict(float)
 
@@ -70,18 +70,18 @@ class JobTable:
         # A copy, made in one go: the metrics count in a thread while requests come and go.
         return sum(job.state == "waiting" for job in list(self.jobs.values()))
 
-    def start(self, kind: str, body: dict[str, Any], *, is_kept: bool = False) -> Job:
+    def start(self, kind: str, body: JsonObject, *, is_kept: bool = False) -> ServerJob:
         """Take on a job, or refuse it when too many wait already; one that is kept outlives this server."""
         if self.num_waiting >= self.settings.max_waiting:
-            raise Refusal(429, f"{self.num_waiting} jobs wait already", headers={"Retry-After": "5"})
+            raise Refusal(429, f"{self.num_waiting} jobs are already waiting", headers={"Retry-After": "5"})
         self._forget()
         asked_s = body.get("time_limit_s")
         limit_s = self.settings.max_job_s
         if asked_s is not None:
             if asked_s > limit_s:
-                raise Refusal(422, f"a job of this server may take {limit_s:g} s", "time_limit_s", asked_s)
+                raise Refusal(422, f"exceeds the limit of this server: {limit_s:g} s", "time_limit_s", asked_s)
             limit_s = min(limit_s, asked_s + _GRACE_S)
-        job = Job(secrets.token_hex(6), kind, body, limit_s)
+        job = ServerJob(secrets.token_hex(6), kind, body, limit_s)
         if is_kept:
             self.kept.keep(KeptJob(job.id, kind, body, 1))
         self._begin(job)
@@ -90,7 +90,7 @@ class JobTable:
     def take_up(self) -> None:
         """Begin again what servers took on that are gone; their work is pure, so doing it twice does no harm."""
         for left in list(self.kept.orphans()):
-            job = Job(left.id, left.kind, left.body, self.settings.max_job_s)
+            job = ServerJob(left.id, left.kind, left.body, self.settings.max_job_s)
             if left.num_begun >= _MAX_BEGUN:
                 self.jobs[job.id] = job
                 job.error = f"interrupted {left.num_begun} times: each time the server ended while it ran"
@@ -100,13 +100,13 @@ class JobTable:
                     self.kept.keep(left._replace(num_begun=left.num_begun + 1))
                 self._begin(job)
 
-    def _begin(self, job: Job) -> None:
+    def _begin(self, job: ServerJob) -> None:
         self.jobs[job.id] = job
         job.task = asyncio.create_task(self._run(job))
         job.task.add_done_callback(lambda task: self._let_go(job, task))
 
-    async def _run(self, job: Job) -> bytes:
-        def on_news(news: dict[str, Any]) -> None:
+    async def _run(self, job: ServerJob) -> bytes:
+        def on_news(news: JsonObject) -> None:
             job.run_id = news["run_id"]
             job.has_run.set()
 
@@ -130,7 +130,7 @@ class JobTable:
         finally:
             self._end(job, outcome)
 
-    def _end(self, job: Job, outcome: str) -> None:
+    def _end(self, job: ServerJob, outcome: str) -> None:
         job.state, job.ended_s = outcome, time.monotonic()
         job.has_run.set()
         self.kept.forget(job.id)
@@ -138,13 +138,13 @@ class JobTable:
         self.ended[job.kind, outcome] += 1
         self.seconds[job.kind] += job.ended_s - job.began_s
 
-    def _let_go(self, job: Job, task: asyncio.Task[bytes]) -> None:
+    def _let_go(self, job: ServerJob, task: asyncio.Task[bytes]) -> None:
         """Leave the answer to those who wait for it: jobs are told of long after, and answers may be large."""
         job.task = None
         if not task.cancelled():
             task.exception()  # looked at, so that asyncio does not complain where nobody waited
 
-    async def result(self, job: Job, task: asyncio.Task[bytes]) -> bytes:
+    async def result(self, job: ServerJob, task: asyncio.Task[bytes]) -> bytes:
         """Wait for a job's answer; whoever stops waiting cancels it."""
         try:
             return await task
@@ -154,13 +154,13 @@ class JobTable:
             task.cancel()
             raise
 
-    def find(self, job_id: str) -> Job:
+    def find(self, job_id: str) -> ServerJob:
         """Return a job by its id."""
         if job_id not in self.jobs:
             raise Refusal(404, "there is no such job", "job_id", job_id)
         return self.jobs[job_id]
 
-    async def cancel(self, job: Job) -> None:
+    async def cancel(self, job: ServerJob) -> None:
         """End a job now; one that is over stays as it is."""
         task = job.task
         if task is not None and not job.is_over:

@@ -6,9 +6,10 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from stretto.core.host.private_files import make_private_folder, write_private
+from stretto.reports.page.view_types import JsonObject
 from stretto.runlog.writer import Writer, is_alive, this_process
 
 
@@ -17,7 +18,7 @@ class KeptJob(NamedTuple):
 
     id: str
     kind: str
-    body: dict[str, Any]
+    body: JsonObject
     num_begun: int
 
 

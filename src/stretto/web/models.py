@@ -1,10 +1,12 @@
-"""What clients may ask for, as the API's description shows it."""
+"""Requests and answers of the API, as its description shows them."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from stretto.reports.page.view_types import JsonObject
 
 Scalar = bool | int | float | str
 Name = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]*$")]
@@ -18,21 +20,21 @@ class Request(BaseModel):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
-class Job(Request):
+class JobRequest(Request):
     """What all jobs have in common."""
 
     seed: int = Field(default=0, ge=0, lt=2**31)
-    wait: bool = Field(default=True, description="Answer with the result; false answers at once with the job's id.")
-    name: str | None = Field(default=None, max_length=120, description="What lists call the run.")
+    wait: bool = Field(default=True, description="Wait for the result; false returns the job at once.")
+    name: str | None = Field(default=None, max_length=120, description="Name of the run in lists.")
 
 
-class PlanRequest(Job):
+class PlanRequest(JobRequest):
     """A graph, given or generated, to be planned on a cluster."""
 
-    graph: str | dict[str, Any] | None = Field(
+    graph: str | JsonObject | None = Field(
         default=None, description="The document itself, in any format that Stretto reads; its content decides which."
     )
-    encoding: Literal["text", "base64"] = Field(default="text", description="Of a graph that is given as text.")
+    encoding: Literal["text", "base64"] = Field(default="text", description="Encoding of `graph` if it is text.")
     workload: Name | None = Field(default=None, description="Instead of a graph: a built-in generator.")
     workload_params: dict[str, Scalar] = Field(default_factory=dict, max_length=20)
     cluster: str | None = Field(
@@ -40,7 +42,7 @@ class PlanRequest(Job):
     )
     policy: Name = "heft"
     policy_params: dict[str, Scalar] = Field(default_factory=dict, max_length=20)
-    time_limit_s: float | None = Field(default=None, gt=0, le=3600, description="Of the search.")
+    time_limit_s: float | None = Field(default=None, gt=0, le=3600, description="Time limit of the search.")
     contention: Literal["none", "fifo", "fair"] = "none"
     discipline: Literal["sequence", "work-conserving"] | None = None
 
@@ -60,13 +62,13 @@ class PlanRequest(Job):
     )
 
 
-class ReplayRequest(Job):
+class ReplayRequest(JobRequest):
     """Recorded or generated jobs, to be replayed with a strategy."""
 
     trace: str | None = Field(
         default=None, description="The document itself: SWF, sacct, CSV and others; its content decides which."
     )
-    encoding: Literal["text", "base64"] = Field(default="text", description="Of the trace; gzip needs base64.")
+    encoding: Literal["text", "base64"] = Field(default="text", description="Encoding of `trace`; gzip needs base64.")
     generator: Name | None = Field(default=None, description="Instead of a trace: a generator.")
     generator_params: dict[str, Scalar] = Field(default_factory=dict, max_length=20)
     strategy: Name = "fcfs"
@@ -92,24 +94,24 @@ class ReplayRequest(Job):
     )
 
 
-class WhatIfRequest(Job):
-    """The same problem once more, decided otherwise."""
+class WhatIfRequest(JobRequest):
+    """The problem of a run again, with another policy, strategy or machine."""
 
-    policy: Name | None = Field(default=None, description="Of a plan; of a rack, its rule.")
+    policy: Name | None = Field(default=None, description="Policy of a plan, or rule of a rack.")
     policy_params: dict[str, Scalar] = Field(default_factory=dict, max_length=20)
     cluster: str | None = Field(default=None, max_length=1_000_000, description="Other machines for the same graph.")
-    strategy: Name | None = Field(default=None, description="Of a replay.")
-    backfill: Name | None = Field(default=None, description="Of a replay.")
-    pool_rule: Name | None = Field(default=None, description="Of a replay on pools: which one a job goes to.")
+    strategy: Name | None = Field(default=None, description="Strategy of a replay.")
+    backfill: Name | None = Field(default=None, description="Backfilling of a replay.")
+    pool_rule: Name | None = Field(default=None, description="Rule that picks the pool of a job, in a replay on pools.")
     pools: str | None = Field(default=None, max_length=1_000_000, description="Other pools for the same jobs.")
     wait_usd_per_hour: float | None = Field(
-        default=None, ge=0, le=1e9, description="Of pool rule burst: what an hour less of waiting is worth."
+        default=None, ge=0, le=1e9, description="Value of one hour less of waiting, for the pool rule burst."
     )
     time_limit_s: float | None = Field(default=None, gt=0, le=3600)
 
 
 class Names(BaseModel):
-    """What may be named in requests."""
+    """Names that requests accept."""
 
     policies: list[str]
     workloads: list[str]
@@ -132,8 +134,8 @@ class RunSummary(BaseModel):
     started_s: float = Field(description="Unix time.")
     ended_s: float | None
     num_events: int
-    settings: dict[str, Any]
-    summary: dict[str, Any]
+    settings: JsonObject
+    summary: JsonObject
 
 
 class RunDetail(RunSummary):
@@ -149,13 +151,13 @@ class RunList(BaseModel):
 
 
 class LogEvent(BaseModel):
-    """One thing that happened in a run."""
+    """An event of a run."""
 
     seq: int
     at_s: float = Field(description="Unix time.")
     kind: str
     subject: str
-    fields: dict[str, Any]
+    fields: JsonObject
 
 
 class EventList(BaseModel):
@@ -170,8 +172,8 @@ class JobState(BaseModel):
     id: str
     kind: Literal["plan", "replay", "what-if"]
     state: Literal["waiting", "running", "done", "failed", "cancelled"]
-    run_id: str | None = Field(description="The run that it writes, once it has begun.")
-    seconds: float = Field(description="Since it was asked for, or until it ended.")
+    run_id: str | None = Field(description="The run that the job writes, once it has started.")
+    seconds: float = Field(description="Time since the request, or until the end.")
     error: str | None = None
 
 
@@ -182,7 +184,7 @@ class JobList(BaseModel):
 
 
 class Health(BaseModel):
-    """That the server is there, and which one it is."""
+    """State of the server."""
 
     status: Literal["ok"]
     version: str

@@ -1,4 +1,4 @@
-"""The dashboard's pages and files, out of the package and nowhere else."""
+"""The pages of the dashboard and their files, all from the package."""
 
 from __future__ import annotations
 
@@ -15,24 +15,37 @@ from stretto.web.replies import Refusal
 
 router = APIRouter(include_in_schema=False)
 _KINDS = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml", "html": "text/html"}
+_SHARED = ("page.css", "base.js", "lines.js", "gantt.js", "map.js", "placement.js", "tables.js", "sections.js")
+_OWN = ("dashboard.css", "shell.js", "runs.js", "ask.js", "run.js", "api.js", "icon.svg")
 #: Every file that is served, and the package that holds it.
-STATIC = {
-    "page.css": "stretto.reports.assets",
-    "base.js": "stretto.reports.assets",
-    "lines.js": "stretto.reports.assets",
-    "gantt.js": "stretto.reports.assets",
-    "map.js": "stretto.reports.assets",
-    "placement.js": "stretto.reports.assets",
-    "tables.js": "stretto.reports.assets",
-    "sections.js": "stretto.reports.assets",
-    "dashboard.css": "stretto.web.static",
-    "shell.js": "stretto.web.static",
-    "runs.js": "stretto.web.static",
-    "ask.js": "stretto.web.static",
-    "run.js": "stretto.web.static",
-    "api.js": "stretto.web.static",
-    "icon.svg": "stretto.web.static",
+STATIC = dict.fromkeys(_SHARED, "stretto.reports.assets") | dict.fromkeys(_OWN, "stretto.web.static")
+#: Pages by the name of their body: title, and scripts in order.
+_PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "runs": ("Runs · Stretto", ("base.js", "shell.js", "runs.js")),
+    "run": ("Run · Stretto", ("base.js", "shell.js", *_SHARED[2:], "ask.js", "run.js")),
+    "api": ("API · Stretto", ("base.js", "shell.js", "tables.js", "api.js")),
+    "login": ("Token · Stretto", ()),
+    "opened": ("Stretto", ()),
 }
+_HEAD = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{title}</title>
+<link rel="icon" href="/static/icon.svg">
+<link rel="stylesheet" href="/static/page.css">
+<link rel="stylesheet" href="/static/dashboard.css">
+"""
+_BAR = """<a class="skip" href="#main">Skip to content</a>
+<header class="bar">
+<a class="mark" href="/"><img src="/static/icon.svg" alt="" width="18" height="18">Stretto</a>
+<nav aria-label="Main"><a href="/">Runs</a><a href="/api">API</a></nav>
+<button type="button" id="theme" aria-label="Switch between light and dark">Theme</button>
+</header>
+"""
+_REFRESH = '<meta http-equiv="refresh" content="0; url=/">\n'
 
 
 @cache
@@ -42,26 +55,38 @@ def packaged(package: str, name: str) -> bytes:
     return files(parent).joinpath(folder, name).read_bytes()
 
 
+@cache
+def _document(name: str) -> str:
+    """Return a page: its body, in the frame that all pages share."""
+    title, scripts = _PAGES[name]
+    body = packaged("stretto.web.static", f"{name}.html").decode()
+    links = "".join(f'<script defer src="/static/{script}"></script>\n' for script in scripts)
+    bar = _BAR.replace('href="/api"', 'href="/api" aria-current="page"') if name == "api" else _BAR
+    bar = bar.replace('<a href="/">', '<a href="/" aria-current="page">') if name == "runs" else bar
+    head = _HEAD.format(title=title) + (_REFRESH if name == "opened" else links)
+    return f"{head}</head>\n<body>\n{bar if scripts else ''}{body}</body>\n</html>\n"
+
+
 def _page(name: str, status: int = 200) -> Response:
-    return Response(packaged("stretto.web.static", name), status, media_type="text/html")
+    return Response(_document(name), status, media_type="text/html")
 
 
 @router.get("/")
 def runs_page() -> Response:
     """Show the list of runs."""
-    return _page("runs.html")
+    return _page("runs")
 
 
 @router.get("/runs/{run_id}")
 def run_page(run_id: str) -> Response:
     """Show one run; the script finds out which from the address."""
-    return _page("run.html")
+    return _page("run")
 
 
 @router.get("/api")
 def api_page() -> Response:
     """Show what programs may ask for."""
-    return _page("api.html")
+    return _page("api")
 
 
 @router.get("/static/{name}")
@@ -81,10 +106,10 @@ def login_page(request: Request, code: Annotated[str, Query(max_length=200)] = "
         return _login()
     if request.app.state.login_code.redeem(code):
         # A page and no redirect: after one that began elsewhere, browsers would not send the cookie along.
-        return _with_cookie(_page("opened.html"), tokens)
+        return _with_cookie(_page("opened"), tokens)
     if tokens.admits(request.headers):
         return RedirectResponse("/", 303)
-    return _login(401, "This link has been used, or is too old. Type the token, or start the server again.")
+    return _login(401, "This link was already used or has expired. Enter the token, or restart the server.")
 
 
 @router.post("/login")
@@ -99,16 +124,15 @@ async def login(request: Request, next: Annotated[str, Query(max_length=200)] = 
     if tokens is None or not tokens.is_right(shown.strip()):
         if "text/html" not in request.headers.get("accept", ""):
             raise Refusal(401, "the token is missing or wrong", "token")
-        return _login(401, "This is not the token of this server.")
+        return _login(401, "Wrong token.")
     # Only a path of this server: //elsewhere would lead away.
     target = next if next.startswith("/") and not next.startswith(("//", "/\\")) else "/"
     return _with_cookie(RedirectResponse(target, 303), tokens)
 
 
 def _login(status: int = 200, notice: str = "") -> Response:
-    page = packaged("stretto.web.static", "login.html")
-    shown = f'<p class="error" role="alert">{notice}</p>'.encode() if notice else b""
-    return Response(page.replace(b"<!-- notice -->", shown), status, media_type="text/html")
+    shown = f'<p class="error" role="alert">{notice}</p>' if notice else ""
+    return Response(_document("login").replace("<!-- notice -->", shown), status, media_type="text/html")
 
 
 def _with_cookie(reply: Response, tokens: Tokens) -> Response:

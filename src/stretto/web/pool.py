@@ -1,4 +1,4 @@
-"""Worker processes of the server: given out one at a time, ended when they are no longer wanted, and replaced."""
+"""Worker processes of the server: lent to one job at a time, ended when the job is cancelled, and replaced."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import contextlib
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
 
 from stretto.core.host.child_python import python_environment, python_words
+from stretto.reports.page.view_types import JsonObject
 from stretto.web.replies import Refusal
 from stretto.web.worker import ERROR, HEADER, NEWS
 
@@ -18,7 +18,7 @@ _MAX_USES = 100
 _BUFFER_BYTES = 1 << 20
 
 
-class Worker:
+class ServerWorker:
     """One process and the pipes to it."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
@@ -27,11 +27,11 @@ class Worker:
         self._is_broken = False
 
     @staticmethod
-    async def start(runs_path: str, max_memory_bytes: int) -> Worker:
+    async def start(runs_path: str, max_memory_bytes: int) -> ServerWorker:
         """Start a process; it gets ready while nobody waits for it."""
         words = python_words("-m", "stretto.web.worker", runs_path, str(max_memory_bytes))
         pipe = asyncio.subprocess.PIPE
-        return Worker(
+        return ServerWorker(
             await asyncio.create_subprocess_exec(
                 *words,
                 stdin=pipe,
@@ -42,7 +42,7 @@ class Worker:
             )
         )
 
-    async def do(self, request: dict[str, Any], on_news: Callable[[dict[str, Any]], None]) -> bytes:
+    async def do(self, request: JsonObject, on_news: Callable[[JsonObject], None]) -> bytes:
         """Hand over a request and return the answer; raise a refusal where the work failed."""
         self.uses += 1
         reader, writer = self.process.stdout, self.process.stdin
@@ -60,7 +60,7 @@ class Worker:
                 on_news(json.loads(content))
         except (asyncio.IncompleteReadError, ConnectionError):
             self._is_broken = True  # its end may not have been noticed yet
-            raise Refusal(422, "the process that worked on this has died; it may have needed too much memory") from None
+            raise Refusal(422, "the worker process died; it may have run out of memory") from None
         if kind == ERROR:
             failure = json.loads(content)
             raise Refusal(failure["status"], **failure["body"])
@@ -84,8 +84,8 @@ class WorkerPool:
     def __init__(self, size: int, runs_path: str, max_memory_bytes: int) -> None:
         self.size = size
         self._place = (runs_path, max_memory_bytes)
-        self._free: list[Worker] = []
-        self._all: set[Worker] = set()
+        self._free: list[ServerWorker] = []
+        self._all: set[ServerWorker] = set()
         self._places = asyncio.Semaphore(size)
 
     @property
@@ -105,7 +105,7 @@ class WorkerPool:
         self._free.clear()
 
     @asynccontextmanager
-    async def worker(self) -> AsyncIterator[Worker]:
+    async def worker(self) -> AsyncIterator[ServerWorker]:
         """Lend a worker; one that was interrupted in its work is ended, and another takes its place."""
         async with self._places:
             while self._free and not self._free[-1].is_fit:
@@ -123,11 +123,11 @@ class WorkerPool:
                     else:
                         await asyncio.shield(self._drop(worker))
 
-    async def _new(self) -> Worker:
-        worker = await Worker.start(*self._place)
+    async def _new(self) -> ServerWorker:
+        worker = await ServerWorker.start(*self._place)
         self._all.add(worker)
         return worker
 
-    async def _drop(self, worker: Worker) -> None:
+    async def _drop(self, worker: ServerWorker) -> None:
         self._all.discard(worker)
         await worker.end()

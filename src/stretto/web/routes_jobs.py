@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Path, Request
 from starlette.responses import Response
 
-from stretto.web.jobs import Job, JobTable
+from stretto.reports.page.view_types import JsonObject
+from stretto.web.jobs import JobTable, ServerJob
 from stretto.web.models import JobList, JobState, PlanRequest, ReplayRequest, WhatIfRequest
-from stretto.web.replies import Json, Refusal, refusals
+from stretto.web.replies import JsonReply, Refusal, refusals
 from stretto.web.routes_runs import RunId
 
 router = APIRouter(prefix="/api")
@@ -24,61 +25,61 @@ _WORK = {
 
 @router.post("/plan", responses=_WORK, response_model=None)
 async def plan(request: Request, asked: PlanRequest) -> Response:
-    """Plan a graph on a cluster, as `stretto plan` does; the plan is kept as a run."""
+    """Plan a graph on a cluster, as `stretto plan` does; the plan is recorded as a run."""
     return await _answer(request, "plan", asked.model_dump(), asked.wait)
 
 
 @router.post("/replay", responses=_WORK, response_model=None)
 async def replay(request: Request, asked: ReplayRequest) -> Response:
-    """Replay jobs with a strategy, as `stretto replay` does; the replay is kept as a run."""
+    """Replay jobs with a strategy, as `stretto replay` does; the replay is recorded as a run."""
     return await _answer(request, "replay", asked.model_dump(), asked.wait)
 
 
 @router.post("/runs/{run_id}/what-if", responses=_WORK, response_model=None)
 async def what_if(request: Request, run_id: RunId, asked: WhatIfRequest) -> Response:
-    """Decide the problem of a run otherwise, and answer with both."""
+    """Solve the problem of a run in another way, and return both results."""
     return await _answer(request, "what-if", asked.model_dump() | {"run": run_id}, asked.wait)
 
 
 @router.get("/jobs", responses=refusals(), response_model=JobList)
-async def list_jobs(request: Request) -> Json:
+async def list_jobs(request: Request) -> JsonReply:
     """List the jobs of this server, the newest first."""
     table: JobTable = request.app.state.jobs
-    return Json({"jobs": [job.to_json() for job in reversed(table.jobs.values())]})
+    return JsonReply({"jobs": [job.to_json() for job in reversed(table.jobs.values())]})
 
 
 @router.get("/jobs/{job_id}", responses=refusals(404, 422), response_model=JobState)
-async def job_state(request: Request, job_id: JobId) -> Json:
-    """Tell how a job stands."""
-    return Json(request.app.state.jobs.find(job_id).to_json())
+async def job_state(request: Request, job_id: JobId) -> JsonReply:
+    """Return the state of a job."""
+    return JsonReply(request.app.state.jobs.find(job_id).to_json())
 
 
 @router.delete("/jobs/{job_id}", responses=refusals(404, 422), response_model=JobState)
-async def cancel_job(request: Request, job_id: JobId) -> Json:
-    """End a job now; one that is over stays as it is."""
+async def cancel_job(request: Request, job_id: JobId) -> JsonReply:
+    """Cancel a job; a finished job stays as it is."""
     job = request.app.state.jobs.find(job_id)
     await request.app.state.jobs.cancel(job)
-    return Json(job.to_json())
+    return JsonReply(job.to_json())
 
 
-async def _answer(request: Request, kind: str, body: dict[str, Any], wait: bool) -> Json:
+async def _answer(request: Request, kind: str, body: JsonObject, wait: bool) -> JsonReply:
     table: JobTable = request.app.state.jobs
     job = table.start(kind, body, is_kept=not wait)
     task = job.task  # the job lets go of it when it is over
     assert task is not None
     if wait:
-        return Json(await _while_connected(request, table, job, task))
+        return JsonReply(await _while_connected(request, table, job, task))
     await job.has_run.wait()  # input that cannot be used is told here rather than later
     if job.state == "failed":
         await table.result(job, task)
-    return Json(job.to_json(), 202)
+    return JsonReply(job.to_json(), 202)
 
 
-async def _while_connected(request: Request, table: JobTable, job: Job, task: asyncio.Task[bytes]) -> bytes:
+async def _while_connected(request: Request, table: JobTable, job: ServerJob, task: asyncio.Task[bytes]) -> bytes:
     """Wait for a job as long as somebody is there to hear of it."""
     while not task.done():
         await asyncio.wait([task], timeout=_ASKED_EVERY_S)
         if not task.done() and await request.is_disconnected():
             await table.cancel(job)
-            raise Refusal(409, "nobody waited for it any more", "job", job.id)
+            raise Refusal(409, "the client disconnected", "job", job.id)
     return await table.result(job, task)

@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query, Request
-from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from sse_starlette import EventSourceResponse
+from starlette.responses import PlainTextResponse, Response
 
 import stretto
 from stretto import catalog
+from stretto.api.documents import unpack
 from stretto.errors import UnknownName
-from stretto.files.document import unpack
 from stretto.registry import known
+from stretto.reports.page.view import ENGINE_PLAN, run_header
+from stretto.reports.page.view_types import JsonObject
 from stretto.reports.problem import PLAN
-from stretto.reports.view import ENGINE_PLAN, run_header
 from stretto.runlog import RunInfo, RunLog
-from stretto.web import metrics
+from stretto.web.metrics import ServerMetrics
 from stretto.web.models import EventList, Health, Names, RunDetail, RunList
-from stretto.web.replies import Json, Refusal, refusals
-from stretto.web.stream import event_json, follow_list, follow_run
+from stretto.web.replies import JsonReply, Refusal, refusals
+from stretto.web.stream import event_json, event_stream, follow_list, follow_run
 from stretto.web.views import Views
 
 router = APIRouter()
 RunId = Annotated[
-    str, Path(pattern=r"^[0-9A-Za-z_.-]{1,64}$", description="The id of a run, a beginning of it, or `latest`.")
+    str, Path(pattern=r"^[0-9A-Za-z_.-]{1,64}$", description="The id of a run, its first characters, or `latest`.")
 ]
 _READ_S = 60.0
 
@@ -39,10 +42,10 @@ def find(log: RunLog, run_id: str) -> RunInfo:
 
 
 @router.get("/api/health", responses=refusals(), response_model=Health)
-async def health(request: Request) -> Json:
-    """Say that the server is there."""
+async def health(request: Request) -> JsonReply:
+    """Check that the server is running."""
     state = request.app.state
-    return Json(
+    return JsonReply(
         {
             "status": "ok",
             "version": stretto.__version__,
@@ -55,7 +58,7 @@ async def health(request: Request) -> Json:
 
 
 @router.get("/api/names", responses=refusals(), response_model=Names)
-def names() -> Json:
+def names() -> JsonReply:
     """List the policies, workloads, strategies and formats that requests may name."""
     tables = {
         "policies": known("policy", catalog.PLANNERS),
@@ -68,15 +71,15 @@ def names() -> Json:
         "graph_formats": known("format", catalog.FORMATS),
         "trace_formats": known("trace format", catalog.TRACES),
     }
-    return Json({name: sorted(table) for name, table in tables.items()})
+    return JsonReply({name: sorted(table) for name, table in tables.items()})
 
 
 @router.get("/metrics", responses=refusals(), response_class=PlainTextResponse)
 async def prometheus(request: Request) -> Response:
-    """Return the server's figures in Prometheus's text format."""
+    """Return the metrics of the server in Prometheus's text format."""
     state = request.app.state
-    text = await asyncio.to_thread(metrics.exposition, state.requests, state.jobs, state.log)
-    return Response(text, media_type=metrics.CONTENT_TYPE)
+    found = ServerMetrics(state.requests, state.jobs, state.log)
+    return Response(await asyncio.to_thread(found.exposition), media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 
 @router.get("/api/runs", responses=refusals(422), response_model=RunList)
@@ -85,74 +88,74 @@ def list_runs(
     kind: Annotated[str | None, Query(max_length=32, pattern=r"^[a-z-]+$")] = None,
     status: Annotated[Literal["running", "done", "failed", "interrupted"] | None, Query()] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
-) -> Json:
+) -> JsonReply:
     """List the latest runs, the newest first."""
     runs = request.app.state.log.runs(kind, status, limit)
-    return Json({"runs": [run_header(info) for info in runs]})
+    return JsonReply({"runs": [run_header(info) for info in runs]})
 
 
 @router.get("/api/runs/{run_id}", responses=refusals(404, 422), response_model=RunDetail)
-def run_detail(request: Request, run_id: RunId) -> Json:
-    """Tell about a run."""
+def run_detail(request: Request, run_id: RunId) -> JsonReply:
+    """Return a run and the names of its attachments."""
     log: RunLog = request.app.state.log
     info = find(log, run_id)
-    return Json(run_header(info) | {"artifacts": log.artifacts(info.id)})
+    return JsonReply(run_header(info) | {"artifacts": log.artifacts(info.id)})
 
 
-@router.get("/api/runs/{run_id}/plan", responses=refusals(404, 422), response_model=dict[str, Any])
-def run_plan(request: Request, run_id: RunId) -> Json:
+@router.get("/api/runs/{run_id}/plan", responses=refusals(404, 422), response_model=JsonObject)
+def run_plan(request: Request, run_id: RunId) -> JsonReply:
     """Return the plan of a run as `stretto plan --output json` prints it; `stretto simulate` reads it."""
     log: RunLog = request.app.state.log
     info = find(log, run_id)
     for name in (PLAN, ENGINE_PLAN):
         data = log.artifact(info.id, name)
         if data is not None:
-            return Json(unpack(data, name), headers={"Content-Disposition": f'inline; filename="{info.id}.json"'})
-    raise Refusal(404, "this run keeps no plan", "run_id", info.id)
+            return JsonReply(unpack(data, name), headers={"Content-Disposition": f'inline; filename="{info.id}.json"'})
+    raise Refusal(404, "this run has no plan", "run_id", info.id)
 
 
 @router.get("/api/runs/{run_id}/events", responses=refusals(404, 422), response_model=EventList)
 def run_events(
     request: Request,
     run_id: RunId,
-    after: Annotated[int, Query(ge=0, lt=2**53, description="Only events behind this one.")] = 0,
+    after: Annotated[int, Query(ge=0, lt=2**53, description="Only events after this number.")] = 0,
     kind: Annotated[str | None, Query(max_length=64, pattern=r"^[A-Za-z0-9_.-]+$")] = None,
     limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
-) -> Json:
+) -> JsonReply:
     """Return events of a run in order."""
     log: RunLog = request.app.state.log
     events = log.events(find(log, run_id).id, after, None if kind is None else [kind], limit)
-    return Json({"events": [event_json(event) for event in events]})
+    return JsonReply({"events": [event_json(event) for event in events]})
 
 
-_STREAM: dict[int | str, dict[str, Any]] = {
+_STREAM: dict[int | str, JsonObject] = {
     200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "Server-sent events."},
 }
 
 
-@router.get("/api/runs/{run_id}/stream", responses=_STREAM | refusals(404, 422), response_class=StreamingResponse)
+@router.get("/api/runs/{run_id}/stream", responses=_STREAM | refusals(404, 422), response_class=EventSourceResponse)
 async def run_stream(
     request: Request,
     run_id: RunId,
-    after: Annotated[int, Query(ge=0, lt=2**53, description="Only events behind this one.")] = 0,
-) -> StreamingResponse:
-    """Follow a run: its events as they are written, and its end. `Last-Event-ID` takes up where a stream broke."""
+    after: Annotated[int, Query(ge=0, lt=2**53, description="Only events after this number.")] = 0,
+) -> EventSourceResponse:
+    """Stream the events of a run as they are written, and its end. `Last-Event-ID` resumes a broken stream."""
     log: RunLog = request.app.state.log
     info = await asyncio.to_thread(find, log, run_id)
     last = request.headers.get("last-event-id", "")
     place = int(last) if last.isdecimal() and len(last) < 16 else after
-    return StreamingResponse(follow_run(log, info.id, place), media_type="text/event-stream")
+    return event_stream(follow_run(log, info.id, place))
 
 
 @router.get("/api/stream", include_in_schema=False)
-async def list_stream(request: Request) -> StreamingResponse:
-    """Follow the list of runs; it never ends."""
-    return StreamingResponse(follow_list(request.app.state.log, 200), media_type="text/event-stream")
+async def list_stream(request: Request) -> EventSourceResponse:
+    """Stream the list of runs, without end."""
+    return event_stream(follow_list(request.app.state.log, 200))
 
 
-@router.get("/api/runs/{run_id}/view", responses=refusals(404, 408, 413, 422), response_model=dict[str, Any])
-async def run_view(request: Request, run_id: RunId) -> Json:
-    """Return everything that the page of a run draws."""
+@router.get("/api/runs/{run_id}/view", responses=refusals(404, 408, 413, 422), response_model=JsonObject)
+async def run_view(request: Request, run_id: RunId) -> JsonReply:
+    """Return everything that the page of a run shows."""
     info = await asyncio.to_thread(find, request.app.state.log, run_id)
     views: Views = request.app.state.views
     key = (info.id, info.num_events, info.status, info.ended_s)
@@ -160,21 +163,21 @@ async def run_view(request: Request, run_id: RunId) -> Json:
     if view is None:
         view = await _read(request, {"kind": "view", "body": {"run": info.id}})
         views.keep(key, view)
-    return Json(view)
+    return JsonReply(view)
 
 
-@router.get("/api/explain/{run_id}/{what}", responses=refusals(404, 408, 413, 422), response_model=dict[str, Any])
+@router.get("/api/explain/{run_id}/{what}", responses=refusals(404, 408, 413, 422), response_model=JsonObject)
 async def explain(
     request: Request,
     run_id: RunId,
     what: Annotated[str, Path(max_length=200, description="A task, by name or number; or an epoch of a replay.")],
-) -> Json:
-    """Say why a task is where it is, or why a strategy was followed."""
+) -> JsonReply:
+    """Explain why a task is placed where it is, or why a strategy was chosen."""
     info = await asyncio.to_thread(find, request.app.state.log, run_id)
-    return Json(await _read(request, {"kind": "explain", "body": {"run": info.id, "what": what}}))
+    return JsonReply(await _read(request, {"kind": "explain", "body": {"run": info.id, "what": what}}))
 
 
-async def _read(request: Request, asked: dict[str, Any]) -> bytes:
+async def _read(request: Request, asked: JsonObject) -> bytes:
     """Have the reading worker do something; planning never keeps it busy."""
     try:
         async with request.app.state.readers.worker() as worker, asyncio.timeout(_READ_S):

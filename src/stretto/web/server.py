@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Callable
 from functools import partial
-from typing import Any, cast
+from typing import cast
 
 import uvicorn
 
 from stretto.errors import InvalidInput
 from stretto.runlog import RunLog
+from stretto.runlog.record import Json
 from stretto.web.app import create_app
 from stretto.web.connections import Connection, Connections
 from stretto.web.memory import limit_arenas
@@ -24,7 +26,7 @@ _KEEP_ALIVE_S = 75
 _BACKLOG = 128
 
 
-def serve(on_listening: Callable[[str], None], **values: Any) -> None:
+def serve(on_listening: Callable[[str], None], **values: Json) -> None:
     """Serve until interrupted.
 
     Parameters
@@ -42,7 +44,7 @@ def serve(on_listening: Callable[[str], None], **values: Any) -> None:
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     config = uvicorn.Config(
         create_app(settings),
-        http=cast(Any, partial(Connection, pool=Connections(settings))),
+        http=cast(type[asyncio.Protocol], partial(Connection, pool=Connections(settings))),
         ws="none",
         backlog=_BACKLOG,
         log_level="warning",

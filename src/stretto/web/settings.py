@@ -1,4 +1,4 @@
-"""How a server is set up; every limit has a name and a default here and nowhere else."""
+"""Settings of a server: the only place of every limit and its default."""
 
 from __future__ import annotations
 
@@ -93,10 +93,10 @@ class ServeSettings:
                 field="--workers",
             )
         if self.token is not None and len(self.token) < MIN_TOKEN_LETTERS:
-            raise InvalidInput(f"has fewer than {MIN_TOKEN_LETTERS} letters; it could be guessed", field="token")
+            raise InvalidInput(f"has fewer than {MIN_TOKEN_LETTERS} characters: too easy to guess", field="token")
         if self.token is None and not is_loopback(self.host):
             raise InvalidInput(
-                f"{self.host} can be reached from other machines, which needs a token: leave --no-token out",
+                f"{self.host} can be reached from other machines and needs a token: omit --no-token",
                 field="--host",
             )
 

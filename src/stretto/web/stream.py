@@ -1,26 +1,38 @@
-"""News as they happen: events of a run, and changes of the list of runs, as server-sent events."""
+"""Server-sent events: what happens in a run, and changes of the list of runs."""
 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
+from sse_starlette import EventSourceResponse, ServerSentEvent
+
+from stretto.reports.page.view import run_header
 from stretto.reports.strict_json import dumps
-from stretto.reports.view import run_header
 from stretto.runlog import Event, RunLog
 
-#: How often the log is asked; a page is to know within a second.
+#: How often the log is read; a page shows news within a second.
 POLL_S = 0.25
-#: A line now and then tells proxies, and us, that the other side is still there.
 _ALIVE_EVERY_S = 10.0
+#: When a browser connects again after a stream broke.
+_RETRY_MS = 1000
 _BATCH = 500
 
 
-def event_json(event: Event) -> dict[str, Any]:
-    """Return an event as the API tells it."""
+class EventJson(TypedDict):
+    """An event of a run in the API."""
+
+    seq: int
+    at_s: float
+    kind: str
+    subject: str
+    fields: dict[str, object]
+
+
+def event_json(event: Event) -> EventJson:
+    """Return an event as the API shows it."""
     return {
         "seq": event.seq,
         "at_s": event.at_s,
@@ -30,46 +42,47 @@ def event_json(event: Event) -> dict[str, Any]:
     }
 
 
-async def follow_run(log: RunLog, run_id: str, after: int) -> AsyncIterator[bytes]:
-    """Yield the events of a run from a place on, and its end; the stream ends with the run."""
-    told_s = time.monotonic()
-    yield b"retry: 1000\n\n"
+def event_stream(events: AsyncIterator[ServerSentEvent]) -> EventSourceResponse:
+    """Return events as a response; comments in between tell proxies, and us, that the connection is alive.
+
+    A client that does not read holds the generator at its ``yield``; the connection itself limits for how long.
+    """
+    return EventSourceResponse(events, ping=_ALIVE_EVERY_S, sep="\n")
+
+
+async def follow_run(log: RunLog, run_id: str, after: int) -> AsyncIterator[ServerSentEvent]:
+    """Yield the events of a run after a position, and its end; the stream ends with the run."""
+    yield ServerSentEvent(retry=_RETRY_MS)
     while True:
         # The state is read before the events: what was written before the end is then not missed.
         info = await asyncio.to_thread(log.run, run_id)
         events = await asyncio.to_thread(log.events, run_id, after, None, _BATCH)
         if events:
-            after, told_s = events[-1].seq, time.monotonic()
-            yield _message("events", {"events": [event_json(event) for event in events]}, after)
+            after = events[-1].seq
+            yield _message("events", dumps({"events": [event_json(event) for event in events]}), after)
         elif info.status != "running":
-            yield _message("end", run_header(info), after)
+            yield _message("end", dumps(run_header(info)), after)
             return
-        elif time.monotonic() - told_s > _ALIVE_EVERY_S:
-            told_s = time.monotonic()
-            yield b": still here\n\n"
         if len(events) < _BATCH:
             await asyncio.sleep(POLL_S)
 
 
-async def follow_list(log: RunLog, limit: int) -> AsyncIterator[bytes]:
+async def follow_list(log: RunLog, limit: int) -> AsyncIterator[ServerSentEvent]:
     """Yield the list of runs, and again whenever it has changed."""
-    text, last, told_s, has_live = "", "", time.monotonic(), True
+    text, last, has_live = "", "", True
     mark: tuple[int, ...] = ()
-    yield b"retry: 1000\n\n"
+    yield ServerSentEvent(retry=_RETRY_MS)
     while True:
         now = _mark(log.path)
-        # A log that nobody has touched is not read again; a live run may end without a word, when its writer dies.
+        # A log that nobody has written to is not read again; a live run may end silently, when its writer dies.
         if has_live or now != mark:
             mark = now
             runs = await asyncio.to_thread(log.runs, None, None, limit)
             has_live = any(info.status == "running" for info in runs)
             text = dumps({"runs": [run_header(info) for info in runs]})
         if text != last:
-            last, told_s = text, time.monotonic()
-            yield b"event: runs\ndata: " + text.encode(errors="replace") + b"\n\n"
-        elif time.monotonic() - told_s > _ALIVE_EVERY_S:
-            told_s = time.monotonic()
-            yield b": still here\n\n"
+            last = text
+            yield _message("runs", text)
         await asyncio.sleep(2 * POLL_S)
 
 
@@ -85,5 +98,6 @@ def _mark(path: Path) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _message(kind: str, content: dict[str, Any], place: int) -> bytes:
-    return f"id: {place}\nevent: {kind}\ndata: {dumps(content)}\n\n".encode(errors="replace")
+def _message(kind: str, text: str, position: int | None = None) -> ServerSentEvent:
+    readable = text.encode(errors="replace").decode()  # no encoding can write lone surrogates
+    return ServerSentEvent(readable, event=kind, id=None if position is None else str(position))

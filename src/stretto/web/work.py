@@ -2,36 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
-from stretto.core.planner import Budget
+from stretto.api import plan
+from stretto.api.documents import cluster_in
+from stretto.api.inputs import PROJECT_CLUSTER
+from stretto.api.options import ReplayRules
+from stretto.api.plan import PlanResult, planner_of
+from stretto.api.rack import rack, weights_state
+from stretto.api.replay import check_rules, measured_replay
+from stretto.core.graph import TaskGraph
+from stretto.core.pool import Pool
 from stretto.core.problem import Problem
 from stretto.core.trace import Trace
+from stretto.core.workload import Workload
 from stretto.errors import InvalidInput
-from stretto.graphs.evaluate import PlanResult, Setting, evaluate, planner_named
-from stretto.queues.evaluate import Machine, evaluate_replay
-from stretto.queues.play import check_rules
+from stretto.reports.page.view import explained, run_view
+from stretto.reports.page.view_types import JsonObject
 from stretto.reports.problem import has_problem, problem_of
 from stretto.reports.record import Rows, record_plan, recording
 from stretto.reports.replay import record_replay, replay_of, same_jobs
 from stretto.reports.simulated import compared, contention_of
 from stretto.reports.strict_json import dumps, plain
-from stretto.reports.view import explained, run_view
 from stretto.runlog import RunInfo, RunLog
+from stretto.runlog.record import Json
 from stretto.web import inputs
 from stretto.web.commands import plan_command, rack_command, replay_command
 
-Request = Mapping[str, Any]
-Tell = Callable[[dict[str, Any]], None]
-_PROJECT_CLUSTER = "shop:1"
+Request = Mapping[str, Json]
+Tell = Callable[[JsonObject], None]
 
 
 def warm() -> None:
     """Load the compiled code that most requests need, so that the first one does not wait for it."""
-    from stretto.graphs.workloads.random_dag import random_dag
-
-    evaluate(Problem.of(random_dag(num_tasks=8, seed=0), inputs.cluster_of("cpu:2")), "heft")
+    plan("workload:random-dag?num_tasks=8&seed=0", "cpu:2")
 
 
 class Desk:
@@ -39,7 +43,7 @@ class Desk:
 
     def __init__(self, runs_path: str | None) -> None:
         self.log = RunLog.open(runs_path)
-        self._kinds: dict[str, Callable[[Request, Tell], Any]] = {
+        self._kinds: dict[str, Callable[[Request, Tell], Json]] = {
             "plan": self.plan,
             "replay": self.replay,
             "what-if": self.what_if,
@@ -47,20 +51,20 @@ class Desk:
             "explain": lambda request, tell: explained(self.log, request["run"], request["what"]),
         }
 
-    def do(self, request: Request, tell: Tell) -> Any:
+    def do(self, request: Request, tell: Tell) -> Json:
         """Do what a request asks for; ``tell`` hears the id of the run as soon as there is one."""
         return self._kinds[request["kind"]](request["body"], tell)
 
-    def plan(self, request: Request, tell: Tell) -> dict[str, Any]:
+    def plan(self, request: Request, tell: Tell) -> JsonObject:
         """Plan a graph, and keep the plan as a run."""
         params = inputs.checked(request["policy_params"], "policy_params")
-        planner_named(request["policy"], params)
+        planner_of(request["policy"], params)
         work = inputs.graph_of(request)
-        problem = Problem.of(work, inputs.cluster_of(_cluster_text(work, request["cluster"])))
+        problem = Problem.of(work, cluster_in(_cluster_text(work, request["cluster"])))
         sources = {"graph_source": inputs.graph_source(request), "cluster_source": request["cluster"]}
         return self._plan(problem, request, sources, tell)
 
-    def _plan(self, problem: Problem, request: Request, sources: dict[str, Any], tell: Tell) -> dict[str, Any]:
+    def _plan(self, problem: Problem, request: Request, sources: JsonObject, tell: Tell) -> JsonObject:
         settings = {
             "policy": request["policy"],
             "graph": sources["graph_source"] or problem.graph.name,
@@ -79,7 +83,7 @@ class Desk:
             record_plan(run, result, document)
         return document | {"run_id": run.id}
 
-    def replay(self, request: Request, tell: Tell) -> dict[str, Any]:
+    def replay(self, request: Request, tell: Tell) -> JsonObject:
         """Replay jobs, and keep what became of them as a run."""
         rules = {key: request[key] for key in ("backfill", "estimates", "pool_rule", "kill")} | {"tie": "batch"}
         check_rules(request["strategy"], **rules)
@@ -90,31 +94,32 @@ class Desk:
     def _replay(
         self,
         trace: Trace,
-        machine: Machine,
+        machine: int | Sequence[Pool],
         request: Request,
-        rules: dict[str, Any],
-        more: dict[str, Any],
+        rules: JsonObject,
+        more: JsonObject,
         tell: Tell,
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         strategy, seed = request["strategy"], request["seed"]
         settings = {"strategy": strategy, "seed": seed, "procs": machine if isinstance(machine, int) else None}
         settings |= {**rules, "pools": request["pools"], **more}
         settings["command"] = replay_command(settings, request, more.get("trace"))
         with recording(self.log, "replay", request["name"] or trace.name, settings) as run:
             tell({"run_id": run.id})
-            found = evaluate_replay(trace, machine, timed=False, run=run, strategy=strategy, seed=seed, **rules)
+            how = ReplayRules(**rules)
+            found = measured_replay(trace, machine, strategy=strategy, rules=how, seed=seed, timed=False, run=run)
             summary = record_replay(run, found)
         result = found.result
         spec = {"trace": trace.name, **result.spec, "num_procs": sum(pool.num_procs for pool in result.pools)}
         return {"run_id": run.id, **plain(spec), **summary, "num_dropped": result.num_dropped}
 
-    def what_if(self, request: Request, tell: Tell) -> dict[str, Any]:
+    def what_if(self, request: Request, tell: Tell) -> JsonObject:
         """Decide the problem of a run otherwise, and set the two side by side."""
         info = self.log.run(request["run"])
         is_plan = info.kind not in ("rack", "replay") and has_problem(self.log, info.id)
         other = self._other_rack if info.kind == "rack" else self._other_plan if is_plan else self._other_replay
         after = self.log.run(other(info, request, tell)["run_id"])
-        found: dict[str, Any] = {"run_id": after.id}
+        found: JsonObject = {"run_id": after.id}
         for name, one in (("before", info), ("after", after)):
             found[name] = {"run_id": one.id, "settings": dict(one.settings), "summary": dict(one.summary)}
         if is_plan:
@@ -122,13 +127,13 @@ class Desk:
             found = {**found, **both, **{name: {**found[name], **both[name]} for name in ("before", "after")}}
         return found
 
-    def _other_plan(self, info: RunInfo, request: Request, tell: Tell) -> dict[str, Any]:
+    def _other_plan(self, info: RunInfo, request: Request, tell: Tell) -> JsonObject:
         problem = problem_of(self.log, info.id)
         settings = info.settings
         if request["cluster"] is not None:
-            problem = Problem.of(problem.graph, inputs.cluster_of(request["cluster"]))
+            problem = Problem.of(problem.graph, cluster_in(request["cluster"]))
         policy = request["policy"] or settings.get("policy") or "heft"
-        planner_named(policy, inputs.checked(request["policy_params"], "policy_params"))
+        planner_of(policy, inputs.checked(request["policy_params"], "policy_params"))
         asked = {**request, "policy": policy, "contention": contention_of(info), "discipline": None}
         source = settings.get("graph")
         sources = {
@@ -138,25 +143,21 @@ class Desk:
         }
         return self._plan(problem, asked, sources, tell)
 
-    def _other_rack(self, info: RunInfo, request: Request, tell: Tell) -> dict[str, Any]:
-        from stretto.reports.racks.show import RackShow, record_moment, record_rack
-
+    def _other_rack(self, info: RunInfo, request: Request, tell: Tell) -> JsonObject:
         case, by = str(info.settings.get("cluster")), request["policy"] or str(info.settings.get("policy"))
         stream, seed = (int(info.settings.get(name) or 0) for name in ("stream", "seed"))
-        show = RackShow(case, by, stream=stream, seed=seed)
         settings = {"policy": by, "cluster": case, "stream": stream, "seed": seed, "parent": info.id}
+        if by == "symphony":
+            settings["weights"] = weights_state(None)
         with recording(self.log, "rack", case, {**settings, "command": rack_command(settings)}) as run:
             tell({"run_id": run.id})
-            record_rack(run, show)
-            for look, ended in show.moments():
-                record_moment(run, look, ended)
-            run.finish("done", show.watched.summary())
+            run.finish("done", rack(case, by, stream=stream, seed=seed, run=run).summary)
         return {"run_id": run.id}
 
-    def _other_replay(self, info: RunInfo, request: Request, tell: Tell) -> dict[str, Any]:
+    def _other_replay(self, info: RunInfo, request: Request, tell: Tell) -> JsonObject:
         result = replay_of(self.log, info.id)
         if result is None:
-            raise InvalidInput("keeps neither a plan nor a replay that could be asked again", field=f"run {info.id}")
+            raise InvalidInput("has neither a plan nor a replay to compare with", field=f"run {info.id}")
         trace, machine = same_jobs(result)
         spec, settings = result.spec, info.settings
         names = ("backfill", "estimates", "kill", "tie", "pool_rule", "wait_usd_per_hour")
@@ -173,16 +174,24 @@ class Desk:
         return self._replay(trace, machine, asked, rules, more, tell)
 
 
-def _cluster_text(work: Any, given: str | None) -> str:
+def _cluster_text(work: TaskGraph | Workload, given: str | None) -> str:
     if given is not None:
         return given
     if getattr(work, "resources", None) is None:
         raise InvalidInput("name the machines, for example cpu:8x1.0,gpu:2x5.0", field="cluster")
-    return _PROJECT_CLUSTER  # a project brings its own resources
+    return PROJECT_CLUSTER  # a project brings its own resources
 
 
 def _evaluated(problem: Problem, request: Request, rows: Rows) -> PlanResult:
     params = inputs.checked(request["policy_params"], "policy_params")
-    budget = Budget(request["seed"], request["time_limit_s"], num_threads=1, on_progress=rows.progress)
-    setting = Setting(request["discipline"], request["contention"])
-    return evaluate(problem, request["policy"], params=params, budget=budget, setting=setting)
+    return plan(
+        problem,
+        policy=request["policy"],
+        params=params,
+        seed=request["seed"],
+        time_limit_s=request["time_limit_s"],
+        discipline=request["discipline"],
+        contention=request["contention"],
+        num_threads=1,
+        on_progress=rows.progress,
+    )

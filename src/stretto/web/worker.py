@@ -13,7 +13,12 @@ import resource
 import struct
 import sys
 import threading
-from typing import Any, BinaryIO
+from collections.abc import Callable
+from typing import TYPE_CHECKING, BinaryIO
+
+if TYPE_CHECKING:
+    from stretto.reports.page.view_types import JsonObject
+    from stretto.web.work import Desk
 
 #: Before every message: its kind (one letter) and its length.
 HEADER = struct.Struct("!cQ")
@@ -29,7 +34,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever prints must not speak into the pipe
     _limit_memory(max_memory_bytes)
-    waiting: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+    waiting: queue.SimpleQueue[JsonObject] = queue.SimpleQueue()
     threading.Thread(target=_read, args=(requests, waiting), daemon=True).start()
     from stretto.web.quiet_log import limit_log
     from stretto.web.work import Desk, warm
@@ -50,7 +55,7 @@ def main() -> None:
         _serve(desk, request, tell)
 
 
-def _serve(desk: Any, request: dict[str, Any], tell: Any) -> None:
+def _serve(desk: Desk, request: JsonObject, tell: Callable[[bytes, bytes], None]) -> None:
     from stretto.errors import StrettoError
     from stretto.reports.strict_json import dumps
     from stretto.web.failures import failure_of
@@ -62,7 +67,7 @@ def _serve(desk: Any, request: dict[str, Any], tell: Any) -> None:
         tell(ERROR, dumps(failure_of(error)).encode(errors="replace"))
 
 
-def _read(requests: BinaryIO, waiting: queue.SimpleQueue[dict[str, Any]]) -> None:
+def _read(requests: BinaryIO, waiting: queue.SimpleQueue[JsonObject]) -> None:
     """Take requests as they come; when the server is gone, so is this process, whatever it is doing."""
     while True:
         head = requests.read(HEADER.size)

@@ -1,7 +1,7 @@
 """Generators of task graphs and clusters; :func:`generate` makes one of the named library.
 
 The functions below carry the names of their modules on purpose: importing them here
-binds the package's attribute to the function before any submodule import can shadow it.
+binds the package's attribute to the function before any submodule import can hide it.
 """
 
 from stretto.graphs.workloads.generate import generate

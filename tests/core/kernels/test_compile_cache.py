@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import shutil
 from pathlib import Path
@@ -78,3 +79,12 @@ def test_old_versions_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert len(left) == 6
     assert f"core.kernels.heap-{kernel_compile.closure_digest('core.kernels.heap')}" in left
     assert (tmp_path / "core.kernels.heap_other-0123456789abcdef").exists()
+
+
+def test_an_index_that_names_a_renamed_tuple_counts_as_empty(tmp_path: Path) -> None:
+    from numba.core.caching import IndexDataCacheFile
+
+    cache = IndexDataCacheFile(str(tmp_path), "kernel", "stamp")
+    gone = b"cstretto.core.kernels.compile\nNoSuchTuple\n."  # pickled by reference
+    Path(cache._index_path).write_bytes(pickle.dumps(cache._version) + gone)
+    assert cache._load_index() == {}

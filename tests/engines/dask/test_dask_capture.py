@@ -10,7 +10,7 @@ import pytest
 from dask_graphs import mark, random_graph, run_all
 
 import stretto
-from stretto.engines.dask.fit import Ran, Sent, fit_graph, fit_link
+from stretto.engines.dask.capture import Ran, Sent, fit_graph, fit_link
 from stretto.errors import InvalidInput
 
 
@@ -77,7 +77,7 @@ def test_nothing_captured_says_so(inproc: tuple[Any, Any]) -> None:
     _, client = inproc
     with stretto.dask.capture(client) as seen:
         pass
-    with pytest.raises(InvalidInput, match="nothing has run"):
+    with pytest.raises(InvalidInput, match="nothing ran"):
         _ = seen.graph
     with pytest.raises(InvalidInput, match="'x'"), stretto.dask.capture(client, kinds={"x": "cpu"}):
         pass

@@ -12,8 +12,8 @@ from stretto.core.graph import TaskGraph
 from stretto.core.plan import Plan
 from stretto.engines.dask.clock_watch import let_go
 from stretto.engines.dask.engine import DaskEngine
+from stretto.engines.driver.events import Event, TaskFinished
 from stretto.engines.engine import RunOptions
-from stretto.engines.events import Event, TaskFinished
 from stretto.engines.work import Call, Work
 
 HOUR_S = 3600.0

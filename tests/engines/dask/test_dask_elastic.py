@@ -10,9 +10,9 @@ from stretto.core.graph import TaskGraph
 from stretto.core.plan import Plan
 from stretto.core.problem import Problem
 from stretto.engines.dask.engine import DaskEngine
+from stretto.engines.driver.dispatch import Dispatcher, GreedyDispatcher
+from stretto.engines.driver.events import DeviceJoined, DeviceLost, Event
 from stretto.engines.engine import RunOptions
-from stretto.engines.events import DeviceJoined, DeviceLost, Event
-from stretto.engines.online import Dispatcher, GreedyDispatcher
 from stretto.engines.simulated import SimulatedEngine
 from stretto.engines.work import Work
 from stretto.errors import InvalidInput
@@ -52,5 +52,5 @@ def test_workers_come_and_go_with_the_work(is_planned: bool, processes: bool) ->
 
 
 def test_an_address_is_not_ours_to_scale() -> None:
-    with pytest.raises(InvalidInput, match="own workers"):
+    with pytest.raises(InvalidInput, match="leave out address"):
         DaskEngine(address="tcp://127.0.0.1:1", is_elastic=True)

@@ -16,12 +16,12 @@ from stretto.core.cluster import Cluster
 from stretto.core.graph import TaskGraph
 from stretto.core.problem import Problem
 from stretto.engines.dask.engine import DaskEngine
+from stretto.engines.driver.events import TaskFinished, TaskStarted
 from stretto.engines.engine import RunOptions
-from stretto.engines.events import TaskFinished, TaskStarted
 from stretto.engines.outputs import digest
 from stretto.engines.work import Call, Command, Timed, Work
 from stretto.errors import InvalidInput
-from stretto.graphs.workloads.cholesky import cholesky
+from stretto.graphs.workloads.factorizations import cholesky
 
 TWO = Cluster.parse("cpu:2")
 

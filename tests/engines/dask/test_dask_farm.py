@@ -11,7 +11,7 @@ import stretto
 from stretto.core.problem import Problem
 from stretto.engines.dask.farm import farm, planned_makespan
 from stretto.errors import InvalidInput, UnknownName
-from stretto.graphs.workloads.cholesky import cholesky
+from stretto.graphs.workloads.factorizations import cholesky
 
 
 def draw(problem: Problem, seed: int) -> tuple[int, float]:

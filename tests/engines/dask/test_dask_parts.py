@@ -11,13 +11,12 @@ import pytest
 from stretto.core.cluster import Cluster, Device
 from stretto.core.graph import TaskGraph
 from stretto.core.problem import Problem
-from stretto.engines.dask.estimates import Estimates
-from stretto.engines.dask.late import LateDispatcher
-from stretto.engines.dask.workers import Worker, bind, check_names
-from stretto.engines.online import View
+from stretto.engines.dask.settings import TaskEstimates
+from stretto.engines.dask.survey import DaskWorker, bind, check_names
+from stretto.engines.driver.dispatch import LateDispatcher, View
 from stretto.errors import Infeasible, InvalidInput
 
-WORKERS = (Worker("tcp://1", "a", 1, "cpu"), Worker("tcp://2", "b", 2, "gpu"))
+WORKERS = (DaskWorker("tcp://1", "a", 1, "cpu"), DaskWorker("tcp://2", "b", 2, "gpu"))
 
 
 def test_every_thread_is_a_device_and_shares_its_worker_s_data() -> None:
@@ -48,7 +47,7 @@ def test_a_given_cluster_is_narrowed_to_the_workers_that_are_there() -> None:
 
 
 def test_durations_by_kind_fall_back_to_the_mean() -> None:
-    known = Estimates.of({"sum": {"cpu": 4.0, "gpu": 1.0}, "add": 2}, {"sum": 8}, 0.5)
+    known = TaskEstimates.of({"sum": {"cpu": 4.0, "gpu": 1.0}, "add": 2}, {"sum": 8}, 0.5)
     assert known.row("sum", ("gpu", "cpu", "fpga")) == (1.0, 4.0, 2.5)
     assert known.row("add", ("gpu", "cpu")) == (2.0, 2.0)
     assert known.row("mul", ("cpu",)) is None
@@ -67,7 +66,7 @@ def test_a_graph_informs_by_task_and_by_category() -> None:
         kinds=("cpu", "gpu"),
         kind_duration_s=np.array([[1.0, 0.1], [3.0, 0.3]]),
     )
-    known = Estimates.of(graph, None, 0.5)
+    known = TaskEstimates.of(graph, None, 0.5)
     assert known.row("sum-2", ("cpu", "gpu")) == (3.0, 0.3)
     assert known.row("sum", ("cpu", "gpu")) == (2.0, pytest.approx(0.2))
     assert known.size_bytes == {"sum-1": 100.0, "sum-2": 0.0, "sum": 50.0}
@@ -76,7 +75,7 @@ def test_a_graph_informs_by_task_and_by_category() -> None:
 @pytest.mark.parametrize("bad", [-1.0, float("nan"), float("inf"), "1", True, {}])
 def test_absurd_durations_are_refused(bad: object) -> None:
     with pytest.raises(InvalidInput, match="durations"):
-        Estimates.of({"sum": bad}, None, 0.5)  # type: ignore[dict-item]
+        TaskEstimates.of({"sum": bad}, None, 0.5)  # type: ignore[dict-item]
 
 
 def _view(issued: tuple[tuple[int, ...], ...], ready: tuple[int, ...] = (0, 1, 2, 3)) -> View:

@@ -10,13 +10,13 @@ from stretto.core.cluster import Cluster
 from stretto.core.graph import TaskGraph
 from stretto.core.plan import Plan
 from stretto.core.problem import Problem
-from stretto.engines.dask.conductor import Conductor
+from stretto.engines.background import wait_until
 from stretto.engines.dask.engine import _own_cluster
-from stretto.engines.driver import Driver
+from stretto.engines.dask.run import DaskRun
+from stretto.engines.driver.driver import Driver, DriverRules
+from stretto.engines.driver.events import Event, TaskFailed, TaskFinished
 from stretto.engines.engine import RunOptions
-from stretto.engines.events import Event, TaskFailed, TaskFinished
 from stretto.engines.recorder import Recorder
-from stretto.engines.slurm.testbed.daemons import wait_until
 from stretto.engines.work import Call, Work
 
 TWO = Cluster.parse("cpu:2")
@@ -31,24 +31,24 @@ def test_an_attempt_that_waits_for_lost_data_is_given_up() -> None:
     names = [device.name for device in TWO.devices]
     with _own_cluster(names, processes=False) as (own, _), Client(own, set_as_default=False) as client:
         client.wait_for_workers(2)
-        driver, options = Driver(problem, plan, keeps_data=False), RunOptions(keep="none")
-        conductor = Conductor(client, problem, work, driver, Recorder(work, driver, options), options)
-        client.subscribe_topic(conductor.topic, lambda event: conductor.inbox.put(event[1]))
-        conductor._obey(driver.begin())
+        driver, options = Driver(problem, plan, DriverRules(keeps_data=False)), RunOptions(keep="none")
+        run = DaskRun(client, Recorder(work, driver, options))
+        client.subscribe_topic(run.topic, lambda event: run.inbox.put(event[1]))
+        run._execute(driver.begin())
         finished: list[Event] = []
         while not finished:
-            finished = [event for event in conductor._news() if isinstance(event, TaskFinished)]
+            finished = [event for event in run._next_events() if isinstance(event, TaskFinished)]
         # The worker goes, with its output, and nobody tells us.
         own.sync(own.workers[names[0]].close)
         assert wait_until(lambda: len(client.scheduler_info(n_workers=-1)["workers"]) == 1, timeout_s=60.0)
-        conductor.inbox = queue.SimpleQueue()
-        conductor._obey(driver.handle(finished))
-        assert not list(conductor._starving())  # not yet: there was news a moment ago
-        conductor.heard_s = -1e9
-        (found,) = list(conductor._starving())
+        run.inbox = queue.SimpleQueue()
+        run._execute(driver.handle(finished))
+        assert not list(run._lost_inputs())  # not yet: there was news a moment ago
+        run.heard_s = -1e9
+        (found,) = list(run._lost_inputs())
         assert isinstance(found, TaskFailed)
         assert (found.task, found.blame, found.lost) == (1, "input", (0,))
-        assert 0 not in conductor.ledger.output
+        assert 0 not in run.attempts.output
         (again, *_) = driver.handle([found])
         assert again.task == 0  # type: ignore[union-attr]
-        conductor.ledger.close()
+        run.attempts.close()

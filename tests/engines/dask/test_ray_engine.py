@@ -18,7 +18,7 @@ import stretto
 from real_data import small_workflows
 from stretto.core.cluster import Cluster
 from stretto.core.graph import TaskGraph
-from stretto.core.merge import merge
+from stretto.core.problem import merge
 from stretto.core.workload import Workload
 from stretto.engines.engine import RunOptions
 from stretto.engines.ray.engine import RayEngine

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from stretto.engines.slurm.client.client import SlurmClient
-from stretto.engines.slurm.client.command import is_installed
+from stretto.engines.slurm.client.client import SlurmClient, is_installed
 from stretto.engines.slurm.testbed.conf import TestbedSpec
 from stretto.engines.slurm.testbed.testbed import Testbed
 

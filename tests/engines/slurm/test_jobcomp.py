@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from stretto.engines.background import wait_until
 from stretto.engines.slurm.client.client import SlurmClient, Submission
-from stretto.engines.slurm.steer.queue_memory import QueueMemory
-from stretto.engines.slurm.testbed.daemons import wait_until
+from stretto.engines.slurm.steer.queue_history import QueueHistory
 from stretto.engines.slurm.testbed.testbed import Testbed
 from stretto.errors import InvalidInput
 from stretto.files.traces.load import load_trace
@@ -86,7 +86,7 @@ def test_a_real_one(bed: Testbed, client: SlurmClient, tmp_path: Path) -> None:
     (at,) = np.flatnonzero(trace.job_id == number)
     assert trace.estimate_s[at] == 420.0
     assert 1.0 <= trace.run_s[at] < 60.0
-    memory = QueueMemory()
+    memory = QueueHistory()
     memory.take_history(trace)
     view = memory.view(trace.origin_unix_s or 0.0)
     assert len(view.ended) == int(np.sum(trace.run_s > 0))

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from stretto.catalog import ONLINE_ORDERS, STRATEGIES
 from stretto.errors import InvalidInput, UnknownName
 from stretto.queues.live_order import PortfolioOrder, StrategyOrder, warm_up
+from stretto.queues.mars.live import MarsOrder, score_order
 from stretto.queues.mars.network import classic_net
-from stretto.queues.mars.online import MarsOrder, score_order
-from stretto.queues.mars.selector import Selection
-from stretto.queues.members import ORDERS
+from stretto.queues.mars.parameters import Selection
 from stretto.queues.portfolio import Forecast
+from stretto.queues.strategies import ORDERS
 from stretto.queues.view import QueueView
 from stretto.registry import resolve
 

@@ -10,7 +10,7 @@ from stretto.cli.main import main
 from stretto.engines.slurm.client.client import SlurmClient
 from stretto.engines.slurm.testbed.testbed import Testbed
 from stretto.errors import InvalidInput
-from stretto.queues.members import member_code
+from stretto.queues.strategies import member_code
 
 from test_online_orders import NUM_PROCS, make_view  # isort: skip
 
@@ -51,7 +51,7 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_key_of_a_plugin_is_the_order() -> None:
-    from stretto.cli.commands.steer import make_order
+    from stretto.api.steer import make_order
 
     view = make_view(5)
     found = make_order("my-widest", 1.0).decide(view)

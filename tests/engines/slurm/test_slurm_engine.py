@@ -14,13 +14,12 @@ from stretto.core.graph import TaskGraph
 from stretto.core.plan import Discipline, Plan
 from stretto.core.planner import Budget
 from stretto.core.problem import Problem
+from stretto.engines.driver.events import Event, TaskFailed, TaskFinished, TaskStarted
 from stretto.engines.engine import RunOptions, RunResult
-from stretto.engines.events import Event, TaskFailed, TaskFinished, TaskStarted
 from stretto.engines.simulated import SimulatedEngine
 from stretto.engines.slurm.client.client import SlurmClient
 from stretto.engines.slurm.engine.engine import SlurmEngine
-from stretto.engines.slurm.engine.folder import RunFolder
-from stretto.engines.slurm.engine.run_place import place_of
+from stretto.engines.slurm.engine.run_folder import RunFolder, run_folder_for
 from stretto.engines.slurm.testbed.testbed import Testbed
 from stretto.engines.work import Command, Timed, Work
 from stretto.errors import EngineFailure, InvalidInput
@@ -135,7 +134,7 @@ def test_a_run_is_taken_up_where_it_is(bed: Testbed, tmp_path: Path) -> None:
     assert count.read_text() == "0\n1\n2\n"
     assert np.array_equal(first.start_s, again.start_s)
     other = Work(CHAIN, (Command(("true",)),) * 3)
-    with pytest.raises(InvalidInput, match="other work"):
+    with pytest.raises(InvalidInput, match="different work"):
         engine(bed, tmp_path / "run").run(other, ON_ONE, NODES, RunOptions())
 
 
@@ -189,24 +188,24 @@ def test_keeps_the_contract_of_engines(bed: Testbed, tmp_path: Path, monkeypatch
 
 def test_an_unfinished_run_of_the_same_work_is_taken_up(tmp_path: Path) -> None:
     work = Work.timed(CHAIN, 0.02)
-    first = place_of(work, ON_ONE, "sequence", tmp_path)
-    assert first == place_of(work, ON_ONE, "sequence", tmp_path)
+    first = run_folder_for(work, ON_ONE, "sequence", tmp_path)
+    assert first == run_folder_for(work, ON_ONE, "sequence", tmp_path)
     first.mkdir()
     (first / "0.log").write_text("start 1 5.0 3 n1\nend 1 6.0 0 ok\n")
-    assert place_of(work, ON_ONE, "sequence", tmp_path) == first
+    assert run_folder_for(work, ON_ONE, "sequence", tmp_path) == first
     others = [
-        place_of(Work.timed(CHAIN, 0.03), ON_ONE, "sequence", tmp_path),
-        place_of(work, Plan(ON_ONE.assignment + 1, ON_ONE.order), "sequence", tmp_path),
-        place_of(work, ON_ONE, "work-conserving", tmp_path),
+        run_folder_for(Work.timed(CHAIN, 0.03), ON_ONE, "sequence", tmp_path),
+        run_folder_for(work, Plan(ON_ONE.assignment + 1, ON_ONE.order), "sequence", tmp_path),
+        run_folder_for(work, ON_ONE, "work-conserving", tmp_path),
     ]
     assert len({first, *others}) == 4
     for task in (1, 2):
         (first / f"{task}.log").write_text("done ok\n")
-    second = place_of(work, ON_ONE, "sequence", tmp_path)
+    second = run_folder_for(work, ON_ONE, "sequence", tmp_path)
     assert second != first  # all has ended well: whoever runs it again wants it run again
     second.mkdir()
     (second / "0.log").write_text("start 1 5.0 3 n1\nend 1 6.0 9 over\n")
-    assert place_of(work, ON_ONE, "sequence", tmp_path) not in (first, second)
+    assert run_folder_for(work, ON_ONE, "sequence", tmp_path) not in (first, second)
 
 
 def test_says_why_it_is_not_available(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

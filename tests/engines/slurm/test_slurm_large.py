@@ -11,7 +11,7 @@ import pytest
 from real_data import small_workflows
 from stretto.core.cluster import Cluster, Device
 from stretto.core.graph import TaskGraph
-from stretto.core.merge import merge
+from stretto.core.problem import merge
 from stretto.core.workload import Workload
 from stretto.engines.engine import RunOptions
 from stretto.engines.slurm.engine.engine import SlurmEngine

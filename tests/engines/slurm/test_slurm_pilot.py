@@ -10,8 +10,8 @@ import pytest
 from stretto.core.cluster import Cluster, Device
 from stretto.core.graph import TaskGraph
 from stretto.core.plan import Plan
+from stretto.engines.driver.events import DeviceJoined, DeviceLost, Event
 from stretto.engines.engine import RunOptions
-from stretto.engines.events import DeviceJoined, DeviceLost, Event
 from stretto.engines.simulated import SimulatedEngine
 from stretto.engines.slurm.client.client import SlurmClient
 from stretto.engines.slurm.engine.pilot import SlurmDaskEngine

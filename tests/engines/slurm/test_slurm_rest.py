@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from stretto.cli.main import main
+from stretto.engines.background import wait_until
 from stretto.engines.slurm.client.client import SlurmClient, Submission
-from stretto.engines.slurm.client.command import SlurmRefused, SlurmUnreachable
+from stretto.engines.slurm.client.errors import SlurmRefused, SlurmUnreachable
 from stretto.engines.slurm.client.rest import RestClient, RestPlace
-from stretto.engines.slurm.client.rest_daemon import is_rest_installed
-from stretto.engines.slurm.steer.book import Book, Label
+from stretto.engines.slurm.steer.label_store import Label, LabelStore
 from stretto.engines.slurm.testbed.conf import TestbedSpec
-from stretto.engines.slurm.testbed.daemons import wait_until
+from stretto.engines.slurm.testbed.daemons import is_rest_installed
 from stretto.engines.slurm.testbed.testbed import Testbed
 from stretto.errors import InvalidInput
 
@@ -106,8 +106,8 @@ def test_the_command_steers_and_takes_it_back(
     now = priorities(rest_bed, jobs)
     assert sorted(range(len(jobs)), key=lambda k: -now[k]) == SHORTEST_FIRST
     (path,) = tmp_path.glob("steer-slurm/*/all.json")
-    book = path.read_text()
-    assert Path(str(place.token_file)).read_text().strip().partition("=")[2] not in book
+    store = path.read_text()
+    assert Path(str(place.token_file)).read_text().strip().partition("=")[2] not in store
     assert main(["steer", "slurm", "--off"]) == 0
     assert priorities(rest_bed, jobs) == before
 
@@ -213,7 +213,7 @@ def test_nobody_there_is_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("url", ["127.0.0.1:6820", "ftp://x", "http://", "http://user:word@host:1"])
 def test_what_is_no_address_is_refused(url: str) -> None:
-    with pytest.raises(InvalidInput, match="no address"):
+    with pytest.raises(InvalidInput, match="is not a URL like"):
         RestPlace(url)
 
 
@@ -226,7 +226,7 @@ def test_tokens_come_from_safe_files_only(tmp_path: Path) -> None:
     path.write_text("SLURM_JWT=abc.def.ghi\n")
     assert place.token() == "abc.def.ghi"
     path.chmod(0o644)
-    with pytest.raises(InvalidInput, match="others can read"):
+    with pytest.raises(InvalidInput, match="other users can read"):
         place.token()
     with pytest.raises(InvalidInput, match="cannot be read"):
         RestPlace("https://slurm.example", str(tmp_path / "none")).token()
@@ -234,10 +234,10 @@ def test_tokens_come_from_safe_files_only(tmp_path: Path) -> None:
 
 def test_a_book_remembers_the_way_but_not_the_token(tmp_path: Path) -> None:
     place = RestPlace("https://slurm.example", "/run/token")
-    book = Book(tmp_path / "book.json", "priority", None, {3: Label(1, None, [1_000_001])}, place)
-    book.write()
-    assert Book.read(book.path) == book
-    assert isinstance(Book.read(book.path).client(), RestClient)
+    store = LabelStore(tmp_path / "store.json", "priority", None, {3: Label(1, None, [1_000_001])}, place)
+    store.write()
+    assert LabelStore.read(store.path) == store
+    assert isinstance(LabelStore.read(store.path).client(), RestClient)
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_a_book_remembers_the_way_but_not_the_token(tmp_path: Path) -> None:
     [
         (["--token-file", "t"], "is for --rest"),
         (["--rest", "http://127.0.0.1:1", "--conf", "x"], "not by both"),
-        (["--rest", "nowhere"], "no address"),
+        (["--rest", "nowhere"], "is not a URL like"),
     ],
 )
 def test_contradictions_are_refused(words: list[str], reason: str, capsys: pytest.CaptureFixture[str]) -> None:

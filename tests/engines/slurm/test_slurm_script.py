@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from stretto.engines.slurm.engine import task_script
-from stretto.engines.slurm.engine.task_script import EXIT_TIMEOUT, EXIT_TOO_EARLY, Entry, read_log, script
+from stretto.engines.slurm.engine.run_folder import COMMON, EXIT_TIMEOUT, EXIT_TOO_EARLY, Entry, read_log, script
 from stretto.engines.work import Action, Call, Command, Timed
 from stretto.errors import InvalidInput
 
@@ -20,7 +19,7 @@ SETTINGS = {"PATH": os.environ["PATH"], "SLURM_JOB_ID": "5", "SLURMD_NODENAME": 
 def write(
     folder: Path, task: int, action: Action, *, tries: int = 2, needs: tuple[int, ...] = (), after: tuple[int, ...] = ()
 ) -> Path:
-    (folder / "common.sh").write_text(task_script.COMMON)
+    (folder / "common.sh").write_text(COMMON)
     path = folder / f"{task}.sh"
     path.write_text(script(folder, task, action, 0.01, tries=tries, needs=needs, after=after))
     return path

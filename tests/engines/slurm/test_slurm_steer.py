@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from stretto.cli.main import main
+from stretto.engines.background import wait_until
 from stretto.engines.slurm.client.client import SlurmClient, Submission
-from stretto.engines.slurm.steer.book import Book
+from stretto.engines.slurm.steer.label_store import LabelStore
 from stretto.engines.slurm.steer.steer import Steerer, SteerSettings
-from stretto.engines.slurm.testbed.daemons import wait_until
 from stretto.engines.slurm.testbed.testbed import Testbed
 from stretto.errors import InvalidInput
 from stretto.queues.live_order import StrategyOrder, warm_up
@@ -79,10 +79,10 @@ def log(tmp_path: Path) -> Iterator[RunLog]:
 
 
 def steerer(queue: Queue, *, is_applied: bool = True, order: object = None, **settings: object) -> Steerer:
-    book = Book(queue.folder / "book.json", conf=str(queue.client.commands.conf))
+    store = LabelStore(queue.folder / "store.json", conf=str(queue.client.commands.conf))
     chosen = order if order is not None else StrategyOrder("sjf")
     how = SteerSettings(is_applied=is_applied, interval_s=0.3, **{"budget_s": 30.0} | settings)  # type: ignore[arg-type]
-    return Steerer(queue.client, chosen, book, queue.folder / "off", how)  # type: ignore[arg-type]
+    return Steerer(queue.client, chosen, store, queue.folder / "off", how)  # type: ignore[arg-type]
 
 
 def test_dry_by_default(queue: Queue, log: RunLog) -> None:
@@ -93,7 +93,7 @@ def test_dry_by_default(queue: Queue, log: RunLog) -> None:
     assert step.order == tuple(queue.ids[k] for k in SHORTEST_FIRST)
     assert len(step.updates) == len(LIMITS)
     assert queue.factors() == [0] * len(LIMITS)
-    assert not (queue.folder / "book.json").exists()
+    assert not (queue.folder / "store.json").exists()
     (event,) = log.events(run.id)
     assert (event.kind, event.fields["chosen"], event.fields["is_applied"]) == ("decision", "sjf", False)
     assert event.fields["order"] == list(step.order)
@@ -135,7 +135,7 @@ def test_slurm_has_its_order_back_when_steering_ends(queue: Queue) -> None:
 
 def test_full_control_can_be_given_back_too(queue: Queue) -> None:
     layer = steerer(queue)
-    layer.book.mode = "priority"
+    layer.store.mode = "priority"
     layer.step()
     before = {job.job_id: job.priority for job in queue.client.queue() if job.is_pending}
     assert sorted(queue.ids, key=lambda number: -before[number]) == [queue.ids[k] for k in SHORTEST_FIRST]
@@ -161,14 +161,14 @@ class Forgetful:
 
 
 @pytest.mark.parametrize(
-    ("order", "why"), [(Slow(), "no decision within"), (Broken(), "nobody is perfect"), (Forgetful(), "did not order")]
+    ("order", "why"), [(Slow(), "no decision within"), (Broken(), "nobody is perfect"), (Forgetful(), "did not return")]
 )
 def test_without_a_good_decision_slurm_decides(queue: Queue, order: object, why: str) -> None:
     layer = steerer(queue, budget_s=30.0)
     layer.step()
     assert all(factor > 0 for factor in queue.factors())
     worse = steerer(queue, order=order, budget_s=0.1 if isinstance(order, Slow) else 30.0)
-    worse.book = layer.book
+    worse.store = layer.store
     step = worse.step()
     assert why in step.fallback
     assert step.chosen == "slurm"

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from stretto.cli.main import main
-from stretto.engines.slurm.client.client import SlurmClient, Submission
-from stretto.engines.slurm.client.command import Commands, SlurmMissing, SlurmRefused, SlurmUnreachable, program
+from stretto.engines.background import wait_until
+from stretto.engines.slurm.client.client import Commands, SlurmClient, Submission, program
+from stretto.engines.slurm.client.errors import SlurmMissing, SlurmRefused, SlurmUnreachable
 from stretto.engines.slurm.testbed.conf import Place, TestbedSpec, cgroup_conf, gres_conf, slurm_conf
-from stretto.engines.slurm.testbed.daemons import is_program, job_processes, pid_in, wait_until
-from stretto.engines.slurm.testbed.ports import free_ports
+from stretto.engines.slurm.testbed.daemons import free_ports, is_program, job_processes, pid_in
 from stretto.engines.slurm.testbed.testbed import Testbed
 from stretto.errors import InvalidInput, StrettoError
 
@@ -40,7 +40,7 @@ def test_nodes_are_what_was_asked_for(bed: Testbed, client: SlurmClient) -> None
 def test_takes_its_jobs_with_it(slurm_place: Path, tmp_path: Path) -> None:
     place = slurm_place / "small"
     found = Testbed.up(place, TestbedSpec(num_nodes=1, cpus_per_node=1, auth="none"))
-    with pytest.raises(InvalidInput, match="up here already"):
+    with pytest.raises(InvalidInput, match="already running here"):
         Testbed.up(place, TestbedSpec(num_nodes=1))
     script = tmp_path / "sleep.sh"
     script.write_text("#!/bin/sh\nexec sleep 600\n")
@@ -164,8 +164,8 @@ class TestCommands:
             ("sbatch: error: slurm_msg_sendto: msg_type=4003: Unexpected missing socket error", SlurmUnreachable),
             ("Unable to contact slurm controller (connect failure)", SlurmUnreachable),
             ("slurm_load_jobs error: Socket timed out on send/recv operation", SlurmUnreachable),
-            ("error: Batch job submission failed: Invalid partition name specified", SlurmRefused),
-            ("Batch job submission failed: Job dependency problem", SlurmRefused),
+            ("error: GraphTasks job submission failed: Invalid partition name specified", SlurmRefused),
+            ("GraphTasks job submission failed: Job dependency problem", SlurmRefused),
             ("Invalid job id specified for job 999", SlurmRefused),
         ],
     )

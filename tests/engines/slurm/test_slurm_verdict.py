@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from stretto.engines.slurm.client.jobs import SlurmJob
-from stretto.engines.slurm.engine.task_script import EXIT_TOO_EARLY
-from stretto.engines.slurm.engine.verdict import Verdict, judge
+from stretto.engines.slurm.engine.monitor import Verdict, judge
+from stretto.engines.slurm.engine.run_folder import EXIT_TOO_EARLY
 
 JOB = SlurmJob(
     job_id=3,

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from stretto.engines.slurm.client.jobs import Factors, clamped, parse_factors
 from stretto.engines.slurm.client.rest import RestPlace
-from stretto.engines.slurm.steer.book import Book, Label
 from stretto.engines.slurm.steer.claims import Claim, SteeringTaken, claim, holder_of
-from stretto.engines.slurm.steer.factors import Factors, clamped, parse_factors
-from stretto.engines.slurm.steer.guard import watch
-from stretto.engines.slurm.steer.shelf import book_path, books, switches_of
+from stretto.engines.slurm.steer.label_store import Label, LabelStore, label_files, label_path, switches_of
+from stretto.engines.slurm.steer.steering_guard import watch
 
 
 def paths(folder: Path) -> tuple[Path, Path, Path]:
@@ -70,31 +69,31 @@ def test_a_process_that_is_killed_lets_go(tmp_path: Path) -> None:
 
 
 def test_a_guard_takes_back_what_its_own_steerer_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Here another steerer has the book by now: there is no Slurm, so that an attempt would fail."""
+    """Here another steerer has the store by now: there is no Slurm, so that an attempt would fail."""
     path = tmp_path / "all.json"
-    Book(path, conf="/absent/slurm.conf", jobs={1: Label(5, 0, [5])}, owner="the next one").write()
+    LabelStore(path, conf="/absent/slurm.conf", jobs={1: Label(5, 0, [5])}, owner="the next one").write()
     with open("/dev/null") as nothing:
         monkeypatch.setattr(sys, "stdin", nothing)
         watch(path, "somebody who was killed")
-    assert Book.read(path).jobs == {1: Label(5, 0, [5])}
+    assert LabelStore.read(path).jobs == {1: Label(5, 0, [5])}
 
 
 def test_books_have_their_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STRETTO_HOME", str(tmp_path))
     places = [
-        book_path(None, None, None),
-        book_path("/etc/slurm.conf", None, None),
-        book_path(None, RestPlace("https://slurm.example"), None),
-        book_path(None, None, "a"),
-        book_path(None, None, "all"),
-        book_path(None, None, "../b"),
+        label_path(None, None, None),
+        label_path("/etc/slurm.conf", None, None),
+        label_path(None, RestPlace("https://slurm.example"), None),
+        label_path(None, None, "a"),
+        label_path(None, None, "all"),
+        label_path(None, None, "../b"),
     ]
     assert len(set(places)) == len(places)
     assert all(path.parent.parent == tmp_path / "steer-slurm" for path in places)
     for path in places:
-        Book(path).write()
-    assert set(books()) == set(places)
-    assert set(books("a")) == {*places[:3], places[3]}
+        LabelStore(path).write()
+    assert set(label_files()) == set(places)
+    assert set(label_files("a")) == {*places[:3], places[3]}
     (tmp_path / "steer-slurm" / "partition-a.off").touch()
     assert any(path.exists() for path in switches_of("a"))
     assert not any(path.exists() for path in switches_of("b"))

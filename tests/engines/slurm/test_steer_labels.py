@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from stretto.cli.main import main
+from stretto.engines.background import wait_until
 from stretto.engines.slurm.client.client import SlurmClient, Submission
-from stretto.engines.slurm.steer.book import Book
+from stretto.engines.slurm.steer.label_store import LabelStore
 from stretto.engines.slurm.steer.steer import Steerer, SteerSettings
 from stretto.engines.slurm.testbed.conf import TestbedSpec
-from stretto.engines.slurm.testbed.daemons import wait_until
 from stretto.engines.slurm.testbed.testbed import Testbed
 from stretto.queues.live_order import StrategyOrder, warm_up
 
@@ -95,7 +95,7 @@ def layer(place: Bed, folder: Path) -> Steerer:
     place.settle()
     settings = SteerSettings(is_applied=True, interval_s=0.1, budget_s=60.0)
     return Steerer(
-        place.client, StrategyOrder("sjf"), Book(folder / "b.json", conf=place.conf), folder / "off", settings
+        place.client, StrategyOrder("sjf"), LabelStore(folder / "b.json", conf=place.conf), folder / "off", settings
     )
 
 
@@ -138,10 +138,10 @@ def test_a_site_factor_of_somebody_else_comes_back(place: Bed, capsys: pytest.Ca
     ]
     assert during[3] == MOST  # as far as Slurm goes
     assert steer(place) == 0  # as after a restart
-    assert "4 jobs have Slurm's own order back" in capsys.readouterr().err
+    assert "4 jobs are in Slurm's own order again" in capsys.readouterr().err
     assert place.factors(jobs) == during
     assert main(["steer", "slurm", "--off"]) == 0
-    assert "4 jobs have Slurm's own order back" in capsys.readouterr().err
+    assert "4 jobs are in Slurm's own order again" in capsys.readouterr().err
     assert place.factors(jobs) == before
 
 
@@ -155,7 +155,7 @@ def test_held_jobs_stay_held(place: Bed, mode: str, capsys: pytest.CaptureFixtur
     assert main(["steer", "slurm", "--off"]) == 0
     said = capsys.readouterr().err
     assert place.priorities(jobs) == [0.0, 0.0, usual[2]]
-    assert ("1 job has" in said and "2 jobs left held" in said) if mode == "priority" else "3 jobs have" in said
+    assert ("1 job is" in said and "2 jobs left on hold" in said) if mode == "priority" else "3 jobs are" in said
     place.control("release", str(jobs[0]), str(jobs[1]))
     assert place.priorities(jobs) == usual
 
@@ -182,8 +182,8 @@ def test_what_somebody_else_changed_is_left_alone(
     place.control("update", f"jobid={jobs[1]}", f"{mode}={value}")
     assert main(["steer", "slurm", "--off"]) == 0
     said = capsys.readouterr().err
-    assert "2 jobs have Slurm's own order back" in said
-    assert f"1 job left alone, changed by somebody else: {jobs[1]}" in said
+    assert "2 jobs are in Slurm's own order again" in said
+    assert f"1 job left as someone else has changed it: {jobs[1]}" in said
     now = place.factors(jobs) if mode == "sitefactor" else place.priorities(jobs)
     assert now[1] == value
     assert value not in (now[0], now[2])
@@ -273,7 +273,7 @@ def test_each_partition_has_its_own_steerer(place: Bed, capsys: pytest.CaptureFi
         assert place.factors(left) == labels
         assert steerers["left"].poll() is None
         assert main(["steer", "slurm", "--off", "--partition", "left"]) == 0
-        assert "2 jobs have Slurm's own order back" in capsys.readouterr().err
+        assert "2 jobs are in Slurm's own order again" in capsys.readouterr().err
         assert place.factors(left) == [0, 0]
         assert steerers["left"].wait(60) == 0
     finally:
@@ -290,14 +290,14 @@ def test_off_for_one_partition_takes_back_no_others(place: Bed, capsys: pytest.C
     left, right = place.submit("left"), place.submit("right")
     assert steer(place) == 0  # of all
     assert main(["steer", "slurm", "--off", "--partition", "left"]) == 0
-    assert "1 job has Slurm's own order back" in capsys.readouterr().err
+    assert "1 job is in Slurm's own order again" in capsys.readouterr().err
     assert [bool(factor) for factor in place.factors([left, right])] == [False, True]
     assert main(["steer", "slurm", "--off"]) == 0
-    assert "1 job has Slurm's own order back" in capsys.readouterr().err
+    assert "1 job is in Slurm's own order again" in capsys.readouterr().err
     assert place.factors([left, right]) == [0, 0]
     assert steer(place, "--partition", "right") == 2
     assert main(["steer", "slurm", "--on"]) == 0
     assert steer(place, "--partition", "left") == 0
     assert steer(place) == 0  # takes back what the other left
-    assert "1 job has Slurm's own order back" in capsys.readouterr().err
+    assert "1 job is in Slurm's own order again" in capsys.readouterr().err
     assert all(place.factors([left, right]))

@@ -13,12 +13,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from research.readers.gcp_machine_types import MachineType, read_accelerator_regions, read_machine_types
 
 from stretto.errors import InvalidInput, StrettoError
 from stretto.files.document import Document
 from stretto.files.prices import skypilot
 from stretto.files.prices.catalogue import read_catalogue
-from stretto.files.prices.gcp import MachineType, read_accelerator_regions, read_machine_types, read_price_list
+from stretto.files.prices.gcp import read_price_list
 from stretto.files.prices.offer import GIB, Offer
 
 HEADER = "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,GpuInfo,Price,SpotPrice,Region,AvailabilityZone"

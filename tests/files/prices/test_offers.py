@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from research.readers.accelerators import with_accelerator
 
 from stretto.core.pool import Spot
 from stretto.errors import InvalidInput, UnknownName
 from stretto.files.prices.catalogue import read_catalogue
-from stretto.files.prices.offer import GIB, Offer, find_offers, pool_of, with_accelerator
+from stretto.files.prices.offer import GIB, Offer, find_offers, pool_of
 
 
 def offer(name: str, **more: object) -> Offer:

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from research.readers.carbon import read_carbon
 
 from stretto.errors import InvalidInput, UnknownName
-from stretto.files.prices.carbon import read_carbon
 from stretto.files.prices.spot_series import spot_prices, spot_series
 from stretto.files.prices.step_series import StepSeries
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from research.readers.alea_machines import read_machines
+from research.readers.openb_nodes import read_nodes
 
 from files.traces.trace_samples import HELIOS, NODES, PHILLY, PODS, TIRESIAS, read_text, write
 from stretto.errors import InvalidInput
-from stretto.files.traces.machines import read_machines
-from stretto.files.traces.openb import read_nodes
 
 
 def test_pods() -> None:

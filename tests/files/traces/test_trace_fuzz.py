@@ -123,7 +123,8 @@ def test_mutated_json(shape: str, seed: int) -> None:
     attempt("sacct-json", mutated_json(sacct_json(shape), seed))
 
 
-@settings(max_examples=80, deadline=None)
+# The same bytes in every run: pyarrow itself may crash on a damaged file, which must not be left to chance here.
+@settings(max_examples=80, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 2**32))
 def test_mutated_parquet(seed: int) -> None:
     rng = random.Random(seed)

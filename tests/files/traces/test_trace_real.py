@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from research.readers.alea_machines import read_machines
+from research.readers.openb_nodes import read_nodes
 
 from files.data_readme import rows
 from real_data import find_data
 from stretto.files.traces import load_trace
-from stretto.files.traces.machines import read_machines
-from stretto.files.traces.openb import read_nodes
 from stretto.queues.kernels.run import run_queue
 
 DATA = find_data()

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from research.readers.merge_traces import merge_traces
 
 from stretto.core.graph import TaskGraph
 from stretto.core.trace import Trace
 from stretto.errors import InvalidInput
 from stretto.files.load import load
-from stretto.files.traces.workflow import merge_traces, trace_of_graph
+from stretto.files.traces.workflow import trace_of_graph
 
 
 def diamond(**attributes: object) -> TaskGraph:

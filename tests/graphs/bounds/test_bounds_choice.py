@@ -10,10 +10,10 @@ from stretto.core.cluster import Cluster, Device
 from stretto.core.graph import TaskGraph
 from stretto.core.problem import Problem
 from stretto.core.workload import Workload
+from stretto.graphs.bounds.area import quick
 from stretto.graphs.bounds.bound import Bound, bound
-from stretto.graphs.bounds.critical_path import critical_path
 from stretto.graphs.bounds.project import project_area, project_combined
-from stretto.graphs.bounds.quick import quick
+from stretto.graphs.bounds.relaxation import critical_path
 from stretto.graphs.bounds.rounding import Ticks, below, coarsest, find_grid, on_grid
 
 from .exhaustive import best_makespan, small_problems

@@ -15,9 +15,8 @@ from stretto.core.problem import Problem
 from stretto.core.workload import Workload
 from stretto.graphs.bounds import kernels
 from stretto.graphs.bounds.area import _solve_lp, area, best_prices, related_prices
-from stretto.graphs.bounds.critical_path import critical_path, least_heads
 from stretto.graphs.bounds.interval import _rectangles, combined, crowded, sweep, thresholds
-from stretto.graphs.bounds.relaxation import Relaxation, merged_edges
+from stretto.graphs.bounds.relaxation import Relaxation, critical_path, least_heads, merged_edges
 from stretto.graphs.bounds.rounding import Ticks
 
 from .exhaustive import best_makespan
@@ -184,7 +183,7 @@ def test_heads_and_tails_are_least_where_a_task_can_run() -> None:
 def test_long_tables_are_taken_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     relaxation = Relaxation.of(free([3.0, 9.0, 4.0, 1.0, 5.0]))
     for chunk in (1, 2, 3, 5, 7):
-        monkeypatch.setattr("stretto.graphs.bounds.critical_path._CHUNK", chunk)
+        monkeypatch.setattr("stretto.graphs.bounds.relaxation._CHUNK", chunk)
         assert critical_path(relaxation) == 9.0
 
 

@@ -19,7 +19,7 @@ from stretto.graphs.bounds.cpsat import Answer, cpsat_bound, solve
 from stretto.graphs.bounds.cpsat_planner import CpSat, _first_plan, _listener
 from stretto.graphs.bounds.cpsat_project import serial_schedule
 from stretto.graphs.bounds.cpsat_search import Limits, search
-from stretto.graphs.bounds.list_schedule import Timed, first_schedule, run_in_sequence
+from stretto.graphs.bounds.list_schedule import TimedPlan, first_schedule, run_in_sequence
 from stretto.graphs.bounds.relaxation import Relaxation
 
 from .exhaustive import best_makespan, small_problems
@@ -103,7 +103,7 @@ def test_answers_are_schedules_of_the_length_that_was_proven(problem: Problem) -
     found = solve(relaxation, Limits(num_threads=1))
     assert isinstance(found, Answer)
     timed = found.timed
-    assert isinstance(timed, Timed)
+    assert isinstance(timed, TimedPlan)
     best = best_makespan(problem)
     assert found.lower_bound_s == pytest.approx(best, rel=2e-6, abs=1e-9)
     assert timed.makespan_s == pytest.approx(best, rel=2e-6, abs=1e-9)

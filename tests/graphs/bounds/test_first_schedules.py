@@ -15,7 +15,7 @@ from stretto.core.workload import Workload
 from stretto.errors import Infeasible
 from stretto.graphs.bounds.cpsat_project import _fits, place_in_order, serial_schedule
 from stretto.graphs.bounds.list_schedule import (
-    Timed,
+    TimedPlan,
     _gap,
     _insert,
     _list_order,
@@ -204,7 +204,7 @@ def test_a_project_begins_with_the_longest_tails() -> None:
     problem = project([1, 2, 3, 4], [[1]] * 4, [1], [(0, 3)])
     found = serial_schedule(Relaxation.of(problem))
     assert found.start_s.tolist() == [0, 8, 5, 1]
-    assert isinstance(found, Timed)
+    assert isinstance(found, TimedPlan)
 
 
 def test_a_task_waits_until_all_of_its_time_is_free() -> None:
@@ -228,5 +228,5 @@ def test_a_task_that_needs_more_than_there_is_is_told() -> None:
     problem = project([1, 1], [[1], [1]], [1], [])
     assert problem.graph.resources is not None
     problem.graph.resources.capacity[0] = 0
-    with pytest.raises(Infeasible, match="task 't0' needs more of a resource than there is"):
+    with pytest.raises(Infeasible, match="task 't0' needs more of a resource than the project has"):
         place_in_order(problem, np.ones(2), [0, 1])

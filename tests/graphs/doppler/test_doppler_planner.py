@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,8 @@ from stretto.core.planner import Budget, Progress
 from stretto.core.problem import Problem
 from stretto.errors import InvalidInput
 from stretto.graphs.doppler import planner as doppler_planner
-from stretto.graphs.doppler.planner import Doppler
+from stretto.graphs.doppler.planner import DopplerPlanner
+from stretto.graphs.doppler.tuning import TUNED
 from stretto.graphs.search.starts import starting_points
 from stretto.graphs.simulator import simulate
 from stretto.graphs.workloads.random_dag import random_dag
@@ -30,41 +32,41 @@ def problem() -> Problem:
 
     made = Problem.of(random_dag(num_tasks=60, seed=3, ccr=4.0), Cluster.parse("gpu:3@1GB/s"))
     warm = DopplerTrainer(made)
-    while warm.episode < doppler_planner.IMITATED:
+    while warm.episode < TUNED.imitated:
         warm.imitate("lookahead")
     while warm.episode < 1500:  # ready sets grow while it learns, and with them the compiled shape
         warm.reinforce()
     for discipline in DISCIPLINES:
-        Doppler(discipline, train_share=0.0).plan(made, Budget(time_limit_s=0.2))
-        search = doppler_planner.Search(made, Doppler(discipline), Budget(time_limit_s=0.2))
-        for manner in (doppler_planner.SEEK, doppler_planner.WANDER, doppler_planner.REFINE, doppler_planner.SETTLE):
-            search.polish(search.starts, search.spent + 0.1, manner)
+        DopplerPlanner(discipline, train_share=0.0).plan(made, Budget(time_limit_s=0.2))
+        search = doppler_planner.Search(made, DopplerPlanner(discipline), Budget(time_limit_s=0.2))
+        for phase in (TUNED.seek, TUNED.wander, TUNED.refine, TUNED.settle):
+            search.polish(search.starts, search.spent + 0.1, phase)
     return made
 
 
 def test_a_short_budget_only_searches(problem: Problem) -> None:
-    plan = Doppler().plan(problem, Budget(time_limit_s=0.3, num_threads=1))
+    plan = DopplerPlanner().plan(problem, Budget(time_limit_s=0.3, num_threads=1))
     assert plan.info["episodes"] == 0
-    starts = starting_points(problem, Doppler().starts, 0)
+    starts = starting_points(problem, DopplerPlanner().starts, 0)
     assert simulate(problem, plan).makespan_s <= starts[0].makespan_s
 
 
 def test_small_tasks_are_put_in_order_where_large_ones_differ_by_orders_of_magnitude() -> None:
     """Cooled down to the scale of large tasks only, small ones are left where they happened to be."""
     problem = Problem.of(llama_block(paper_costs=True), Cluster.parse("gpu:8"))
-    manners = doppler_planner.SETTLE._replace(cold=5e-4), doppler_planner.SETTLE
+    phases = TUNED.settle._replace(cold=5e-4), TUNED.settle
     ends = [0.0, 0.0]
     for seed in range(3):
-        search = doppler_planner.Search(problem, Doppler(max_evaluations=10**6), Budget(seed, num_threads=1))
-        found = search.polish(search.starts, 100_000, doppler_planner.WANDER)
-        for k, manner in enumerate(manners):
-            ends[k] += search.polish([found], search.spent + 50_000, manner).makespan_s
+        search = doppler_planner.Search(problem, DopplerPlanner(max_evaluations=10**6), Budget(seed, num_threads=1))
+        found = search.polish(search.starts, 100_000, TUNED.wander)
+        for k, phase in enumerate(phases):
+            ends[k] += search.polish([found], search.spent + 50_000, phase).makespan_s
     assert ends[1] < ends[0]
 
 
 def test_turns_warm_up_what_is_best_and_use_all_that_is_given() -> None:
     hard = Problem.of(random_dag(num_tasks=60, seed=5, ccr=4.0), Cluster.parse("gpu:3@1GB/s"))
-    search = doppler_planner.Search(hard, Doppler(max_evaluations=4000), Budget(3, num_threads=2))
+    search = doppler_planner.Search(hard, DopplerPlanner(max_evaluations=4000), Budget(3, num_threads=2))
     search.seek(search.starts, 2000)
     found = search.best.makespan_s
     assert found < search.starts[0].makespan_s
@@ -78,9 +80,9 @@ def test_turns_warm_up_what_is_best_and_use_all_that_is_given() -> None:
 def test_training_and_search_take_turns(
     problem: Problem, discipline: str, num_threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(doppler_planner, "LEAST_TRAINING_S", 0.1)
+    monkeypatch.setattr(doppler_planner, "TUNED", replace(TUNED, least_training_s=0.1))
     news: list[Progress] = []
-    planner = Doppler(discipline=discipline, rounds=2, start="scratch")  # type: ignore[arg-type]
+    planner = DopplerPlanner(discipline=discipline, rounds=2, start="scratch")  # type: ignore[arg-type]
     planner.plan(problem, Budget(0, 4.0, num_threads))  # compiles, which may take all of the time
     plan = planner.plan(problem, Budget(0, 4.0, num_threads, news.append))
     assert plan.info["episodes"] > 0
@@ -93,7 +95,7 @@ def test_training_and_search_take_turns(
 
 @pytest.mark.parametrize("after", [1, 40])
 def test_an_interrupt_keeps_the_best_plan(problem: Problem, after: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doppler_planner, "LEAST_TRAINING_S", 0.1)
+    monkeypatch.setattr(doppler_planner, "TUNED", replace(TUNED, least_training_s=0.1))
     calls = 0
 
     def stop(_: Progress) -> None:
@@ -103,21 +105,21 @@ def test_an_interrupt_keeps_the_best_plan(problem: Problem, after: int, monkeypa
             raise KeyboardInterrupt
 
     begin = time.perf_counter()
-    plan = Doppler(start="scratch").plan(problem, Budget(time_limit_s=120.0, on_progress=stop))
+    plan = DopplerPlanner(start="scratch").plan(problem, Budget(time_limit_s=120.0, on_progress=stop))
     assert time.perf_counter() - begin < 100.0
     assert plan.info["interrupted"]
-    starts = starting_points(problem, Doppler().starts, 0)
+    starts = starting_points(problem, DopplerPlanner().starts, 0)
     assert simulate(problem, plan).makespan_s <= starts[0].makespan_s
 
 
 @pytest.mark.parametrize("bad", [{"train_share": 1.0}, {"rounds": 0}, {"discipline": "eager"}])
 def test_bad_parameters_are_refused(bad: dict[str, object]) -> None:
     with pytest.raises(InvalidInput):
-        Doppler(**bad)  # type: ignore[arg-type]
+        DopplerPlanner(**bad)  # type: ignore[arg-type]
 
 
 def test_kinds_and_unequal_links(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doppler_planner, "LEAST_TRAINING_S", 0.1)
+    monkeypatch.setattr(doppler_planner, "TUNED", replace(TUNED, least_training_s=0.1))
     problem = random_problem(np.random.default_rng(21), 30, 4)
-    plan = Doppler(start="scratch", rounds=1).plan(problem, Budget(1, 1.0))
+    plan = DopplerPlanner(start="scratch", rounds=1).plan(problem, Budget(1, 1.0))
     assert np.isfinite(simulate(problem, plan).makespan_s)

@@ -15,7 +15,7 @@ from stretto.core.graph import TaskGraph
 from stretto.core.problem import Problem
 from stretto.graphs.doppler.features import jumps, read_move_s, static_features, twins
 from stretto.graphs.doppler.kernels.levels import bottom_chain, top_chain
-from stretto.graphs.doppler.settings import NetSettings
+from stretto.graphs.doppler.settings import DopplerSettings
 from stretto.graphs.kernels.search.decode import decode
 
 pytest.importorskip("jax")
@@ -23,14 +23,14 @@ from stretto.core.plan import Plan
 from stretto.graphs.doppler.loss import of_selections, of_targets, placement_log_probs, selection_log_probs
 from stretto.graphs.doppler.network import heads
 from stretto.graphs.doppler.parameters import init_params
-from stretto.graphs.doppler.rollout import Manner, Player, as_kernel_net
+from stretto.graphs.doppler.rollout import Player, Sampling, as_kernel_net
 from stretto.graphs.doppler.trainer import DopplerTrainer
 from stretto.graphs.simulator import simulate
 
-NET = NetSettings(hidden=8, head=8, rounds=2, window=5)
+NET = DopplerSettings(hidden=8, head=8, rounds=2, window=5)
 
 
-def make(problem: Problem, net: NetSettings = NET, **options: object) -> tuple[Player, object]:
+def make(problem: Problem, net: DopplerSettings = NET, **options: object) -> tuple[Player, object]:
     player = Player(problem, net, **options)  # type: ignore[arg-type]
     params = init_params(net, 3, problem.num_tasks, problem.num_devices)
     rng = np.random.default_rng(5)
@@ -104,7 +104,7 @@ def test_log_probs_of_kernel_and_update_agree(window: int, temperature: float) -
         for name, value in trainer.params.items()
     }
     steps = np.sort(rng.choice(problem.num_tasks, problem.num_tasks // 2, replace=False)).astype(np.int32)
-    found = trainer.sample(6, Manner(temperature=temperature), steps)
+    found = trainer.sample(6, Sampling(temperature=temperature), steps)
     batch = trainer._batch(found, np.zeros(6), np.zeros(6))
     jax_net = heads(trainer.params, trainer.player.tensors, net, problem.num_devices)
     sel = selection_log_probs(jax_net, batch.selections, 6 * len(steps), 1 / temperature)
@@ -161,7 +161,7 @@ def test_epsilon_log_probs_are_those_of_the_behaviour(epsilon: float) -> None:
     graph = TaskGraph.from_edges(np.arange(1.0, 9.0), [], [])
     problem = Problem.of(graph, Cluster.parse("cpu:1,gpu:1x2.0"))
     player, net = make(problem, replace(NET, sel="b-level", window=8))
-    found = player.play(net, [(0, i) for i in range(500)], Manner("epsilon", epsilon=epsilon), all_steps(problem)[:1])
+    found = player.play(net, [(0, i) for i in range(500)], Sampling("epsilon", epsilon=epsilon), all_steps(problem)[:1])
     chances = np.exp(found.record.log_prob[:, 0])
     assert np.allclose(sorted(set(np.round(chances, 5))), sorted({epsilon / 2, 1 - epsilon / 2} - {0.0}), atol=1e-4)
     best = chances > 0.5 if epsilon < 1 else np.ones(500, dtype=bool)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,14 @@ from stretto.core.cluster import Cluster
 from stretto.core.problem import Problem
 from stretto.errors import InvalidInput
 from stretto.files.checkpoint import InvalidCheckpoint, load
-from stretto.graphs.training import TrainingRun, trainer_named
 from stretto.graphs.workloads.tensors.chainmm import chainmm
-from stretto.learning.trainer import TrainingSpec
+from stretto.learning.loop import TrainingRun
+from stretto.learning.trainer import TrainingRow, TrainingSpec
 
 pytest.importorskip("jax")
 pytest.importorskip("optax")
+
+from stretto.graphs.doppler.run import DopplerRun
 
 
 @pytest.fixture(scope="module")
@@ -25,18 +28,17 @@ def problem() -> Problem:
     return Problem.of(chainmm(paper_costs=True), Cluster.parse("gpu:4"))
 
 
-def make(problem: Problem, path: Path | None = None, **spec: Any) -> TrainingRun:
-    from stretto.graphs.doppler.run import DopplerRun
+def make(problem: Problem, path: Path | None = None, **spec: Any) -> TrainingRun[TrainingRow]:
     from stretto.graphs.doppler.trainer import Learning
 
     how = Learning(batch=8, episodes=64, elites=2)
-    return TrainingRun(DopplerRun(problem, TrainingSpec(**spec), learning=how), problem, algorithm="doppler", path=path)
+    return TrainingRun(DopplerRun(problem, TrainingSpec(**spec), learning=how), algorithm="doppler", path=path)
 
 
-def steps(run: TrainingRun, count: int) -> list[tuple[str, ...]]:
+def steps(run: TrainingRun[TrainingRow], count: int) -> list[tuple[str, ...]]:
     rows = [run.trainer.step() for _ in range(count)]
     run.rows += rows
-    return [tuple(map(repr, row)) for row in rows]
+    return [tuple(map(repr, astuple(row))) for row in rows]
 
 
 @pytest.mark.parametrize("start", ["scratch", "generalist"])
@@ -60,13 +62,12 @@ def test_it_resumes_bit_for_bit(problem: Problem, tmp_path: Path, start: str) ->
 
 @pytest.mark.parametrize(("start", "is_cooled"), [("scratch", False), ("generalist", True)])
 def test_weights_from_elsewhere_choose_more_and_more_surely(problem: Problem, start: str, is_cooled: bool) -> None:
-    from stretto.graphs.doppler.run import DopplerRun
 
     trainer = DopplerRun(problem, TrainingSpec(episodes=64, start=start)).trainer
-    first = trainer.manner().temperature
+    first = trainer.sampling().temperature
     trainer.episode = 64
     assert first == 1.0
-    assert (trainer.manner().temperature < 0.5) == is_cooled
+    assert (trainer.sampling().temperature < 0.5) == is_cooled
 
 
 def test_a_plan_of_episodes_is_kept_with_the_training(problem: Problem, tmp_path: Path) -> None:
@@ -77,9 +78,7 @@ def test_a_plan_of_episodes_is_kept_with_the_training(problem: Problem, tmp_path
     second = make(problem, path)
     second.resume()
     assert 64 <= second.train().num_episodes < 80  # a batch is never cut
-    third = TrainingRun(
-        trainer_named("doppler", problem, TrainingSpec(episodes=80)), problem, algorithm="doppler", path=path
-    )
+    third = TrainingRun(DopplerRun(problem, TrainingSpec(episodes=80)), algorithm="doppler", path=path)
     third.resume()
     assert 80 <= third.train().num_episodes < 120
 
@@ -90,7 +89,7 @@ def test_the_best_plan_is_what_it_says(problem: Problem) -> None:
     run = make(problem, episodes=64)
     result = run.train()
     assert 64 <= result.num_episodes < 80
-    assert simulate(problem, result.plan).makespan_s == pytest.approx(result.rows[-1].best_s, rel=1e-9)
+    assert simulate(problem, run.trainer.best_plan()).makespan_s == pytest.approx(result.rows[-1].best_s, rel=1e-9)
     assert all(np.isfinite(row.mean_s) and row.mean_s >= row.best_s for row in result.rows)
 
 
@@ -99,7 +98,7 @@ def test_weights_of_a_checkpoint_start_another_training(problem: Problem, tmp_pa
     run = make(problem, path, seed=1)
     steps(run, 2)
     run.save()
-    other = trainer_named("doppler", problem, TrainingSpec(seed=9, start=str(path)))
+    other = DopplerRun(problem, TrainingSpec(seed=9, start=str(path)))
     assert other.state()[1]["trainer"]["counters"]["episode"] == 0
     arrays, _ = load(path)
     for name, value in other.state()[0].items():
@@ -113,7 +112,7 @@ def test_on_another_graph_the_tables_begin_empty(problem: Problem, tmp_path: Pat
     steps(run, 3)
     run.save()
     other = Problem.of(chainmm(paper_costs=True, inner_parts=1), Cluster.parse("gpu:2"))
-    arrays, _ = trainer_named("doppler", other, TrainingSpec(seed=2, start=str(path))).state()
+    arrays, _ = DopplerRun(other, TrainingSpec(seed=2, start=str(path))).state()
     saved, _ = load(path)
     assert np.any(saved["params/plc_table"])
     assert arrays["params/plc_table"].shape == (other.num_tasks, 2)
@@ -122,15 +121,14 @@ def test_on_another_graph_the_tables_begin_empty(problem: Problem, tmp_path: Pat
 
 
 def test_a_network_of_another_shape_is_refused(problem: Problem, tmp_path: Path) -> None:
-    from stretto.graphs.doppler.run import DopplerRun
-    from stretto.graphs.doppler.settings import NetSettings
+    from stretto.graphs.doppler.settings import DopplerSettings
 
     path = tmp_path / "c.npz"
     run = make(problem, path)
     steps(run, 1)
     run.save()
     with pytest.raises(InvalidCheckpoint, match=r"params/.*another shape"):
-        DopplerRun(problem, TrainingSpec(start=str(path)), settings=NetSettings(hidden=16))
+        DopplerRun(problem, TrainingSpec(start=str(path)), settings=DopplerSettings(hidden=16))
 
 
 def test_the_generalist_is_taken_where_there_is_one(
@@ -141,21 +139,21 @@ def test_the_generalist_is_taken_where_there_is_one(
     path = tmp_path / "generalist.npz"
     monkeypatch.setattr(doppler_run, "GENERALIST", path)
     with pytest.raises(InvalidInput, match="no generalist"):
-        trainer_named("doppler", problem, TrainingSpec(start="generalist"))
-    fresh = trainer_named("doppler", problem, TrainingSpec(seed=5)).state()[0]
+        DopplerRun(problem, TrainingSpec(start="generalist"))
+    fresh = DopplerRun(problem, TrainingSpec(seed=5)).state()[0]
     run = make(problem, path, seed=1)
     steps(run, 1)
     run.save()
     for start in (None, "generalist"):
-        taken = trainer_named("doppler", problem, TrainingSpec(seed=5, start=start)).state()[0]
+        taken = DopplerRun(problem, TrainingSpec(seed=5, start=start)).state()[0]
         assert np.array_equal(taken["params/mix"], load(path)[0]["params/mix"])
-    scratch = trainer_named("doppler", problem, TrainingSpec(seed=5, start="scratch")).state()[0]
+    scratch = DopplerRun(problem, TrainingSpec(seed=5, start="scratch")).state()[0]
     assert np.array_equal(scratch["params/mix"], fresh["params/mix"])
 
 
 def test_a_start_that_is_no_checkpoint_is_refused(problem: Problem, tmp_path: Path) -> None:
     with pytest.raises(InvalidCheckpoint, match=r"none\.npz"):
-        trainer_named("doppler", problem, TrainingSpec(start=str(tmp_path / "none.npz")))
+        DopplerRun(problem, TrainingSpec(start=str(tmp_path / "none.npz")))
 
 
 def test_projects_are_refused(data_dir: Path) -> None:
@@ -167,4 +165,4 @@ def test_projects_are_refused(data_dir: Path) -> None:
     with zipfile.ZipFile(data_dir / "taskgraphs" / "psplib-j30.sm.zip") as archive:
         graph = FORMAT.read(Document("j301_1.sm", archive.read("j301_1.sm")))
     with pytest.raises(InvalidInput, match="renewable resources"):
-        trainer_named("doppler", Problem.of(graph, Cluster.parse("shop:1")), TrainingSpec())
+        DopplerRun(Problem.of(graph, Cluster.parse("shop:1")), TrainingSpec())

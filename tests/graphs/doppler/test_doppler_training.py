@@ -14,7 +14,7 @@ from stretto.core.plan import Plan
 from stretto.core.problem import Problem
 from stretto.errors import InvalidInput
 from stretto.files import checkpoint
-from stretto.graphs.doppler.settings import NetSettings
+from stretto.graphs.doppler.settings import DopplerSettings
 from stretto.graphs.doppler.stages import ImitatePlanner, ImitateRule, NoisySimulator, Reinforce, ReinforceOnEngine
 from stretto.graphs.simulator import simulate
 from stretto.graphs.workloads.random_dag import random_dag
@@ -22,7 +22,7 @@ from stretto.graphs.workloads.random_dag import random_dag
 pytest.importorskip("jax")
 from stretto.graphs.doppler.trainer import DopplerTrainer, Learning
 
-NET = NetSettings(hidden=8, head=8, rounds=2)
+NET = DopplerSettings(hidden=8, head=8, rounds=2)
 LEARNING = Learning(batch=12, elites=4, episodes=600, learning_rate=1e-2, last_learning_rate=1e-3)
 
 
@@ -143,7 +143,7 @@ def test_the_papers_way_of_learning_runs(problem: Problem) -> None:
 
 
 def test_the_papers_encoder_runs(problem: Problem) -> None:
-    small = replace(NetSettings.paper(), hidden=8, head=8, rounds=2)
+    small = replace(DopplerSettings.paper(), hidden=8, head=8, rounds=2)
     learner = DopplerTrainer(problem, small, LEARNING, seed=1)
     learner.reinforce()
     changed = [name for name, value in learner.params.items() if np.abs(np.asarray(value)).sum() > 0]
@@ -222,3 +222,14 @@ def test_one_shot_placement_sees_nothing_of_the_episode(problem: Problem) -> Non
     for _ in range(50):
         learner.reinforce()
     assert learner.sample(100).makespan_s.mean() < 0.9 * before
+
+
+def test_a_checkpoint_with_fields_of_an_earlier_version_is_taken_up(problem: Problem) -> None:
+    learner, later = (DopplerTrainer(problem, NET, LEARNING, seed=5) for _ in range(2))
+    learner.reinforce()
+    arrays, meta = learner.state()
+    old = {name: value for name, value in meta["settings"].items() if name != "symmetric"}
+    later.restore(arrays, {**meta, "settings": {**old, "policy": "dual", "encode_every": 0}})
+    assert np.array_equal(later.sample(3).assignment, learner.sample(3).assignment)
+    with pytest.raises(InvalidInput, match="joint"):
+        later.restore(arrays, {**meta, "settings": {**old, "policy": "joint"}})

@@ -19,7 +19,7 @@ from stretto.files.checkpoint import load, save
 from stretto.graphs.doppler.generalist import GENERALIST, load_weights
 from stretto.graphs.doppler.inference import heads_without_jax
 from stretto.graphs.doppler.rollout import Player
-from stretto.graphs.doppler.settings import NetSettings
+from stretto.graphs.doppler.settings import DopplerSettings
 from stretto.graphs.doppler.zero import LISTS, DopplerZero
 from stretto.graphs.simulator import simulate
 from stretto.graphs.workloads.random_dag import random_dag
@@ -37,7 +37,7 @@ def test_numpy_and_jax_agree(seed: int) -> None:
     from stretto.graphs.doppler.parameters import init_params
 
     problem = random_problem(np.random.default_rng(seed), 5 + 9 * seed, 1 + seed)
-    settings = NetSettings(tables=False, hidden=16, head=8, rounds=2)
+    settings = DopplerSettings(tables=False, hidden=16, head=8, rounds=2)
     params = init_params(settings, seed)
     tensors = Player(problem, settings).tensors
     ours = heads_without_jax(params, tensors, settings, problem.num_devices)

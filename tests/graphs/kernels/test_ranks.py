@@ -17,9 +17,14 @@ from problem_strategies import problems, random_problem
 
 from stretto.core.problem import Problem
 from stretto.graphs.kernels.construct.optimistic import mean_rows, optimistic_costs, optimistic_costs_by_mean
-from stretto.graphs.kernels.construct.order import ready_order
-from stretto.graphs.kernels.construct.ranks import downward_ranks, mean_durations, median_durations, upward_ranks
-from stretto.graphs.planners.averages import MeanLink
+from stretto.graphs.kernels.construct.ranks import (
+    downward_ranks,
+    mean_durations,
+    median_durations,
+    ready_order,
+    upward_ranks,
+)
+from stretto.graphs.planners.listing import MeanLink
 
 
 @given(problem=problems(), average=st.sampled_from(["all", "distinct"]))

@@ -11,7 +11,7 @@ from instances import is_topological, problems
 from stretto.core.kernels.rng import below, seeded, uniform
 from stretto.core.plan import Plan
 from stretto.core.problem import Problem
-from stretto.graphs.kernels.search.anneal import State, anneal, load_state, new_state
+from stretto.graphs.kernels.search.anneal import AnnealState, anneal, load_state, new_state
 from stretto.graphs.kernels.search.anneal_conserving import anneal_conserving, load_conserving
 from stretto.graphs.kernels.search.decode import decode, decode_greedy, tails
 from stretto.graphs.kernels.search.genetic import evolve, mutate
@@ -45,7 +45,7 @@ def random_plan(problem: Problem, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return assignment, order
 
 
-def check_state(problem: Problem, state: State, value: float) -> None:
+def check_state(problem: Problem, state: AnnealState, value: float) -> None:
     n = problem.num_tasks
     start, finish = np.empty(n), np.empty(n)
     assert decode(problem.arrays, state.assign, state.order, start, finish) == value

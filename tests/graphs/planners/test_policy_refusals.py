@@ -14,8 +14,8 @@ from stretto.core.planner import Budget
 from stretto.core.problem import Problem
 from stretto.core.trace import Trace
 from stretto.errors import Infeasible, InvalidInput, StrettoError
+from stretto.graphs.planners.appending import SingleDevice
 from stretto.graphs.planners.peft import Peft
-from stretto.graphs.planners.single_device import SingleDevice
 from stretto.queues.portfolio import portfolio_replay
 from stretto.registry import construct
 

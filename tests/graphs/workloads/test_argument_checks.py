@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stretto.cli.queue_sources import load_queue
+from stretto.cli.sources import load_queue
 from stretto.core import argument_checks as checks
 from stretto.errors import InvalidInput
 from stretto.graphs.workloads.generate import generate

@@ -16,26 +16,19 @@ from stretto.core.cluster import Cluster
 from stretto.core.graph import TaskGraph
 from stretto.core.problem import Problem
 from stretto.errors import InvalidInput, UnknownName
-from stretto.graphs.workloads.cholesky import cholesky
-from stretto.graphs.workloads.cybershake import cybershake
-from stretto.graphs.workloads.epigenomics import epigenomics
 from stretto.graphs.workloads.erdos_renyi import erdos_renyi
+from stretto.graphs.workloads.factorizations import cholesky, lu, qr
 from stretto.graphs.workloads.fft import fft
-from stretto.graphs.workloads.fork_join import fork_join
 from stretto.graphs.workloads.gaussian_elimination import gaussian_elimination
-from stretto.graphs.workloads.in_tree import in_tree
-from stretto.graphs.workloads.lu import lu
-from stretto.graphs.workloads.map_reduce import map_reduce
-from stretto.graphs.workloads.montage import montage
-from stretto.graphs.workloads.out_tree import out_tree
-from stretto.graphs.workloads.qr import qr
+from stretto.graphs.workloads.grids import stencil, wavefront
+from stretto.graphs.workloads.phases import fork_join, map_reduce
 from stretto.graphs.workloads.rates import RATES, seconds
 from stretto.graphs.workloads.series_parallel import series_parallel
-from stretto.graphs.workloads.stencil import stencil
 from stretto.graphs.workloads.tensors.chain_matmul import chain_matmul
 from stretto.graphs.workloads.tensors.ffnn import ffnn
 from stretto.graphs.workloads.tensors.transformer import transformer
-from stretto.graphs.workloads.wavefront import wavefront
+from stretto.graphs.workloads.trees import in_tree, out_tree
+from stretto.graphs.workloads.workflows import cybershake, epigenomics, montage
 from stretto.workloads import generate
 
 NAMES = sorted(catalog.WORKLOADS)

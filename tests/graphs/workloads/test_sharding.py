@@ -11,16 +11,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from flop_counts import chainmm_flops, ffnn_forward_flops, llama_block_flops, llama_layer_flops
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stretto.core.graph import TaskGraph
 from stretto.errors import InvalidInput
 from stretto.files.load import load
-from stretto.graphs.workloads.tensors.chainmm import chainmm, chainmm_flops
-from stretto.graphs.workloads.tensors.ffnn_forward import ffnn_forward, ffnn_forward_flops
-from stretto.graphs.workloads.tensors.llama import llama_block, llama_block_flops, llama_layer, llama_layer_flops
-from stretto.graphs.workloads.tensors.sharding import Program, Speed, cuts, overlaps
+from stretto.graphs.workloads.tensors.chainmm import chainmm
+from stretto.graphs.workloads.tensors.ffnn_forward import ffnn_forward
+from stretto.graphs.workloads.tensors.llama import llama_block, llama_layer
+from stretto.graphs.workloads.tensors.sharding import Costs, Program, cuts, overlaps
 
 #: Only arithmetic takes time, one second per operation: durations are FLOP counts.
 COUNTING: dict[str, Any] = {"flops_per_s": 1.0, "memory_bytes_per_s": math.inf, "launch_s": 0.0}
@@ -250,7 +251,7 @@ def test_wrong_settings_are_named(make: Callable[[], TaskGraph], field: str) -> 
 
 
 def test_a_formation_may_gather_blocks() -> None:
-    program = Program("gather", Speed())
+    program = Program("gather", Costs())
     cells = {"i": 4, "j": 2}
     x = program.apply("x", "elementwise", [program.input(i=8, j=8)], "ij", cells, formed={"j": 4})
     graph = program.graph()

@@ -164,8 +164,8 @@ def along(ended: Ended, way: list[int], job: int, now: float, start: np.ndarray)
     """Return what is seen on one way from a job, and when those that run are looked at anew."""
     jobs, done = ended.jobs, {other for _, other in ended.order}
     near = list(enumerate(way[: mf.REACH]))
-    known = [(math.exp(-1.0 / mf.FAR) ** k, other) for k, other in near if other in done]
-    active = [(math.exp(-1.0 / mf.FAR) ** k, other) for k, other in near if other not in done and start[other] >= 0.0]
+    known = [(mf.FADE**k, other) for k, other in near if other in done]
+    active = [(mf.FADE**k, other) for k, other in near if other not in done and start[other] >= 0.0]
     first = min([k for k, other in near if start[other] >= 0.0], default=len(near))
     x = [0.0] * mf.PER_CHAIN
     if known:
@@ -238,9 +238,9 @@ def replay(jobs: QueueArrays, kinds: np.ndarray, num_procs: int, net: f.Net, for
 
     def need(one: Waiting) -> int:
         """Return how many processors must be free: a long job leaves some to others."""
-        spare = math.ceil(float(net.spare[0]) * num_procs) if one.believed > LONG else 0
+        reserve = math.ceil(float(net.reserve[0]) * num_procs) if one.believed > LONG else 0
         procs = int(jobs.procs[one.job])
-        return min(procs + spare, max(procs, math.ceil(num_procs / PLENTY)))
+        return min(procs + reserve, max(procs, math.ceil(num_procs / PLENTY)))
 
     def begin(one: Waiting, now: float) -> None:
         nonlocal free

@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 
 from stretto.core.trace import Trace
 from stretto.errors import InvalidInput, UnknownName
-from stretto.queues.mars.cost import MEASURES, Cost
+from stretto.queues.mars.candidates import DEFAULT, OPEN, candidates_of
+from stretto.queues.mars.cost import MEASURES, JobCost
+from stretto.queues.mars.counterfactual import CounterfactualReplays
 from stretto.queues.mars.forecaster import shipped
-from stretto.queues.mars.network import OPEN, STEADY, classic_net
-from stretto.queues.mars.replay import candidates_of, mars_replay
-from stretto.queues.mars.selector import Selection
-from stretto.queues.mars.shadow import Shadows
+from stretto.queues.mars.network import classic_net
+from stretto.queues.mars.parameters import Selection
+from stretto.queues.mars.replay import mars_replay
 from stretto.queues.portfolio import kinds_of
 from stretto.runlog import RunLog
 
@@ -46,7 +47,7 @@ def test_a_job_costs_what_the_formula_says(
     jobs: list[tuple[float, float, int, int]], measure: str, time: float, money: float, price: float
 ) -> None:
     wait, run, procs, user = columns(jobs)
-    cost = Cost(measure, time, money, price)
+    cost = JobCost(measure, time, money, price)
     expected = [time * FORMULAS[measure](w, r) + money * price * p * r / 3600.0 for w, r, p, _ in jobs]
     np.testing.assert_allclose(cost.of(wait, run, procs), expected, rtol=1e-12)
     assert cost.mean(wait, run, procs, user) == pytest.approx(np.mean(expected))
@@ -59,7 +60,7 @@ def test_every_user_counts_as_one(jobs: list[tuple[float, float, int, int]]) -> 
     for wait, run, _, user in jobs:
         users.setdefault(user, []).append(FORMULAS["bounded-slowdown"](wait, run))
     expected = np.mean([np.mean(slowdowns) for slowdowns in users.values()])
-    assert Cost("fairness").mean(*columns(jobs)) == pytest.approx(expected)
+    assert JobCost("fairness").mean(*columns(jobs)) == pytest.approx(expected)
 
 
 def test_all_measures_have_a_formula_here() -> None:
@@ -68,15 +69,15 @@ def test_all_measures_have_a_formula_here() -> None:
 
 def test_wrong_costs_are_refused() -> None:
     with pytest.raises(UnknownName, match="did you mean fairness"):
-        Cost("fairnes")
+        JobCost("fairnes")
     for wrong in ({"time": 0.0}, {"money": -1.0}, {"price_usd_per_proc_hour": math.nan}):
         with pytest.raises(InvalidInput, match=next(iter(wrong))):
-            Cost(**wrong)
+            JobCost(**wrong)
 
 
 def test_a_cost_says_what_it_is() -> None:
-    assert Cost().summary == "mean bounded slowdown"
-    assert Cost("flow", 2.0, 0.5).summary == "2 x mean hours from submission to end + 0.5 x USD"
+    assert JobCost().summary == "mean bounded slowdown"
+    assert JobCost("flow", 2.0, 0.5).summary == "2 x mean hours from submission to end + 0.5 x USD"
 
 
 def two_users() -> Trace:
@@ -94,7 +95,7 @@ def two_users() -> Trace:
 def test_another_measure_follows_another_candidate(measure: str, expected: str, default: str) -> None:
     """Wide jobs first: bad for most jobs, good for one of two users."""
     nets = sorted((classic_net(name) for name in ("smallest", "largest")), key=lambda net: net.name != default)
-    found = mars_replay(two_users(), PROCS, candidates=nets, selection=RULES, cost=Cost(measure))
+    found = mars_replay(two_users(), PROCS, candidates=nets, selection=RULES, cost=JobCost(measure))
     assert found.choices[-1].chosen == expected
     assert found.cost.measure == measure
 
@@ -103,8 +104,8 @@ def test_the_costs_of_a_replay_are_those_of_its_jobs() -> None:
     """A single candidate is its own shadow, so its cost is that of what really happened, once all have ended."""
     trace = two_users()
     jobs = trace.arrays()
-    for cost in (Cost("fairness"), Cost("flow", 1.0, 2.0), Cost()):
-        shadows = Shadows(jobs, kinds_of(jobs), PROCS, [classic_net("saf")], shipped(), cost)
+    for cost in (JobCost("fairness"), JobCost("flow", 1.0, 2.0), JobCost()):
+        shadows = CounterfactualReplays(jobs, kinds_of(jobs), PROCS, [classic_net("saf")], shipped(), cost)
         start = mars_replay(trace, PROCS, candidates=[classic_net("saf")]).start_s
         end = float((start + trace.run_s).max())
         shadows.learn(start, trace.num_jobs, end)
@@ -118,7 +119,9 @@ def test_money_makes_candidates_more_alike_and_changes_no_order() -> None:
     def costs(money: float) -> dict[str, float]:
         nets = [classic_net(name) for name in ("smallest", "largest")]
         return (
-            mars_replay(two_users(), PROCS, candidates=nets, selection=RULES, cost=Cost(money=money)).choices[-1].cost
+            mars_replay(two_users(), PROCS, candidates=nets, selection=RULES, cost=JobCost(money=money))
+            .choices[-1]
+            .cost
         )
 
     without, rich = costs(0.0), costs(1e6)
@@ -132,11 +135,11 @@ def test_calm_is_where_nobody_waits_by_any_measure(measure: str) -> None:
     """An idle machine holds nobody back; a busy one is not calm because its jobs take less than an hour."""
     idle = two_users()
     idle = Trace.of(1000.0 * idle.submit_s, idle.run_s, idle.num_procs, 2.0 * idle.run_s, user=idle.user)
-    nets = [net for net in candidates_of() if net.name in (STEADY, OPEN)]
-    found = mars_replay(idle, PROCS, candidates=nets, selection=RULES, cost=Cost(measure))
+    nets = [net for net in candidates_of() if net.name in (DEFAULT, OPEN)]
+    found = mars_replay(idle, PROCS, candidates=nets, selection=RULES, cost=JobCost(measure))
     assert found.choices[-1].chosen == OPEN
-    busy = mars_replay(two_users(), PROCS, candidates=nets, selection=RULES, cost=Cost(measure))
-    assert busy.choices[-1].chosen == STEADY
+    busy = mars_replay(two_users(), PROCS, candidates=nets, selection=RULES, cost=JobCost(measure))
+    assert busy.choices[-1].chosen == DEFAULT
 
 
 def test_rewards_are_minus_the_costs(tmp_path: Path) -> None:
@@ -144,7 +147,7 @@ def test_rewards_are_minus_the_costs(tmp_path: Path) -> None:
     with RunLog.open(tmp_path / "runs.db") as log:
         run = log.start("replay", "mars", {})
         nets = [classic_net(name) for name in ("smallest", "largest")]
-        found = mars_replay(trace, PROCS, candidates=nets, selection=RULES, cost=Cost("flow", 3.0), run=run)
+        found = mars_replay(trace, PROCS, candidates=nets, selection=RULES, cost=JobCost("flow", 3.0), run=run)
         told = log.events(run.id, kinds=["reward"])
         jobs = np.concatenate([event.fields["job"] for event in told]).astype(int)
         rewards = np.concatenate([event.fields["reward"] for event in told])

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from stretto.core.trace import QueueArrays, Trace
 from stretto.errors import InvalidInput
 from stretto.files import checkpoint
+from stretto.queues.mars.candidates import default_net
 from stretto.queues.mars.forecaster import blend, load_forecaster, save_forecaster, shipped
 from stretto.queues.mars.kernels.forecast import NUM_HEADS, NUM_INPUTS, Forecaster, collect
 from stretto.queues.mars.kernels.run import run_mars
-from stretto.queues.mars.network import classic_net, save_nets, steady_net
+from stretto.queues.mars.network import classic_net, save_nets
 from stretto.queues.mars.replay import mars_replay
 from stretto.queues.portfolio import kinds_of
 
@@ -100,7 +101,7 @@ def test_a_file_gives_back_what_was_saved(tmp_path: Path) -> None:
 
 def test_files_that_hold_something_else_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "bad.npz"
-    save_nets(path, [steady_net()], {})
+    save_nets(path, [default_net()], {})
     with pytest.raises(InvalidInput, match="does not hold a forecaster"):
         load_forecaster(path)
     good = made_up(4)._asdict()

@@ -16,24 +16,12 @@ from stretto.core.trace import QueueArrays, Trace
 from stretto.errors import InvalidInput, UnknownName
 from stretto.queues.kernels.expected import SIZE
 from stretto.queues.kernels.run import run_queue
+from stretto.queues.mars.candidates import candidates_of, default_net, forecast_nets, open_net, plain_net, variant_nets
 from stretto.queues.mars.forecaster import shipped
 from stretto.queues.mars.kernels import policy as features
 from stretto.queues.mars.kernels.forecast import NUM_HEADS, NUM_INPUTS, Forecaster
 from stretto.queues.mars.kernels.run import advance, new_state, run_mars, take_over
-from stretto.queues.mars.network import (
-    CLASSICS,
-    MarsNet,
-    bold_nets,
-    classic_net,
-    load_nets,
-    net_of,
-    open_net,
-    plain_net,
-    save_nets,
-    sister_nets,
-    steady_net,
-)
-from stretto.queues.mars.replay import candidates_of
+from stretto.queues.mars.network import CLASSICS, MarsNet, classic_net, load_nets, net_of, save_nets
 from stretto.queues.portfolio import kinds_of
 from stretto.registry import lookup
 
@@ -58,7 +46,7 @@ def random_net(
     num_hidden: int = 4,
     patience_s: float = np.inf,
     trust: float = 0.0,
-    spare: float = 0.0,
+    reserve: float = 0.0,
     foresight: float = 0.0,
 ) -> MarsNet:
     rng = np.random.default_rng(seed)
@@ -70,7 +58,7 @@ def random_net(
         "out": (num_hidden,),
     }
     weights = {name: rng.normal(size=shape) for name, shape in shapes.items()}
-    single = {"patience": patience_s, "trust": trust, "spare": spare, "foresight": foresight}
+    single = {"patience": patience_s, "trust": trust, "reserve": reserve, "foresight": foresight}
     return net_of("random", {**weights, **{name: np.array([value]) for name, value in single.items()}})
 
 
@@ -93,24 +81,24 @@ OUTLIVED = [(0, 1, 1, 1, 0), (0, 8, 3, 8, 0), (7, 1, 1, 12, 0), *[(0, 1, 1, 1, 0
 
 
 @settings(max_examples=60, deadline=None)
-@example(rows=OUTLIVED, seed=0, patience=50.0, trust=0.5, spare=0.0, foresight=0.0, slow=1)
+@example(rows=OUTLIVED, seed=0, patience=50.0, trust=0.5, reserve=0.0, foresight=0.0, slow=1)
 @given(
     rows=rows,
     seed=st.integers(0, 1000),
     patience=st.sampled_from([50.0, 400.0, np.inf]),
     trust=st.sampled_from([0.0, 0.5, 1.0]),
-    spare=st.sampled_from([0.0, 0.1, 0.5]),
+    reserve=st.sampled_from([0.0, 0.1, 0.5]),
     foresight=st.sampled_from([0.0, 0.5, 1.0]),
     slow=st.sampled_from([1, 100]),
 )
 def test_kernel_equals_its_plain_twin(
-    rows: list[tuple[int, ...]], seed: int, patience: float, trust: float, spare: float, foresight: float, slow: int
+    rows: list[tuple[int, ...]], seed: int, patience: float, trust: float, reserve: float, foresight: float, slow: int
 ) -> None:
     if foresight > 0.0:  # more series
         rows = [(gap, run, 1 + procs % 2, estimate, user % 2) for gap, run, procs, estimate, user in rows]
     rows = [(slow * gap, slow * run, procs, slow * estimate, user) for gap, run, procs, estimate, user in rows]
     jobs = queue_of(rows)
-    net = random_net(seed, patience_s=patience, trust=trust, spare=spare, foresight=foresight)
+    net = random_net(seed, patience_s=patience, trust=trust, reserve=reserve, foresight=foresight)
     forecaster = random_forecaster(seed)
     expected = mars_twin.replay(jobs, kinds_of(jobs), PROCS, net.net, forecaster)
     np.testing.assert_array_equal(play(jobs, net, forecaster=forecaster), expected)
@@ -260,25 +248,27 @@ def test_beliefs_let_a_job_pass_that_asked_for_too_much() -> None:
 
 
 def test_bold_networks_have_names_of_their_own_and_let_few_pass() -> None:
-    nets = bold_nets()
+    nets = forecast_nets()
     assert len({net.name for net in nets}) == len(nets)
-    short = {net.name: net for net in nets}["saf-bold-1h"]
+    short = {net.name: net for net in nets}["saf-forecast-1h"]
     rows = [(1, 50000, PROCS - 1, 50000, 0), (1, 10, PROCS, 10, 0), (1, 8000, 1, 30000, 0), (1, 500, 1, 500, 0)]
     jobs = queue_of(rows)
     few = play(jobs, short)
-    all_pass = play(jobs, {net.name: net for net in nets}["saf-bold"])
+    all_pass = play(jobs, {net.name: net for net in nets}["saf-forecast"])
     assert all_pass[2] == jobs.submit[2], "it ends before the wide one can start"
     assert few[3] == jobs.submit[3]
     assert few[2] > few[1], "it is too long to pass"
 
 
-def test_the_default_has_a_sister_and_a_plain_cousin_who_differ_in_whom_they_let_pass_or_in_foresight() -> None:
+def test_the_default_has_a_variant_and_a_plain_cousin_who_differ_in_whom_they_let_pass_or_in_foresight() -> None:
     default, *others = candidates_of()
-    narrow, plain = (next(net for net in others if net.name == wanted.name) for wanted in (*sister_nets(), plain_net()))
-    assert default.name == "steady"
+    narrow, plain = (
+        next(net for net in others if net.name == wanted.name) for wanted in (*variant_nets(), plain_net())
+    )
+    assert default.name == "default-order"
     assert default.net.foresight[0] == narrow.net.foresight[0] == 1.0
     assert plain.net.foresight[0] == 0.0
-    assert narrow.net.spare[0] > default.net.spare[0] > plain.net.spare[0]
+    assert narrow.net.reserve[0] > default.net.reserve[0] > plain.net.reserve[0]
     assert narrow.net.gate[-1] < default.net.gate[-1]
     assert plain.net.gate[features.LOG_BELIEVED] == 0.0, "all may pass"
     np.testing.assert_array_equal(narrow.net.skip, default.net.skip)
@@ -289,9 +279,9 @@ def test_the_open_order_holds_nobody_back() -> None:
     jobs = queue_of(rows)
     free = next(net for net in candidates_of() if net.name == open_net().name)
     assert play(jobs, free)[2] == jobs.submit[2]
-    assert play(jobs, steady_net())[2] > jobs.submit[2], "more than twelve hours may not pass"
-    assert free.net.spare[0] == 0.0
-    np.testing.assert_array_equal(free.net.skip, steady_net().net.skip)
+    assert play(jobs, default_net())[2] > jobs.submit[2], "more than twelve hours may not pass"
+    assert free.net.reserve[0] == 0.0
+    np.testing.assert_array_equal(free.net.skip, default_net().net.skip)
 
 
 def test_jobs_that_all_outlive_their_beliefs_have_room_to_be_expected_again() -> None:

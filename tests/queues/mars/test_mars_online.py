@@ -9,12 +9,12 @@ import pytest
 
 from stretto.core.trace import QueueArrays, Trace
 from stretto.errors import UnknownName
-from stretto.queues.mars.follower import LEARNED
-from stretto.queues.mars.journal import resume
 from stretto.queues.mars.network import MarsNet, classic_net
 from stretto.queues.mars.online_learning import OnlineLearner
-from stretto.queues.mars.replay import mars_replay
-from stretto.queues.mars.selector import Selection, Selector
+from stretto.queues.mars.parameters import Selection
+from stretto.queues.mars.replay import LEARNED, mars_replay
+from stretto.queues.mars.run_record import resume
+from stretto.queues.mars.selector import Selector
 from stretto.runlog import RunLog
 
 PROCS = 16

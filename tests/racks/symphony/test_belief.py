@@ -128,8 +128,9 @@ def test_levels_outside_the_expected_range_are_met_at_its_end():
 
 def test_beliefs_are_far_nearer_to_the_truth_than_raw_counters_and_their_intervals_hold():
     pytest.importorskip("jax")
-    from stretto.racks.symphony.calibration import measure_belief
-    from stretto.racks.symphony.world import World
+    from research.symphony.calibration import measure_belief
+
+    from stretto.racks.symphony.cases import World
 
     world = World.of(*small_rack(num_instances=16, num_jobs=8))
     found = measure_belief(world, seed=3, num_steps=80, num_envs=8)
@@ -142,8 +143,9 @@ def test_beliefs_are_far_nearer_to_the_truth_than_raw_counters_and_their_interva
 
 def test_the_spread_is_calibrated_where_it_is_wrong():
     pytest.importorskip("jax")
-    from stretto.racks.symphony.calibration import calibrated_spread, measure_belief
-    from stretto.racks.symphony.world import World
+    from research.symphony.calibration import calibrated_spread, measure_belief
+
+    from stretto.racks.symphony.cases import World
 
     world = World.of(*small_rack(num_instances=16, num_jobs=8), BeliefParams(spread=0.3))
     assert measure_belief(world, seed=0, num_steps=60, num_envs=4)["coverage_95"] < 0.9
@@ -170,52 +172,3 @@ def test_a_belief_is_the_same_in_every_run():
             batch.step(np.array([random_action(mask, rng) for mask in batch.mask]))
         found.append(batch.belief.chance.copy())
     np.testing.assert_array_equal(*found)
-
-
-def test_sampling_and_propagation_agree_on_means_and_gradients():
-    jax = pytest.importorskip("jax")
-    from stretto.racks.symphony.utilisation import propagated_means, sampled_means, two_socket_tree
-
-    tree = two_socket_tree()
-    mean = np.linspace(0.3, 0.6, tree.num_leaves)
-    scale = np.full(tree.num_leaves, 0.03)
-    noise = np.random.default_rng(0).standard_t(5.0, (40_000, tree.num_leaves))
-
-    def sampled(theta):
-        return sampled_means(tree, mean, scale, theta, noise).sum()
-
-    def propagated(theta):
-        return propagated_means(tree, mean, scale, theta, 5.0, 200).sum()
-
-    assert float(sampled(4.0)) == pytest.approx(float(propagated(4.0)), rel=0.02)
-    slope = float(jax.grad(sampled)(4.0))
-    # The grid's density is that of u given the reading, which bends with theta as the samples do.
-    assert float(jax.grad(propagated)(4.0)) == pytest.approx(slope, rel=0.1)
-    step = 0.01
-    assert (float(sampled(4.0 + step)) - float(sampled(4.0 - step))) / (2 * step) == pytest.approx(slope, rel=0.02)
-
-
-def test_evidence_below_moves_what_is_above_it():
-    """Back-pressure: a full memory says that the switch behind it is fuller than its own readings told."""
-    jax = pytest.importorskip("jax")
-    from stretto.racks.symphony.utilisation import posterior_by_importance, two_socket_tree
-
-    tree = two_socket_tree()
-    mean, scale = np.full(tree.num_leaves, 0.4), np.full(tree.num_leaves, 0.1)
-    before, _ = posterior_by_importance(tree, mean, scale, 4.0, {0: (0.4, 10.0)}, jax.random.PRNGKey(0), 50_000)
-    after, _ = posterior_by_importance(
-        tree, mean, scale, 4.0, {tree.num_leaves + 2: (0.5, 0.02)}, jax.random.PRNGKey(0), 50_000
-    )
-    assert after[tree.num_leaves] > before[tree.num_leaves] + 0.005
-    assert after[tree.num_leaves + 3] == pytest.approx(float(before[tree.num_leaves + 3]), abs=0.01)  # other socket
-
-
-def test_theta_is_learned_from_a_wrong_start():
-    pytest.importorskip("optax")
-    from stretto.racks.symphony.belief_learning import TRUE_THETA, GradientSettings, learn_theta
-    from stretto.racks.symphony.utilisation import two_socket_tree
-
-    for method in ("sampling", "propagation"):
-        settings = GradientSettings(method, batch_size=32, num_samples=32, num_bins=24, rate=0.05)
-        found = learn_theta(settings, seed=0, num_updates=60, start=2.5, tree=two_socket_tree())
-        assert abs(found.theta - TRUE_THETA) < 0.75

@@ -56,9 +56,9 @@ def test_a_price_is_what_is_paid_by_who_takes_the_action_and_follows_the_rule():
 
 def test_a_policy_learns_from_prices_and_trainings_repeat():
     pytest.importorskip("optax")
+    from stretto.racks.symphony.cases import World
     from stretto.racks.symphony.lookahead import LookaheadTrainer
-    from stretto.racks.symphony.settings import NetSettings
-    from stretto.racks.symphony.trainer import A2c, World
+    from stretto.racks.symphony.settings import A2c, NetSettings
 
     world = World.of(*two_nics(num_instances=8, num_jobs=12))
 

@@ -13,13 +13,12 @@ from racks.rack_cases import random_action, small_rack, two_nics
 from stretto.errors import InvalidInput, UnknownName
 from stretto.racks.rules import play
 from stretto.racks.simulator import RackBatch, counters_of
-from stretto.racks.symphony.cases import case
-from stretto.racks.symphony.episodes import Episodes, against_siblings, costs_to_come
+from stretto.racks.symphony.cases import World, case, observe
 from stretto.racks.symphony.inference import NumpyPolicy
 from stretto.racks.symphony.network import forward, init_params, num_weights
 from stretto.racks.symphony.scheduler import SymphonyScheduler, load_policy, save_policy
-from stretto.racks.symphony.settings import NetSettings, shape_of
-from stretto.racks.symphony.trainer import A2c, Judge, SymphonyTrainer, World, observe
+from stretto.racks.symphony.settings import A2c, NetSettings, shape_of
+from stretto.racks.symphony.trainer import HeldOut, RackEpisodes, SymphonyTrainer, costs_to_come, less_group_mean
 
 
 def _batch(variant: str, make=small_rack):
@@ -65,7 +64,7 @@ def test_training_on_two_nics_comes_near_the_best_rule():
     for _ in range(12):
         row = trainer.step()
     assert np.isfinite(row.loss)
-    flow = Judge(held_out, trainer.shape, trainer.net).flow_s(trainer.params)
+    flow = HeldOut(held_out, trainer.shape, trainer.net).flow_s(trainer.params)
     rule = play(
         "mct-belief", held_out.model, held_out.streams, seed=0, counters=held_out.counters, params=held_out.belief
     )
@@ -83,7 +82,7 @@ def test_fresh_weights_with_a_guide_do_as_well_as_its_rule():
     blind = play("sparrow", held_out.model, held_out.streams, **known).mean()
     net = NetSettings("belief")
     shape = shape_of(held_out.model, len(held_out.counters.resource), held_out.streams)
-    flow = Judge(held_out, shape, net).flow_s(init_params(shape, net, 0)).mean()
+    flow = HeldOut(held_out, shape, net).flow_s(init_params(shape, net, 0)).mean()
     assert flow < 1.03 * rule < blind
 
 
@@ -112,7 +111,7 @@ def _episodes(**fields):
         "value": np.zeros(shape),
         "log_prob": np.zeros(shape),
     }
-    return Episodes(**(base | fields))
+    return RackEpisodes(**(base | fields))
 
 
 def test_costs_to_come_add_up_and_fade_with_time():
@@ -125,15 +124,15 @@ def test_costs_to_come_add_up_and_fade_with_time():
 def test_siblings_are_compared_at_the_same_moment():
     """Decisions at 0, 1, 2 s and at 0, 2 s: what the other would have had then lies between its decisions."""
     values = np.array([[9.0, 6.0], [8.0, 4.0], [5.0, 0.0]])
-    found = against_siblings(values, _episodes(), 2)
+    found = less_group_mean(values, _episodes(), 2)
     np.testing.assert_allclose(found, [[3.0, -3.0], [3.0, -1.0], [1.0, 0.0]])
-    np.testing.assert_array_equal(against_siblings(values, _episodes(), 1), values)
+    np.testing.assert_array_equal(less_group_mean(values, _episodes(), 1), values)
 
 
 def test_equal_rollouts_teach_nothing():
     values = np.tile(np.array([[4.0], [3.0], [1.0]]), (1, 2))
     same = _episodes(step_s=np.ones((3, 2)), is_live=np.ones((3, 2), np.bool_))
-    np.testing.assert_allclose(against_siblings(values, same, 2), 0.0)
+    np.testing.assert_allclose(less_group_mean(values, same, 2), 0.0)
 
 
 def _scheduler(**settings):
@@ -185,22 +184,12 @@ def test_a_policy_survives_its_file_and_refuses_another_rack(tmp_path):
         load_policy(path, other)
 
 
-def test_a_rule_can_be_learned_from():
-    """What the teacher would do becomes what the policy does, more often than before the lesson."""
-    from stretto.racks.symphony.teacher import imitate
-
-    model, streams = two_nics()
-    trainer = SymphonyTrainer(World.of(model, streams), NetSettings("belief", 8, 8, guide=0.0), A2c(num_envs=8), seed=0)
-    first = imitate(trainer, 1)
-    assert imitate(trainer, 25) > max(first, 0.6)
-
-
 def test_the_policy_that_comes_with_stretto_schedules_the_small_rack():
-    from stretto.racks.symphony.scheduler import pretrained
+    from stretto.racks.symphony.scheduler import shipped_policy
 
     world = case("small-rack").world(seed=None, num_instances=2)
     batch = RackBatch(world.model, world.streams, 1, seed=0, counters=world.counters, params=world.belief)
-    scheduler = SymphonyScheduler(pretrained(batch)[0], batch)
+    scheduler = SymphonyScheduler(shipped_policy(batch)[0], batch)
     flow = []
     for instance in range(2):
         batch.start(np.array([instance]))

@@ -1,4 +1,4 @@
-"""``stretto train symphony``: a report, a file, and what has no meaning for a rack."""
+"""``stretto train symphony``: a report, a file, and what does not apply to a rack."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_training_reports_and_writes_a_policy(tmp_path):
     ("words", "message"),
     [
         (("two-nix",), "did you mean two-nics"),
-        (("two-nics", "--cluster", "gpu:2"), "no meaning for a rack"),
+        (("two-nics", "--cluster", "gpu:2"), "does not apply to a training on a rack"),
         (("two-nics", "--budget", "0s"), "above 0"),
     ],
 )

@@ -1,13 +1,10 @@
-"""Events that the kernel counts: a real one where it lets us, and why not where it does not; and those of PCM."""
+"""Events that the kernel counts: a real one where it lets us, and why not where it does not."""
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
-from stretto.errors import InvalidInput
 from stretto.racks.telemetry.host import HostTelemetry
-from stretto.racks.telemetry.pcm import pcm_reading
 from stretto.racks.telemetry.perf_events import EVENTS, PerfCounters, PerfEvent, open_event, touch_pages
 
 
@@ -54,16 +51,3 @@ def test_a_reading_of_this_host_says_what_hardware_events_it_lacks():
     reading = HostTelemetry().read(num_samples=2, interval_s=0.01)
     has_cycles = "perf/issue-slots" in reading.names
     assert has_cycles or any(note.startswith("cycles:") for note in reading.notes)
-
-
-def test_columns_of_pcm_become_readings():
-    rows = [{"IPC": 1.0, "READ": 10.0, "TEMP": 50.0}, {"IPC": 3.0, "READ": 30.0, "TEMP": 50.0}]
-    reading = pcm_reading(rows, {"memory": 100e9})
-    assert reading.names == ("memory/read", "perf/issue-slots")
-    np.testing.assert_allclose(reading.mean, [0.2, 0.5])
-    np.testing.assert_allclose(reading.sd, [np.sqrt(0.02), np.sqrt(0.125)])
-    assert reading.notes == ("TEMP: not a column that is known",)
-    with pytest.raises(InvalidInput, match="capacity of memory"):
-        pcm_reading(rows, {})
-    with pytest.raises(InvalidInput, match="2 or more"):
-        pcm_reading(rows[:1], {"memory": 1.0})

@@ -6,10 +6,8 @@ from typing import Annotated
 
 import typer
 
+from stretto.cli.console import Output, facts, print_json, print_notes, remark, stdout
 from stretto.cli.options import ClusterOption, DimOption, GraphArgument, OutputOption, TimeLimitOption
-from stretto.cli.terminal.console import Output, facts, print_json, print_notes, remark, stdout
-
-QUICK_METHODS = ("critical-path", "area", "combined")
 
 
 def bound(
@@ -21,22 +19,21 @@ def bound(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Print what no schedule can beat: a lower bound."""
-    from stretto.cli.sources import load_problem, with_dims
-    from stretto.cli.terminal.background import in_background
-    from stretto.cli.terminal.progress import ProgressLine
+    from stretto.api import bound as lower_bound
+    from stretto.api.inputs import with_dims
+    from stretto.cli.progress import ProgressLine, in_background
+    from stretto.cli.sources import load_problem
     from stretto.core.notes import problem_notes
     from stretto.core.units import format_seconds_alike
-    from stretto.graphs.bounds.bound import bound as lower_bound
 
     problem = load_problem(with_dims(graph, dim), cluster)
     with ProgressLine(f"bounding {problem.num_tasks:,} tasks") as line:
-        found = lower_bound(problem, methods=QUICK_METHODS, time_limit_s=time_limit)
+        found = lower_bound(problem, time_limit_s=time_limit)
         is_interrupted = False
         if exact:
             line.note = "asking the solver"
             try:
-                methods = (*QUICK_METHODS, "cp-sat")
-                found = in_background(lambda: lower_bound(problem, methods=methods, time_limit_s=time_limit))
+                found = in_background(lambda: lower_bound(problem, exact=True, time_limit_s=time_limit))
             except KeyboardInterrupt:
                 is_interrupted = True
     if output is Output.QUIET:

@@ -2,35 +2,38 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stretto.cli.applicable import refuse_with, refuse_without
+from stretto.api.options import TraceOptions, split_names
+from stretto.cli.checks import expanded, refuse_with, refuse_without
+from stretto.cli.commands.compare_paired import check_before, paired_table
 from stretto.cli.completion import graph_sources, policy_lists, strategy_lists
 from stretto.cli.configured import is_typed
-from stretto.cli.logged import LogOption, kept
+from stretto.cli.console import Output, new_table, print_json, print_notes, print_tables, remark
+from stretto.cli.logged import kept
 from stretto.cli.options import (
+    MACHINE_GROUP,
     ClusterOption,
     ContentionChoice,
     ContentionOption,
     DimOption,
     DisciplineChoice,
     DisciplineOption,
-    OutputOption,
-    SeedOption,
-    TimeLimitOption,
-)
-from stretto.cli.queue_sources import (
     EstimatesOption,
     KillOption,
+    LogOption,
+    MachineFlags,
+    OutputOption,
     PlotOption,
     PoolRuleOption,
-    PoolsOption,
-    ProcsOption,
+    SeedOption,
     StrictOption,
+    TimeLimitOption,
 )
-from stretto.cli.terminal.console import Output, new_table, print_json, print_notes, print_tables, remark
 from stretto.core.units import (
     format_count,
     format_gap,
@@ -39,36 +42,103 @@ from stretto.core.units import (
     format_seconds_alike,
     is_zero_gap,
 )
+from stretto.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.table import Table
 
-    from stretto.cli.terminal.interrupt import Interrupt
+    from stretto.cli.interrupt import Interrupt
     from stretto.core.cluster import Cluster
     from stretto.core.graph import TaskGraph
     from stretto.core.problem import Problem
     from stretto.core.workload import Workload
-    from stretto.graphs.compare import Comparison, Row
+    from stretto.graphs.compare import Comparison, PolicyRow
     from stretto.graphs.evaluate import PlanResult
 
 
 _OF_GRAPHS = ("cluster", "policies", "seeds", "time_limit", "contention", "discipline", "dim")
 _OF_TRACES = (
-    "backfill",
-    "estimates",
-    "procs",
-    "pools",
-    "pool_rule",
-    "windows",
-    "window_size",
-    "kill",
-    "strict",
-    "plot",
+    *("backfill", "estimates", "procs", "pools", "pool_rule", "windows", "window_size"),
+    *("kill", "strict", "plot"),
 )
 
 
+@dataclass(frozen=True)
+class GraphPlanning:
+    """How graphs are planned and their plans executed."""
+
+    time_limit: float | None = None
+    contention: ContentionChoice = ContentionChoice.NONE
+    discipline: DisciplineChoice | None = None
+
+
+@dataclass(frozen=True)
+class CompareOutput:
+    """Where the comparison goes."""
+
+    plot: str | None = None
+    save: Path | None = None
+    baseline: str | None = None
+    log: bool = False
+    output: Output = Output.TABLE
+
+
+@expanded(
+    planning=(
+        GraphPlanning,
+        {"time_limit": TimeLimitOption, "contention": ContentionOption, "discipline": DisciplineOption},
+    ),
+    machine=MACHINE_GROUP,
+    options=(
+        TraceOptions,
+        {
+            "backfill": Annotated[
+                str,
+                typer.Option(
+                    "--backfill", metavar="A,B,...|all", help="Of a trace: who may pass the head of the queue."
+                ),
+            ],
+            "estimates": EstimatesOption,
+            "pool_rule": PoolRuleOption,
+            "windows": Annotated[
+                int,
+                typer.Option("--windows", metavar="N", min=0, help="Of a trace: random windows of it; 0 = all of it."),
+            ],
+            "window_size": Annotated[int, typer.Option("--window-size", metavar="N", min=1, help="Jobs of a window.")],
+            "kill": KillOption,
+            "strict": StrictOption,
+            "seed": SeedOption,
+        },
+    ),
+    out=(
+        CompareOutput,
+        {
+            "plot": PlotOption,
+            "save": Annotated[
+                Path | None,
+                typer.Option(
+                    "--save",
+                    metavar="FILE",
+                    help="Write the table: .csv and .parquet have a row per run, .tex the summary.",
+                    show_default=False,
+                ),
+            ],
+            "baseline": Annotated[
+                str | None,
+                typer.Option(
+                    "--baseline",
+                    metavar="NAME",
+                    help="Compare the others with this one, case by case, with 95 % intervals.",
+                    show_default=False,
+                ),
+            ],
+            "log": LogOption,
+            "output": OutputOption,
+        },
+    ),
+)
 def compare(
     context: typer.Context,
     graphs: Annotated[
@@ -80,6 +150,7 @@ def compare(
             autocompletion=graph_sources,
         ),
     ],
+    *,
     cluster: ClusterOption = None,
     policies: Annotated[
         str,
@@ -91,9 +162,7 @@ def compare(
         ),
     ] = "all",
     seeds: Annotated[str, typer.Option("--seeds", metavar="N,N,...", help="One run of each policy per seed.")] = "0",
-    time_limit: TimeLimitOption = None,
-    contention: ContentionOption = ContentionChoice.NONE,
-    discipline: DisciplineOption = None,
+    planning: GraphPlanning,
     strategies: Annotated[
         str | None,
         typer.Option(
@@ -104,115 +173,66 @@ def compare(
             autocompletion=strategy_lists,
         ),
     ] = None,
-    backfill: Annotated[
-        str, typer.Option("--backfill", metavar="A,B,...|all", help="Of a trace: who may pass the head of the queue.")
-    ] = "easy",
-    estimates: EstimatesOption = "user",
-    procs: ProcsOption = None,
-    pools: PoolsOption = None,
-    pool_rule: PoolRuleOption = "cheapest",
-    windows: Annotated[
-        int, typer.Option("--windows", metavar="N", min=0, help="Of a trace: random stretches of it; 0 = all of it.")
-    ] = 0,
-    window_size: Annotated[int, typer.Option("--window-size", metavar="N", min=1, help="Jobs of a window.")] = 5000,
-    kill: KillOption = False,
-    strict: StrictOption = False,
-    seed: SeedOption = 0,
+    machine: MachineFlags,
+    options: TraceOptions,
     dim: DimOption = None,
-    plot: PlotOption = None,
-    log: LogOption = False,
-    output: OutputOption = Output.TABLE,
+    out: CompareOutput,
 ) -> None:
     """Rank policies on graphs, or strategies on a trace."""
-    from stretto.cli.queue_sources import is_trace
-    from stretto.cli.sources import with_dims
+    from stretto.api.inputs import is_trace, with_dims
 
     has_cluster = cluster is not None and is_typed(context, "cluster")
     if strategies is not None or (not has_cluster and is_trace(graphs[0])):
-        from stretto.cli.queue_compare import compare_queue
+        from stretto.cli.commands.compare_trace import compare_trace
 
-        refuse_with(context, "a trace", _OF_GRAPHS, "it is about graphs")
-        if windows == 0:
+        asked = "a trace" if strategies is None else "--strategies"
+        refuse_with(context, asked, _OF_GRAPHS, "it applies to task graphs; traces take --strategies and --procs")
+        if options.windows == 0:
             refuse_without(context, "--windows", ("window_size",))
-        if pools is None:
+        if machine.pools is None:
             refuse_without(context, "--pools", ("pool_rule",))
-        compare_queue(
-            _only_one(graphs),
-            None if strategies in (None, "all") else _split(str(strategies), "--strategies"),
-            _backfills(backfill),
-            procs=procs,
-            pools=pools,
-            num_windows=windows,
-            window_size=window_size,
-            strict=strict,
-            plot=plot,
-            output=output,
-            log=log,
-            estimates=estimates,
-            pool_rule=pool_rule,
-            kill=kill,
-            seed=seed,
-        )
+        if len(graphs) > 1:
+            raise InvalidInput(f"{len(graphs)} traces; compare strategies on one", field="TRACE")
+        names = "all" if strategies in (None, "all") else split_names(str(strategies), "--strategies")
+        compare_trace(graphs[0], names, machine, options, out)
         return
     refuse_with(context, "graphs", _OF_TRACES, "it is about traces")
     refuse_with(context, "graphs", ("seed",), "name one or several with --seeds")
-    sources = [with_dims(graph, dim) for graph in graphs]
-    _compare_graphs(sources, cluster, policies, seeds, time_limit, contention, discipline, log, output)
+    _compare_graphs([with_dims(graph, dim) for graph in graphs], cluster, policies, _seeds(seeds), planning, out)
 
 
 def _compare_graphs(
-    graphs: list[str],
-    cluster: str | None,
-    policies: str,
-    seeds: str,
-    time_limit: float | None,
-    contention: ContentionChoice,
-    discipline: DisciplineChoice | None,
-    log: bool,
-    output: Output,
+    graphs: list[str], cluster: str | None, policies: str, seeds: list[int], planning: GraphPlanning, out: CompareOutput
 ) -> None:
     """Plan graphs with several policies, and rank the policies."""
-    from stretto import catalog
-    from stretto.cli.sources import load_cluster, load_graph
-    from stretto.cli.terminal.interrupt import Interrupt
-    from stretto.errors import InvalidInput
-    from stretto.graphs.evaluate import Setting
-    from stretto.registry import known
+    from stretto.api.compare import policy_names
+    from stretto.api.inputs import load_cluster
+    from stretto.cli.interrupt import Interrupt
+    from stretto.cli.sources import load_graph
 
-    names = sorted(known("policy", catalog.PLANNERS)) if policies == "all" else _split(policies, "--policies")
-    numbers = _seeds(seeds)
+    names = policy_names(policies if policies == "all" else split_names(policies, "--policies"))
     if cluster is None:
-        raise InvalidInput("name the machines, for example --cluster cpu:8x1.0,gpu:2x5.0", field="--cluster")
+        raise InvalidInput("is missing: name the machines, for example -c cpu:8x1.0,gpu:2x5.0", field="--cluster")
+    check_before(out.baseline, names, out.save)
     machines = load_cluster(cluster)
     work = [load_graph(graph) for graph in graphs]
-    setting = Setting(discipline.value if discipline else None, contention.value)
-    options = {"seeds": numbers, "time_limit_s": time_limit, "setting": setting}
-    told = {"policies": names, "graphs": graphs, "cluster": machines.name, "seeds": numbers, "time_limit_s": time_limit}
-    with kept(log, "compare", ", ".join(graph.name for graph in work), told) as run, Interrupt() as interrupt:
-        comparison = run_comparison(work, machines, names, interrupt, **options)
+    told: dict[str, object] = {"policies": names, "graphs": graphs, "cluster": machines.name, "seeds": seeds}
+    told |= {"time_limit_s": planning.time_limit}
+    with kept(out.log, "compare", ", ".join(graph.name for graph in work), told) as run, Interrupt() as interrupt:
+        comparison = run_comparison(work, machines, names, interrupt, seeds, planning)
         if run is not None:
             from stretto.reports.record import record_comparison
 
             record_comparison(run, comparison.to_json(), comparison.summary()[0].policy)
-    report(comparison, output)
+    if out.save is not None:
+        comparison.save(out.save)
+    report(comparison, out.output, out.baseline)
+    if out.save is not None and out.output is Output.TABLE:
+        print(f"wrote {out.save}")
     if interrupt.pressed:
-        planned = len(work) * len(names) * len(numbers)
+        planned = len(work) * len(names) * len(seeds)
         remark(f"interrupted: {len(comparison.rows)} of {planned} runs are in the result")
         raise typer.Exit(130)
-
-
-def _only_one(sources: list[str]) -> str:
-    from stretto.errors import InvalidInput
-
-    if len(sources) > 1:
-        raise InvalidInput(f"{len(sources)} traces; compare strategies on one", field="TRACE")
-    return sources[0]
-
-
-def _backfills(text: str) -> list[str]:
-    from stretto import catalog
-
-    return list(catalog.BACKFILLS) if text == "all" else _split(text, "--backfill")
 
 
 def run_comparison(
@@ -220,17 +240,19 @@ def run_comparison(
     cluster: Cluster,
     policies: Sequence[str],
     interrupt: Interrupt,
-    **options: Any,
+    seeds: Sequence[int] = (0,),
+    planning: GraphPlanning | None = None,
 ) -> Comparison:
     """Compare with progress on a terminal; Ctrl-C ends it, even where a search took it for itself."""
-    from stretto.cli.terminal.progress import ProgressLine
-    from stretto.graphs.compare import compare as compare_policies
+    from stretto.api import compare as compare_policies
+    from stretto.cli.progress import ProgressLine
 
-    planned = len(graphs) * len(policies) * len(options.get("seeds", (0,)))
+    how = planning or GraphPlanning()
+    planned = len(graphs) * len(policies) * len(seeds)
     done = 0
     with ProgressLine("comparing") as line:
 
-        def on_row(row: Row) -> None:
+        def on_row(row: PolicyRow) -> None:
             nonlocal done
             done += 1
             value = format_seconds(row.result.makespan_s) if row.result else "no result"
@@ -239,13 +261,24 @@ def run_comparison(
                 interrupt.note(row.result.plan)
             interrupt.check()
 
-        return compare_policies(graphs, cluster, policies, on_row=on_row, **options)
+        return compare_policies(
+            graphs,
+            cluster,
+            policies,
+            seeds=seeds,
+            time_limit_s=how.time_limit,
+            contention=how.contention.value,
+            discipline=how.discipline.value if how.discipline else None,
+            on_row=on_row,
+        )
 
 
-def report(comparison: Comparison, output: Output) -> None:
+def report(comparison: Comparison, output: Output, baseline: str | None = None) -> None:
     """Print a comparison in the wanted form."""
+    paired = [] if baseline is None else comparison.paired(baseline)
     if output is Output.JSON:
-        print_json(comparison.to_json())
+        more = {} if baseline is None else {"paired": [line.to_json() for line in paired]}
+        print_json(comparison.to_json() | more)
         return
     summary = comparison.summary()
     if output is Output.QUIET:
@@ -255,7 +288,8 @@ def report(comparison: Comparison, output: Output) -> None:
         return
     graphs = list(dict.fromkeys(row.graph for row in comparison.rows))
     tables = [_graph_table(comparison, graph) for graph in graphs]
-    print_tables(*tables, *([summary_table(comparison)] if len(graphs) > 1 else []))
+    tables += [summary_table(comparison)] if len(graphs) > 1 else []
+    print_tables(*tables, *([paired_table(paired)] if paired else []))
     print_notes(comparison.notes)
 
 
@@ -303,7 +337,7 @@ def _gap(result: PlanResult, bound_s: float) -> str:
     return format_gap(found)
 
 
-def _skipped(rows: Sequence[Row]) -> list[str]:
+def _skipped(rows: Sequence[PolicyRow]) -> list[str]:
     """Return a line per reason why policies have no result, with these policies."""
     policies: dict[str, dict[str, None]] = {}
     for row in rows:
@@ -333,19 +367,8 @@ def summary_table(comparison: Comparison) -> Table:
     return table
 
 
-def _split(text: str, field: str) -> list[str]:
-    from stretto.errors import InvalidInput
-
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    if not names:
-        raise InvalidInput(f"{text!r} names nothing", field=field)
-    return list(dict.fromkeys(names))
-
-
 def _seeds(text: str) -> list[int]:
-    from stretto.errors import InvalidInput
-
-    parts = _split(text, "--seeds")
+    parts = split_names(text, "--seeds")
     if not all(part.isdecimal() for part in parts):
         raise InvalidInput(f"{text!r} is not a list of whole numbers such as 0,1,2", field="--seeds")
     return [int(part) for part in parts]

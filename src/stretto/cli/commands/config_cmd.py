@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from stretto.cli.console import Output, new_table, print_json, stdout
 from stretto.cli.options import OutputOption
-from stretto.cli.terminal.console import Output, new_table, print_json, stdout
 
 config = typer.Typer(
     help="Show the settings in force and the files that hold them.",
@@ -62,12 +62,12 @@ def show_path(output: OutputOption = Output.TABLE) -> None:
 def _rows(root: Any, only: str | None) -> list[dict[str, Any]]:
     """Return one row for each option and value, with the commands for which that value is in force."""
     from stretto.cli.configured import options_of, settings_of
-    from stretto.errors import UnknownName
+    from stretto.errors import InvalidInput
 
     settings = settings_of(root.commands)
     options = {name: found for name, found in options_of(root.commands).items() if found}
     if only is not None and only not in options:
-        raise UnknownName("command with settings", only, options)
+        raise InvalidInput(f"command {only!r} has no settings; those that have: {', '.join(sorted(options))}")
     rows: dict[tuple[str, str, str], dict[str, Any]] = {}
     for command, found in options.items():
         if only not in (None, command):
@@ -75,7 +75,7 @@ def _rows(root: Any, only: str | None) -> list[dict[str, Any]]:
         for option, default in found.items():
             setting = settings[command].get(option)
             value, source = (setting.value, setting.source) if setting else (default, BUILT_IN)
-            row = {"option": option, "value": value, "source": source, "commands": []}
+            row: dict[str, Any] = {"option": option, "value": value, "source": source, "commands": []}
             rows.setdefault((option, str(value), source), row)["commands"].append(command)
     return sorted(rows.values(), key=lambda row: (row["option"], row["source"] != BUILT_IN))
 

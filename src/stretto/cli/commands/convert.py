@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from stretto.cli.files import check_target
+from stretto.cli.checks import check_target
+from stretto.cli.console import Output, print_json, remark
 from stretto.cli.options import DimOption, GraphArgument, OutputOption
-from stretto.cli.terminal.console import Output, print_json, remark
 from stretto.core.units import format_count
 
 
@@ -28,23 +28,19 @@ def convert(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Convert a graph from any readable format to a writable one."""
-    from stretto.cli.sources import load_graph, with_dims
-    from stretto.core.notes import graph_notes
-    from stretto.core.workload import Workload
-    from stretto.files.load import save
+    from stretto.api import convert as convert_graph
+    from stretto.api.inputs import with_dims
+    from stretto.cli.progress import ProgressLine
 
     check_target(target)
-    graph = load_graph(with_dims(source, dim), format=from_format)
-    if isinstance(graph, Workload) and len(graph) == 1:
-        graph = graph.jobs[0].graph  # a file that could hold several but holds one
-    graphs = [job.graph for job in graph.jobs] if isinstance(graph, Workload) else [graph]
-    notes = list(dict.fromkeys(note for one in graphs for note in graph_notes(one)))
-    lost = save(graph, target, format=format)
+    with ProgressLine(f"reading {source}"):
+        done = convert_graph(with_dims(source, dim), target, format=format, from_format=from_format)
+    num_tasks = done.graph.num_tasks
     if output is Output.JSON:
-        print_json({"path": str(target), "num_tasks": graph.num_tasks, "lost": list(lost), "notes": notes})
+        print_json({"path": str(target), "num_tasks": num_tasks, "lost": list(done.lost), "notes": list(done.notes)})
         return
-    for what in lost:
+    for what in done.lost:
         remark(f"this format cannot hold {what}")
-    for note in notes:
+    for note in done.notes:
         remark(f"note: {note}")
-    print(target if output is Output.QUIET else f"wrote {target}: {format_count(graph.num_tasks, 'task')}")
+    print(target if output is Output.QUIET else f"wrote {target}: {format_count(num_tasks, 'task')}")

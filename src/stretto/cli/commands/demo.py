@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stretto.cli.options import OutputOption, SeedOption
-from stretto.cli.terminal.console import Output, new_table, print_json, remark, stdout
-from stretto.cli.time_option import parse_time
-from stretto.core.units import format_seconds_alike
+from stretto.cli.console import Output, new_table, print_json, remark, stdout
+from stretto.cli.options import OutputOption, SeedOption, parse_time
+from stretto.core.units import format_count, format_gap, format_seconds, format_seconds_alike
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from stretto.cli.demo_training import Lesson
+    from stretto.api.demo import DemoTraining
     from stretto.graphs.compare import Comparison
     from stretto.graphs.evaluate import PlanResult
 
@@ -42,9 +41,12 @@ def demo(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """See it work: built-in workloads, a few policies, a training, pictures."""
-    from stretto.cli.commands.compare import run_comparison
-    from stretto.cli.sources import load_cluster, load_graph
-    from stretto.cli.terminal.interrupt import Interrupt
+    from stretto.api.demo import write_files
+    from stretto.api.inputs import load_cluster
+    from stretto.cli.commands.compare import GraphPlanning, run_comparison
+    from stretto.cli.interrupt import Interrupt
+    from stretto.cli.progress import ProgressLine
+    from stretto.cli.sources import load_graph
 
     _make_folder(out)
     cluster = load_cluster(CLUSTER)
@@ -52,25 +54,30 @@ def demo(
     if output is Output.TABLE:
         _print_introduction(cluster.num_devices)
     with Interrupt() as interrupt:
-        comparison = run_comparison(graphs, cluster, POLICIES, interrupt, seeds=[seed], time_limit_s=time_limit)
+        how = GraphPlanning(time_limit=time_limit)
+        comparison = run_comparison(graphs, cluster, POLICIES, interrupt, seeds=[seed], planning=how)
     is_interrupted = interrupt.pressed
-    lesson = None
+    training = None
     if not is_interrupted:
         try:
-            lesson = _learn(train_seconds, seed)
+            training = _learn(train_seconds, seed)
         except KeyboardInterrupt:  # before anything was learned: the comparison is still worth its table
             is_interrupted = True
     best = _best(comparison, graphs[_PICTURE_OF].name)
-    pictures = _write(comparison, best, out) if best is not None else []
-    _report(comparison, lesson, best, pictures, output)
-    if is_interrupted or (lesson is not None and lesson.is_interrupted):
+    pictures = []
+    if best is not None:
+        with ProgressLine("writing the report"):
+            pictures = write_files(comparison, best, GRAPHS[_PICTURE_OF], CLUSTER, out)
+    _report(comparison, training, best, pictures, output)
+    if is_interrupted or (training is not None and training.is_interrupted):
         remark("interrupted: the tables hold what was finished until then")
         raise typer.Exit(130)
 
 
-def _learn(seconds: float, seed: int) -> Lesson | None:
+def _learn(seconds: float, seed: int) -> DemoTraining | None:
     """Train for a while, or say what is missing for that."""
-    from stretto.cli.demo_training import learn, missing_libraries
+    from stretto.api.demo import learn, missing_libraries
+    from stretto.cli.training import TrainingBar
 
     if seconds == 0:
         return None
@@ -78,29 +85,29 @@ def _learn(seconds: float, seed: int) -> Lesson | None:
     if missing:
         remark(f"without {', '.join(missing)} nothing is trained: pip install 'stretto[learn]'")
         return None
-    return learn(seconds, seed)
+    with TrainingBar("training doppler", time_limit_s=seconds, episodes=None) as bar:
+        return learn(seconds, seed, bar)
 
 
 def _report(
-    comparison: Comparison, lesson: Lesson | None, best: PlanResult | None, pictures: list[Path], output: Output
+    comparison: Comparison, training: DemoTraining | None, best: PlanResult | None, pictures: list[Path], output: Output
 ) -> None:
     if output is Output.JSON:
         document = comparison.to_json() | {"pictures": [str(path) for path in pictures]}
-        print_json(document | {"training": lesson.to_json() if lesson is not None else None})
+        print_json(document | {"training": training.to_json() if training is not None else None})
     elif output is Output.QUIET:
         for path in pictures:
             print(path)
     else:
-        from stretto.cli.demo_training import lesson_table
-        from stretto.cli.terminal.text_gantt import text_gantt
+        from stretto.cli.text_gantt import text_gantt
 
         console = stdout()
         if best is not None:
             console.print(f"{best.problem.graph.name} by {best.policy}", style="bold")
             console.print(text_gantt(best.problem, best.schedule))
             console.print()
-        if lesson is not None:
-            console.print(lesson_table(lesson))
+        if training is not None:
+            console.print(_training_table(training))
             console.print()
         console.print(_table(comparison))
         _print_next_steps(pictures)
@@ -112,7 +119,7 @@ def _print_introduction(num_devices: int) -> None:
     console.print(
         f"{len(GRAPHS)} task graphs, {num_devices} devices ({CLUSTER}), {len(POLICIES)} policies.\n"
         "The gap says how far a plan is above a proven lower bound, so at most\n"
-        "this far above the optimum. The first run compiles its kernels.\n"
+        "this far above optimal. The first run compiles its kernels.\n"
     )
 
 
@@ -145,8 +152,6 @@ def _table(comparison: Comparison) -> Table:
 def _gap(result: PlanResult | None, bound_s: float, best_s: float) -> str:
     if result is None:
         return "-"
-    from stretto.core.units import format_gap
-
     star = "*" if result.makespan_s <= best_s * (1 + 1e-9) else " "
     return f"{format_gap(result.makespan_s / bound_s - 1)}{star}"
 
@@ -156,27 +161,38 @@ def _best(comparison: Comparison, graph: str) -> PlanResult | None:
     return min(results, key=lambda result: result.makespan_s, default=None)
 
 
-def _write(comparison: Comparison, best: PlanResult, out: Path) -> list[Path]:
-    """Write a plan, its picture, and a report on it and on the comparison."""
-    from stretto.cli.plan_file import describe, save_plan
-    from stretto.cli.terminal.progress import ProgressLine
-    from stretto.files.load import write_atomically
-    from stretto.reports.gantt.draw import draw_gantt
-    from stretto.reports.sources import Report
+def _training_table(done: DemoTraining) -> Table:
+    """Return the training for people."""
+    table = new_table(f"Learned just now: {done.graph} ({format_count(done.num_tasks, 'task')}) on {done.cluster}")
+    table.add_column("policy", no_wrap=True)
+    for column in ("makespan", "gap", "thought for"):
+        table.add_column(column, justify="right", no_wrap=True)
+    names, makespans, gaps, seconds = zip(*done.rows, strict=True)
+    cells = zip(
+        names, format_seconds_alike(makespans), map(format_gap, gaps), format_seconds_alike(seconds), strict=True
+    )
+    for place, row in enumerate(cells):
+        table.add_row(*row, style="bold" if place == 0 else None)
+    compiled = format_seconds(done.compile_seconds)
+    episodes = format_count(done.num_episodes, "episode")
+    caption = f"{episodes} from the weights that come with Stretto; compiled in {compiled}"
+    table.caption = "\n".join([caption, *behind(done)])
+    return table
 
-    problem, graph = best.problem, best.problem.graph.name
-    plan, picture, page = out / "plan.json", out / f"{graph}.png", out / "report.html"
-    document = describe(best, GRAPHS[_PICTURE_OF], CLUSTER)
-    save_plan(plan, document)
-    report = Report()
-    with ProgressLine("writing the report"):
-        title = f"{graph} by {best.policy}"
-        draw_gantt(problem, best.schedule, picture, title=title, lower_bound_s=best.lower_bound_s)
-        command = f"stretto plan '{GRAPHS[_PICTURE_OF]}' -c {CLUSTER} --policy {best.policy} --save {plan}"
-        report.add_plan(str(plan), problem, best.plan, best.schedule, document, command)
-        report.add_comparison(comparison.to_json(), "demo")
-        write_atomically(page, report.page("Stretto demo"))
-    return [plan, picture, page]
+
+def behind(done: DemoTraining) -> list[str]:
+    """Say why the trained policy is not the best, where it is not; nothing where it is."""
+    from stretto.api.demo import TRAINED
+
+    (trained,) = (row for row in done.rows if row[0] == TRAINED)
+    better = [name for name, makespan_s, _, _ in done.rows if makespan_s < trained[1] * (1 - 1e-9)]
+    if not better:
+        return []
+    time = format_seconds(round(trained[3], 1))
+    return [
+        f"The trained policy is behind {' and '.join(better)}: {time} of training are few.",
+        "stretto demo --train-seconds 120 trains longer; stretto plan --policy doppler trains and searches in turns.",
+    ]
 
 
 def _print_next_steps(pictures: list[Path]) -> None:
@@ -186,23 +202,30 @@ def _print_next_steps(pictures: list[Path]) -> None:
         place = path.absolute().as_uri() if path.suffix == ".html" else path
         console.print(f"wrote {place}", soft_wrap=True)
     console.print("\nWhat to try next", style="bold")
-    console.print(
-        f"{_how_to_call()}"
-        "  stretto doctor\n"
-        "  stretto list policies\n"
-        "  stretto plan 'workload:cholesky?num_tiles=12' -c cpu:8,gpu:2 \\\n"
-        "      --policy annealing --time-limit 10s --save plan.json --gantt plan.html\n"
-        "  stretto simulate plan.json --contention fair --noise 0.2\n"
-        "  stretto serve\n"
-        "  stretto compare 'trace:lublin?num_jobs=3000&num_procs=128&load=0.95' --windows 10 --window-size 1000\n"
-        "  stretto plan YOUR_WORKFLOW.json -c YOUR_CLUSTER.toml"
-        f"{_files_to_look_at()}",
-        soft_wrap=True,
-    )
+    console.print(_how_to_call(), soft_wrap=True, end="")
+    for line in next_steps():
+        console.print(f"  {line}", soft_wrap=True)
+
+
+def next_steps() -> list[str]:
+    """Return commands that work when pasted, in this order."""
+    workflow, cluster = "workload:montage", "cpu:4x1.0,gpu:2x3.0@1GB/s"
+    if all(Path("examples", name).is_file() for name in ("workflow.json", "lab.toml")):  # in a clone of the repository
+        workflow, cluster = "examples/workflow.json", "examples/lab.toml    # put your own files here"
+    return [
+        "stretto doctor",
+        "stretto list policies",
+        "stretto plan 'workload:cholesky?num_tiles=12' -c cpu:8,gpu:2 --policy tabu --time-limit 10s --save plan.json",
+        "stretto simulate plan.json --contention fair --noise 0.2",
+        "stretto gantt plan.json -o plan.html",
+        "stretto compare 'trace:lublin?num_jobs=3000&num_procs=128&load=0.95' --windows 10 --window-size 1000",
+        f"stretto plan {workflow} -c {cluster}",
+        "stretto serve",
+    ]
 
 
 def _how_to_call() -> str:
-    """Return the line that lets the shell find us, where it does not yet."""
+    """Return the line that puts ``stretto`` on the PATH, where it is not there yet."""
     import shlex
     import shutil
     import sys
@@ -212,10 +235,4 @@ def _how_to_call() -> str:
         return ""
     folder = os.path.relpath(ours)
     activate = shlex.quote(os.path.join(folder, "activate"))
-    return f"  source {activate}    # so that this shell finds stretto (or type {shlex.quote(folder)}/stretto)\n"
-
-
-def _files_to_look_at() -> str:
-    """Name the examples of such files, where we run in the folder of the repository."""
-    files = (Path("examples/workflow.json"), Path("examples/lab.toml"))
-    return f"    # such as {' and '.join(map(str, files))}" if all(path.is_file() for path in files) else ""
+    return f"  source {activate}    # puts stretto on the PATH of this shell (or type {shlex.quote(folder)}/stretto)\n"

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from stretto.cli.console import Output, facts, print_json, print_tables
 from stretto.cli.options import OutputOption
-from stretto.cli.terminal.console import Output, facts, print_json, print_tables
 from stretto.core.units import format_bytes, format_count
 
 if TYPE_CHECKING:

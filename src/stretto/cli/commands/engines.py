@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from stretto.cli.console import Output, new_table, print_json, stdout
 from stretto.cli.options import OutputOption
-from stretto.cli.terminal.console import Output, new_table, print_json, stdout
 
 
 def engines(output: OutputOption = Output.TABLE) -> None:

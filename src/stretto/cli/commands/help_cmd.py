@@ -47,7 +47,7 @@ def help_page(
     ] = None,
 ) -> None:
     """Explain a command, or what all commands share."""
-    from stretto.cli.terminal.console import facts, stdout
+    from stretto.cli.console import facts, stdout
     from stretto.errors import UnknownName
 
     root = context.find_root()

@@ -1,4 +1,4 @@
-"""``stretto list``: the policies, formats, workloads and rules of queues that exist."""
+"""``stretto list``: the policies, formats, workloads, and rules of queues and racks that exist."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from stretto.cli.console import Output, new_table, print_json, stdout
 from stretto.cli.options import OutputOption
-from stretto.cli.terminal.console import Output, new_table, print_json, stdout
 
 
 class What(StrEnum):
@@ -22,13 +22,14 @@ class What(StrEnum):
     ESTIMATES = "estimates"
     POOL_RULES = "pool-rules"
     TRACES = "traces"
+    DISPATCHERS = "dispatchers"
 
 
 def list_components(
     what: Annotated[What, typer.Argument(help="What to list.", show_default=False)],
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """List the policies, formats, workloads or rules of queues there are."""
+    """List the policies, formats, workloads, or rules of queues and racks that exist."""
     from stretto.cli.describe import describe, names_of
 
     if output is Output.QUIET:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+import sys
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stretto.cli.applicable import refuse_without
+from stretto.api.options import OfferFilter, PoolShape, SpotOptions
+from stretto.cli.checks import expanded, refuse_without
+from stretto.cli.console import Output, new_table, print_json, remark, stdout
 from stretto.cli.options import OutputOption
-from stretto.cli.terminal.console import Output, new_table, print_json, remark, stdout
 
 if TYPE_CHECKING:
-    from stretto.core.pool import Spot
     from stretto.files.prices.offer import Offer
 
 prices = typer.Typer(
@@ -40,25 +41,40 @@ RegionOption = Annotated[
 MaxPriceOption = Annotated[float, typer.Option("--max-price", metavar="USD", help="Per hour.", show_default="any")]
 
 
+#: What a machine must have.
+WANTED = (
+    OfferFilter,
+    {
+        "gpu": GpuOption,
+        "gpus": GpusOption,
+        "procs": ProcsOption,
+        "memory": MemoryOption,
+        "provider": ProviderOption,
+        "region": RegionOption,
+        "max_price": MaxPriceOption,
+    },
+)
+
+
 @prices.command("list")
+@expanded(wanted=WANTED)
 def list_offers(
     context: typer.Context,
     catalogue: CatalogueArgument,
-    gpu: GpuOption = None,
-    gpus: GpusOption = 1.0,
-    procs: ProcsOption = 1,
-    memory: MemoryOption = "0",
-    provider: ProviderOption = None,
-    region: RegionOption = None,
-    max_price: MaxPriceOption = float("inf"),
+    *,
+    wanted: OfferFilter,
     spot: Annotated[bool, typer.Option("--spot", help="Prices of the spot market.")] = False,
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=0, help="Show so many; 0 = all.")] = 20,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """List the offers that do, the cheapest first."""
-    if gpu is None:
+    """List the offers that match, the cheapest first."""
+    from stretto.api import find_offers
+    from stretto.cli.progress import ProgressLine
+
+    if wanted.gpu is None:
         refuse_without(context, "--gpu", ("gpus",))
-    found = _find(catalogue, gpu, gpus, procs, memory, provider, region, max_price, spot)
+    with ProgressLine(f"reading {catalogue}"):
+        found = find_offers(catalogue, wanted, spot=spot)
     shown = found[:limit] if limit else found
     if output is Output.JSON:
         print_json({"num_offers": len(found), "offers": [_entry(offer) for offer in shown]})
@@ -69,162 +85,76 @@ def list_offers(
 
 
 @prices.command("pool")
+@expanded(
+    wanted=WANTED,
+    shape=(
+        PoolShape,
+        {
+            "nodes": Annotated[
+                str,
+                typer.Option("--nodes", metavar="[LEAST-]MOST", help="Nodes of the pool; with LEAST it is elastic."),
+            ],
+            "speed": Annotated[float, typer.Option("--speed", metavar="X", help="Run times are divided by it.")],
+            "provision": Annotated[
+                str, typer.Option("--provision", metavar="TIME", help="How long a new node takes to come up.")
+            ],
+            "billing": Annotated[
+                str, typer.Option("--billing", metavar="TIME", help="Unit of billing: each begun one is paid.")
+            ],
+            "idle_shutdown": Annotated[
+                str | None, typer.Option("--idle-shutdown", metavar="TIME", help="Idle nodes go after this.")
+            ],
+            "name": Annotated[str | None, typer.Option("--name", metavar="NAME", help="Of the pool.")],
+        },
+    ),
+    spot=(
+        SpotOptions,
+        {
+            "spot_series": Annotated[
+                str | None,
+                typer.Option("--spot-series", metavar="FILE", help="Buy on the spot market at the prices of a CSV."),
+            ],
+            "bid": Annotated[
+                float, typer.Option("--bid", metavar="USD", help="Of the spot market.", show_default="any")
+            ],
+            "hazard": Annotated[
+                float, typer.Option("--hazard", metavar="P", help="Of the spot market: interruptions per node-hour.")
+            ],
+            "checkpoint": Annotated[
+                str | None, typer.Option("--checkpoint", metavar="TIME", help="Jobs keep their work this often.")
+            ],
+            "start": Annotated[
+                str | None, typer.Option("--start", metavar="DATE", help="Where in the spot series time begins.")
+            ],
+        },
+    ),
+)
 def pool_offer(
     context: typer.Context,
     catalogue: CatalogueArgument,
-    nodes: Annotated[
-        str, typer.Option("--nodes", metavar="[LEAST-]MOST", help="Nodes of the pool; with LEAST it is elastic.")
-    ] = "1",
+    *,
     instance: Annotated[
-        str | None, typer.Option("--instance", metavar="TYPE", help="This type; otherwise the cheapest that does.")
+        str | None, typer.Option("--instance", metavar="TYPE", help="This type; otherwise the cheapest that matches.")
     ] = None,
-    gpu: GpuOption = None,
-    gpus: GpusOption = 1.0,
-    procs: ProcsOption = 1,
-    memory: MemoryOption = "0",
-    provider: ProviderOption = None,
-    region: RegionOption = None,
-    max_price: MaxPriceOption = float("inf"),
-    spot_series: Annotated[
-        str | None, typer.Option("--spot-series", metavar="FILE", help="Buy on the spot market at the prices of a CSV.")
-    ] = None,
-    bid: Annotated[float, typer.Option("--bid", metavar="USD", help="Of the spot market.", show_default="any")] = float(
-        "inf"
-    ),
-    hazard: Annotated[
-        float, typer.Option("--hazard", metavar="P", help="Of the spot market: interruptions per node-hour.")
-    ] = 0.0,
-    checkpoint: Annotated[
-        str | None, typer.Option("--checkpoint", metavar="TIME", help="Jobs keep their work this often.")
-    ] = None,
-    start: Annotated[
-        str | None, typer.Option("--start", metavar="DATE", help="Where in the spot series time begins.")
-    ] = None,
-    speed: Annotated[float, typer.Option("--speed", metavar="X", help="Run times are divided by it.")] = 1.0,
-    provision: Annotated[str, typer.Option("--provision", metavar="TIME", help="A new node takes so long.")] = "0s",
-    billing: Annotated[str, typer.Option("--billing", metavar="TIME", help="Each begun one is paid.")] = "1s",
-    idle_shutdown: Annotated[
-        str | None, typer.Option("--idle-shutdown", metavar="TIME", help="Idle nodes go after this.")
-    ] = None,
-    name: Annotated[str | None, typer.Option("--name", metavar="NAME", help="Of the pool.")] = None,
+    wanted: OfferFilter,
+    shape: PoolShape,
+    spot: SpotOptions | None,
 ) -> None:
     """Print an offer as a pool file, for stretto replay --pools."""
-    import sys
+    from stretto.api import pool_of_offer
+    from stretto.api.prices import pool_file
+    from stretto.cli.progress import ProgressLine
 
-    from stretto.files.clusters.pool_toml import write_pools
-    from stretto.files.prices.offer import pool_of
-
-    if gpu is None:
+    if wanted.gpu is None:
         refuse_without(context, "--gpu", ("gpus",))
-    if spot_series is None:
+    if spot is None:
         refuse_without(context, "--spot-series", ("bid", "hazard", "checkpoint", "start"))
-    least, most = _nodes(nodes)
-    # On the spot market the series has the prices: the catalogue need not offer the machine that way.
-    found = _find(catalogue, gpu, gpus, procs, memory, provider, region, max_price, spot=False)
-    offer = _chosen(found, instance)
-    market = _market(offer, spot_series, region, bid, hazard, checkpoint, start) if spot_series is not None else None
-    pool = pool_of(
-        offer,
-        most,
-        market,
-        name=name,
-        min_nodes=least,
-        speed=speed,
-        provision_s=_seconds(provision, "--provision"),
-        billing_s=_seconds(billing, "--billing"),
-        idle_shutdown_s=_seconds(idle_shutdown, "--idle-shutdown") if idle_shutdown is not None else float("inf"),
-    )
-    sys.stdout.write(write_pools([pool]).decode())
-
-
-def _find(
-    catalogue: str,
-    gpu: str | None,
-    gpus: float,
-    procs: int,
-    memory: str,
-    provider: str | None,
-    region: str | None,
-    max_price: float,
-    spot: bool,
-) -> list[Offer]:
-    from stretto.cli.terminal.progress import ProgressLine
-    from stretto.core.units import parse_bytes, stating_unit
-    from stretto.errors import InvalidInput
-    from stretto.files.prices.catalogue import read_catalogue
-    from stretto.files.prices.offer import find_offers
-
-    least_bytes = parse_bytes(stating_unit(memory, field="--memory", units=("GB", "GiB")))
     with ProgressLine(f"reading {catalogue}"):
-        offers = read_catalogue(catalogue)
-    found = find_offers(
-        offers,
-        min_procs=procs,
-        min_memory_bytes=least_bytes,
-        gpu=gpu,
-        min_gpus=gpus,
-        provider=provider,
-        region=region,
-        max_price_usd_per_hour=max_price,
-        spot=spot,
-    )
-    if not found:
-        raise InvalidInput("no offer has all that was asked for", source=catalogue)
-    return found
+        pool = pool_of_offer(catalogue, wanted, instance=instance, shape=shape, spot=spot)
+    sys.stdout.write(pool_file(pool))
 
 
-def _seconds(text: str, option: str) -> float:
-    from stretto.core.units import parse_seconds, stating_unit
-
-    return parse_seconds(stating_unit(text, field=option, units=("s", "min", "h")))
-
-
-def _nodes(text: str) -> tuple[int | None, int]:
-    from stretto.errors import InvalidInput
-
-    least, dash, most = text.rpartition("-")
-    if not most.isdecimal() or (dash and not least.isdecimal()):
-        raise InvalidInput(f"{text!r} is not a number of nodes such as 16, or 0-16", field="--nodes")
-    return (int(least) if dash else None), int(most)
-
-
-def _chosen(found: list[Offer], instance: str | None) -> Offer:
-    from stretto.errors import UnknownName
-
-    if instance is None:
-        return found[0]
-    for offer in found:
-        if offer.instance_type == instance:
-            return offer
-    raise UnknownName("instance type", instance, {offer.instance_type for offer in found})
-
-
-def _market(
-    offer: Offer,
-    series: str,
-    region: str | None,
-    bid: float,
-    hazard: float,
-    checkpoint: str | None,
-    start: str | None,
-) -> Spot:
-    from stretto.files.prices.spot_series import spot_series
-
-    where = region if region is not None and "*" not in region else offer.region
-    is_zone = bool(offer.zone) and where == offer.zone
-    return spot_series(
-        series,
-        offer.instance_type,
-        region=None if is_zone else where,
-        zone=where if is_zone else None,
-        start=start,
-        hazard_per_hour=hazard,
-        bid_usd_per_hour=bid,
-        checkpoint_s=_seconds(checkpoint, "--checkpoint") if checkpoint is not None else float("inf"),
-    )
-
-
-def _entry(offer: Offer) -> dict[str, Any]:
+def _entry(offer: Offer) -> dict[str, object]:
     return {
         "provider": offer.provider,
         "instance_type": offer.instance_type,

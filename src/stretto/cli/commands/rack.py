@@ -1,23 +1,21 @@
-"""``stretto rack``: jobs on machines whose shared parts cannot be seen, and what is believed of them."""
+"""``stretto rack``: jobs on machines with hidden load, and the load that is estimated."""
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stretto.cli.applicable import refuse_with
-from stretto.cli.completion import rack_cases, rack_deciders
-from stretto.cli.logged import LogOption, kept
-from stretto.cli.options import OutputOption, SeedOption
-from stretto.cli.terminal.console import Output, facts, print_json, remark, stdout
+from stretto.cli.checks import refuse_with
+from stretto.cli.completion import rack_cases, rack_dispatchers
+from stretto.cli.console import Output, facts, print_json, remark, stdout
+from stretto.cli.logged import kept
+from stretto.cli.options import LogOption, OutputOption, SeedOption
 from stretto.core.units import format_count, format_percent, format_seconds
 
 if TYPE_CHECKING:
-    from stretto.reports.racks.show import RackShow
-    from stretto.runlog import Run
+    from stretto.api.rack import RackResult
 
 
 def rack(
@@ -33,8 +31,8 @@ def rack(
         typer.Option(
             "--by",
             metavar="NAME",
-            help="Who decides: symphony, or a rule such as srpt-belief, srpt-counters, mct.",
-            autocompletion=rack_deciders,
+            help="Dispatcher: a rule such as srpt-belief, srpt-counters or mct, or symphony (untrained).",
+            autocompletion=rack_dispatchers,
         ),
     ] = "srpt-belief",
     stream: Annotated[int, typer.Option("--stream", metavar="N", help="Which of the 16 held-out streams of jobs.")] = 0,
@@ -52,80 +50,58 @@ def rack(
         typer.Option(
             "--weights",
             metavar="FILE",
-            help="Of symphony, as stretto train symphony --save wrote them.",
-            show_default="those that come with Stretto, for small-rack",
+            help="Weights of symphony, written by stretto train symphony --save.",
+            show_default="those that come with Stretto: untrained, for small-rack",
         ),
     ] = None,
     seed: SeedOption = 0,
     log: LogOption = True,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Play jobs on a rack with hidden load, and keep what was believed of every part.
+    """Simulate jobs on a rack with hidden load, and record the estimated load of every part.
 
-    The map of machines in stretto serve shows each part's believed utilisation with its 95 % interval, live.
+    The map of machines in stretto serve shows each part's believed utilization with its 95 % interval, live.
     """
-    from stretto.cli.terminal.interrupt import Patience
-    from stretto.cli.terminal.progress import ProgressLine
-    from stretto.errors import InvalidInput
-    from stretto.reports.racks.show import RackShow
+    from stretto.api import rack as play
+    from stretto.api.rack import weights_state
+    from stretto.cli.interrupt import Patience
+    from stretto.cli.progress import ProgressLine
 
     if by != "symphony":
         refuse_with(context, f"--by {by}", ("weights",), "only symphony has weights")
-    if pace is not None and not 0 < pace < float("inf"):
-        raise InvalidInput(f"{pace} must be above 0", field="--pace")
-    show = RackShow(case, by, stream=stream, seed=seed, weights=None if weights is None else str(weights))
     settings = {"policy": by, "cluster": case, "stream": stream, "seed": seed, "pace": pace}
+    if by == "symphony":
+        settings["weights"] = weights_state(weights)
     with kept(log, "rack", case, settings, usual=True) as run:
         with Patience(has_result=True) as patience, ProgressLine(f"playing {case}"):
-            _play(show, run, pace, patience)
-        summary = show.watched.summary() | {"num_processors": len(show.model.processors)}
+            done = play(
+                case,
+                by,
+                stream=stream,
+                pace=pace,
+                weights=weights,
+                seed=seed,
+                run=run,
+                is_over=lambda: patience.is_over,
+            )
         if run is not None:
-            run.finish("interrupted" if patience.is_over else "done", summary)
-    _report(show, summary, run.id if run is not None else None, output)
-    if patience.is_over:
+            run.finish("interrupted" if done.is_stopped else "done", done.summary)
+    run_id = run.id if run is not None else None
+    if output is Output.JSON:
+        print_json({**done.to_json(), "run_id": run_id})
+    elif output is Output.QUIET:
+        print(repr(done.summary["mean_completion_s"]))
+    else:
+        stdout().print(facts(f"{done.case} by {done.label}", _rows(done, run_id)))
+    if done.is_stopped:
         remark("interrupted: these are the figures until then")
         raise typer.Exit(130)
 
 
-def _play(show: RackShow, run: Run | None, pace: float | None, patience: Any) -> None:
-    """Play the stream, keep what is seen, and wait where somebody wants to watch."""
-    from stretto.reports.racks.show import record_moment, record_rack
-
-    if run is not None:
-        record_rack(run, show)
-    begin_s = time.monotonic()
-    for look, ended in show.moments():
-        if look is not None and pace is not None:
-            _wait(begin_s + look.at_s / pace, patience)
-        if run is not None:
-            record_moment(run, look, ended)
-        if patience.is_over:
-            return
-
-
-def _wait(until_s: float, patience: Any) -> None:
-    """Sleep in short pieces, so that Ctrl-C is heard."""
-    while not patience.is_over:
-        left_s = until_s - time.monotonic()
-        if left_s <= 0:
-            return
-        time.sleep(min(left_s, 0.1))
-
-
-def _report(show: RackShow, summary: dict[str, Any], run_id: str | None, output: Output) -> None:
-    document = {"case": show.case, "by": show.by, "stream": show.stream, "run_id": run_id, **summary}
-    if output is Output.JSON:
-        print_json(document)
-    elif output is Output.QUIET:
-        print(repr(summary["mean_completion_s"]))
-    else:
-        stdout().print(facts(f"{show.case} by {show.by}", _rows(show, summary, run_id)))
-
-
-def _rows(show: RackShow, summary: dict[str, Any], run_id: str | None) -> dict[str, str]:
-    count = len(show.model.rack.machines)
-    parts = f"{format_count(count, 'machine')}, {format_count(summary['num_processors'], 'processor')}"
-    rows = {"rack": f"{parts}, {format_count(len(show.model.resources), 'shared part')}"}
+def _rows(done: RackResult, run_id: str | None) -> dict[str, str]:
+    summary: dict[str, Any] = done.summary
+    parts = f"{format_count(done.num_machines, 'machine')}, {format_count(summary['num_processors'], 'processor')}"
+    rows = {"rack": f"{parts}, {format_count(done.num_shared_parts, 'shared part')}"}
     if summary["mean_completion_s"] is not None:
         mean, worst = (format_seconds(summary[name]) for name in ("mean_completion_s", "p99_completion_s"))
         rows["job completion"] = f"mean {mean}, p99 {worst}, {format_count(summary['num_jobs'], 'job')}"

@@ -2,46 +2,81 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stretto.cli.applicable import refuse_without
+from stretto.api.options import MarsOptions, ReplayRules
+from stretto.cli.checks import check_folder, expanded, refuse_without
 from stretto.cli.completion import backfill_names, strategy_names
-from stretto.cli.logged import LogOption, kept
-from stretto.cli.mars_options import (
-    ByOption,
-    DefaultOption,
-    LearnOption,
-    MeasureOption,
-    MoneyOption,
-    NetsOption,
-    PriceOption,
-)
-from stretto.cli.options import OutputOption, SeedOption
-from stretto.cli.queue_sources import (
+from stretto.cli.console import Output, facts, print_json, remark, stdout
+from stretto.cli.logged import kept
+from stretto.cli.options import (
+    MACHINE_GROUP,
+    MARS_GROUP,
     EstimatesOption,
     KillOption,
+    LogOption,
+    MachineFlags,
+    OutputOption,
     PlotOption,
     PoolRuleOption,
-    PoolsOption,
-    ProcsOption,
+    SeedOption,
     StrictOption,
     TraceArgument,
     WindowOption,
 )
-from stretto.cli.terminal.console import Output, facts, print_json, remark, stdout
+from stretto.cli.sources import load_queue, machine_named, parse_window, skipped_rows, tell_notes
 from stretto.core.units import format_count, format_percent, format_wait
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stretto.core.pool import Pool
     from stretto.core.trace import Trace
     from stretto.queues.evaluate import Evaluation
     from stretto.queues.metrics import Spread
 
 
+@dataclass(frozen=True)
+class ReplayOutput:
+    """Where the figures go."""
+
+    plot: str | None = None
+    log: bool = False
+    output: Output = Output.TABLE
+
+
+@expanded(
+    machine=MACHINE_GROUP,
+    rules=(
+        ReplayRules,
+        {
+            "backfill": Annotated[
+                str,
+                typer.Option(
+                    "--backfill",
+                    metavar="NAME",
+                    help="Who may pass the head; see stretto list backfills.",
+                    autocompletion=backfill_names,
+                ),
+            ],
+            "estimates": EstimatesOption,
+            "pool_rule": PoolRuleOption,
+            "kill": KillOption,
+            "tie": Annotated[
+                str, typer.Option("--tie", metavar="batch|one-event", help="One pass per moment, or one per event.")
+            ],
+        },
+    ),
+    mars=MARS_GROUP,
+    out=(ReplayOutput, {"plot": PlotOption, "log": LogOption, "output": OutputOption}),
+)
 def replay(
     context: typer.Context,
     trace: TraceArgument,
+    *,
     strategy: Annotated[
         str,
         typer.Option(
@@ -51,76 +86,55 @@ def replay(
             autocompletion=strategy_names,
         ),
     ] = "fcfs",
-    backfill: Annotated[
-        str,
-        typer.Option(
-            "--backfill",
-            metavar="NAME",
-            help="Who may pass the head; see stretto list backfills.",
-            autocompletion=backfill_names,
-        ),
-    ] = "easy",
-    estimates: EstimatesOption = "user",
-    procs: ProcsOption = None,
-    pools: PoolsOption = None,
-    pool_rule: PoolRuleOption = "cheapest",
+    rules: ReplayRules,
+    machine: MachineFlags,
     window: WindowOption = None,
-    kill: KillOption = False,
-    tie: Annotated[
-        str, typer.Option("--tie", metavar="batch|one-event", help="One pass per moment, or one per event.")
-    ] = "batch",
-    nets: NetsOption = None,
-    default: DefaultOption = None,
-    measure: MeasureOption = None,
-    money: MoneyOption = None,
-    price: PriceOption = None,
-    by: ByOption = None,
-    learn: LearnOption = False,
+    mars: MarsOptions,
     strict: StrictOption = False,
     seed: SeedOption = 0,
-    plot: PlotOption = None,
-    log: LogOption = False,
-    output: OutputOption = Output.TABLE,
+    out: ReplayOutput,
 ) -> None:
     """Replay recorded jobs with a strategy."""
-    from stretto.cli.mars_options import mars_settings
-    from stretto.cli.queue_sources import check_folder, cut_window, load_queue, machine_of, tell_notes
-    from stretto.cli.terminal.background import in_background
-    from stretto.cli.terminal.jobs_bar import JobsBar
-    from stretto.cli.terminal.progress import ProgressLine
-    from stretto.queues.evaluate import evaluate_replay
-    from stretto.queues.play import can_be_watched, check_rules
+    from stretto.api.inputs import cut_window
+    from stretto.api.options import mars_settings
+    from stretto.api.replay import can_be_watched, check_rules, measured_replay
+    from stretto.cli.progress import JobsBar, ProgressLine, in_background
 
-    rules: dict[str, Any] = {"strategy": strategy, "backfill": backfill, "estimates": estimates, "pool_rule": pool_rule}
-    more: dict[str, Any] = {"kill": kill, "tie": tie}
-    check_rules(**rules, **more)  # a misspelt name is found before a large file is read
-    said = mars_settings(
-        strategy, nets=nets, default=default, measure=measure, money=money, price=price, by=by, learn=learn
-    )
-    if pools is None:
+    check_rules(strategy, **vars(rules))  # a misspelt name is found before a large file is read
+    said = mars_settings(strategy, mars)
+    if machine.pools is None:
         refuse_without(context, "--pools", ("pool_rule",))
-    check_folder(plot)
+    check_folder(out.plot)
+    part = parse_window(window)
     whole = load_queue(trace, strict=strict)
-    jobs = cut_window(whole, window)
-    machine = machine_of(jobs, procs, pools)
-    settings = {"trace": trace, "procs": machine if isinstance(machine, int) else None, "seed": seed, **rules, **more}
-    settings |= {"pools": None if procs is not None else pools, **(said.spec() if said is not None else {})}
+    jobs = cut_window(whole, part)
+    place = machine_named(jobs, machine.procs, machine.pools)
+    settings: dict[str, object] = {
+        "trace": trace,
+        "procs": place if isinstance(place, int) else None,
+        "seed": seed,
+        "strategy": strategy,
+    }
+    settings |= {name: getattr(rules, name) for name in ("backfill", "estimates", "pool_rule", "kill", "tie")}
+    settings |= {"pools": None if machine.procs is not None else machine.pools, **(said.spec() if said else {})}
     doing = f"replaying {jobs.num_jobs:,} jobs"
     line = JobsBar(doing) if can_be_watched(strategy) else ProgressLine(doing)
     watch = line.watch if isinstance(line, JobsBar) else None
-    with kept(log, "replay", whole.name, settings) as run, line:
+    with kept(out.log, "replay", whole.name, settings) as run, line:
         found = in_background(
-            lambda: evaluate_replay(jobs, machine, settings=said, run=run, watch=watch, seed=seed, **rules, **more)
+            lambda: measured_replay(
+                jobs, place, strategy=strategy, rules=rules, mars=mars, seed=seed, run=run, watch=watch
+            )
         )
         if run is not None:
             from stretto.reports.replay import record_replay
 
             record_replay(run, found, "interrupted" if found.num_unplayed else "done")
     tell_notes(found.result.notes)
-    written = _draw(found, plot)
-    if output is Output.QUIET:
+    written = _draw(found, out.plot)
+    if out.output is Output.QUIET:
         print(repr(found.metrics.bounded_slowdown.mean))
-    elif output is Output.JSON:
+    elif out.output is Output.JSON:
         print_json(_document(found, whole) | {"plots": written})
     else:
         _print(found, whole, written)
@@ -131,19 +145,17 @@ def replay(
 
 
 def _draw(found: Evaluation, folder: str | None) -> list[str]:
-    from stretto.cli.terminal.progress import ProgressLine
+    from stretto.cli.progress import ProgressLine
 
     if folder is None:
         return []
-    from stretto.reports.queue_plots import draw_replay
+    from stretto.reports.plots.queues import draw_replay
 
     with ProgressLine("drawing"):
         return [str(path) for path in draw_replay(found.result, folder)]
 
 
-def _document(found: Evaluation, whole: Trace) -> dict[str, Any]:
-    from stretto.cli.queue_sources import skipped_rows
-
+def _document(found: Evaluation, whole: Trace) -> dict[str, object]:
     return {
         "trace": whole.name,
         **found.result.spec,
@@ -156,19 +168,15 @@ def _document(found: Evaluation, whole: Trace) -> dict[str, Any]:
 
 
 def _print(found: Evaluation, whole: Trace, written: list[str]) -> None:
-    from stretto.cli.queue_sources import machine_name
-
     result, metrics, spec = found.result, found.metrics, found.result.spec
-    plain = len(result.pools) == 1 and result.pools[0].name == "machine"
-    machine = result.pools[0].num_procs if plain else result.pools
     lines = {
         "jobs": f"{metrics.num_jobs:,}" + (f" ({result.num_dropped:,} dropped)" if result.num_dropped else ""),
-        "machine": machine_name(machine),
+        "machine": _machine_name(result.pools),
         "rules": f"backfill {spec['backfill']}, estimates {spec['estimates']}",
         "wait": _spread(metrics.wait_s, format_wait),
         "slowdown": f"mean {metrics.slowdown.mean:,.2f}",
         "bounded slowdown": _spread(metrics.bounded_slowdown, lambda value: f"{value:,.2f}"),
-        "utilization": format_percent(metrics.utilisation),
+        "utilization": format_percent(metrics.utilization),
         "makespan": format_wait(metrics.makespan_s),
     }
     if "measure" in spec:
@@ -190,6 +198,12 @@ def _print(found: Evaluation, whole: Trace, written: list[str]) -> None:
         print(f"  wrote {path}")
 
 
-def _spread(spread: Spread, show: Any) -> str:
+def _machine_name(pools: tuple[Pool, ...]) -> str:
+    if len(pools) == 1 and pools[0].name == "machine":
+        return format_count(pools[0].num_procs, "processor")
+    return ", ".join(f"{pool.name} ({format_count(pool.num_procs, 'processor')})" for pool in pools)
+
+
+def _spread(spread: Spread, show: Callable[[float], str]) -> str:
     parts = ("mean", "p50", "p95", "p99", "max")
     return ", ".join(f"{part} {show(getattr(spread, part))}" for part in parts)

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from stretto.cli.files import check_target
+from stretto.cli.checks import check_target
+from stretto.cli.console import Output, print_json
 from stretto.cli.options import OutputOption
-from stretto.cli.terminal.console import Output, print_json
 from stretto.core.units import format_count
-from stretto.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from stretto.reports.sources import Report
 
 
 def report(
@@ -41,63 +36,18 @@ def report(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Write a page about runs, plans and comparisons that can be kept and passed on."""
-    from stretto.cli.terminal.progress import ProgressLine
-    from stretto.files.load import write_atomically
-    from stretto.reports.sources import Report
+    from stretto.api import report as write_report
+    from stretto.cli.progress import ProgressLine
 
     check_target(target)
-    if target.suffix.lower() not in (".html", ".htm"):
-        raise InvalidInput(f"{target.suffix!r} is not .html", source=str(target), field="-o")
-    found = Report()
     with ProgressLine("gathering"):
-        for source in sources:
-            _add(found, source, runs)
-        page = found.page(title)
-        write_atomically(target, page)
-        drawn = found.draw(figures) if figures is not None else []
-    written = [str(target), *(str(path) for path in drawn)]
+        done = write_report(sources, target, figures=figures, title=title, runs=runs)
+    drawn = [str(path) for path in done.figures]
     if output is Output.JSON:
-        print_json({"path": str(target), "num_runs": len(found.views), "num_bytes": len(page), "figures": written[1:]})
+        print_json({"path": str(target), "num_runs": done.num_runs, "num_bytes": done.num_bytes, "figures": drawn})
     elif output is Output.QUIET:
         print(target)
     else:
-        num_runs = len(found.views)
-        print(f"wrote {target}: {format_count(num_runs, 'run')}, {len(page) / 1e6:.1f} MB")
-        for path in written[1:]:
+        print(f"wrote {target}: {format_count(done.num_runs, 'run')}, {done.num_bytes / 1e6:.1f} MB")
+        for path in drawn:
             print(f"wrote {path}")
-
-
-def _add(found: Report, source: str, runs: Path | None) -> None:
-    """Add whatever a source is: a file by its content, anything else by its name in the log."""
-    from stretto.runlog import RunLog
-
-    if not Path(source).is_file():
-        if "/" in source or source.lower().endswith(".json"):
-            raise InvalidInput("there is no such file", source=source)
-        with RunLog.open(runs) as log:
-            found.add_run(log, source)
-        return
-    document = _document(source)
-    if document.get("format") == "stretto-plan":
-        _add_plan(found, Path(source))
-    else:
-        found.add_comparison(document, source)
-
-
-def _document(source: str) -> dict[str, Any]:
-    from stretto.files.document import read_document
-
-    content = read_document(source).json
-    if not isinstance(content, dict):
-        raise InvalidInput("is neither a plan nor a comparison", source=source)
-    return content
-
-
-def _add_plan(found: Report, path: Path) -> None:
-    from stretto.cli.plan_file import load_plan, recorded_contention
-    from stretto.graphs.evaluate import Setting
-
-    problem, plan, document = load_plan(path, None, None)
-    schedule = Setting(contention=recorded_contention(document)).run(problem, plan, record_transfers=True)
-    words = ["stretto", "simulate", str(path)]
-    found.add_plan(str(path), problem, plan, schedule, document, shlex.join(words))

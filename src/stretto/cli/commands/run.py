@@ -2,42 +2,134 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stretto.cli.applicable import refuse_with
-from stretto.cli.completion import policy_names
-from stretto.cli.files import check_picture
+from stretto.api.options import Record
+from stretto.cli.checks import check_picture, expanded, refuse_with
+from stretto.cli.configured import is_typed
+from stretto.cli.console import Output, facts, print_json, remark, stdout
 from stretto.cli.options import (
     ClusterOption,
     DimOption,
+    DisciplineChoice,
     DisciplineOption,
     OutputOption,
     ParamOption,
+    PolicyOption,
     SeedOption,
     TimeLimitOption,
 )
-from stretto.cli.terminal.console import Output, remark
+from stretto.cli.progress import ProgressBar, ProgressLine
+from stretto.core.units import format_percent, format_seconds
 
 if TYPE_CHECKING:
-    from stretto.cli.run_request import RunRequest
+    from stretto.api.run import RecordedRun
+    from stretto.core.planner import Progress
+    from stretto.core.problem import Problem
+    from stretto.engines.driver.events import Event
     from stretto.engines.session import Session
-    from stretto.reports.racks.host import HostWatch
-    from stretto.runlog import RunLog
-
 
 #: What a run that is resumed has on record.
 _ON_RECORD = (
     *("workflow", "cluster", "engine", "policy", "scale", "attempts", "keep_going", "discipline"),
     *("time_limit", "seed", "param", "engine_param", "dim"),
 )
+#: What a saved plan has decided.
+_PLANNED = ("policy", "param", "time_limit", "seed", "dim")
+_TIMED = "timed: tasks only passed their planned time, so this says nothing about real machines"
 
 
+EngineParamOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--engine-param",
+        "-e",
+        metavar="KEY=VALUE",
+        help="A parameter of the engine, such as workers=process; may be repeated.",
+        show_default=False,
+    ),
+]
+
+
+@dataclass(frozen=True)
+class RunPlanning:
+    """What plans the workflow."""
+
+    policy: str = "heft"
+    time_limit: float | None = None
+    seed: int = 0
+    param: list[str] | None = None
+    dim: list[str] | None = None
+
+
+@dataclass(frozen=True)
+class Conduct:
+    """How tasks are run."""
+
+    attempts: int = 3
+    keep_going: bool = False
+    discipline: DisciplineChoice | None = None
+
+
+@expanded(
+    planning=(
+        RunPlanning,
+        {
+            "policy": PolicyOption,
+            "time_limit": TimeLimitOption,
+            "seed": SeedOption,
+            "param": ParamOption,
+            "dim": DimOption,
+        },
+    ),
+    record=(
+        Record,
+        {
+            "resume": Annotated[
+                str | None,
+                typer.Option(
+                    "--resume",
+                    metavar="RUN_ID",
+                    help="Resume a run of the log, or 'latest': what it finished is not repeated.",
+                    show_default=False,
+                ),
+            ],
+            "force": Annotated[
+                bool,
+                typer.Option(
+                    "--force",
+                    help="With --resume: even if it cannot be seen whether another process still writes the run.",
+                ),
+            ],
+            "telemetry": Annotated[
+                bool,
+                typer.Option(
+                    "--telemetry", help="Keep what this host's counters say beside the run, for stretto serve."
+                ),
+            ],
+        },
+    ),
+    conduct=(
+        Conduct,
+        {
+            "attempts": Annotated[
+                int, typer.Option("--attempts", metavar="N", help="How often a failing task is tried.")
+            ],
+            "keep_going": Annotated[
+                bool, typer.Option("--keep-going", help="After a failure, run whatever does not depend on it.")
+            ],
+            "discipline": DisciplineOption,
+        },
+    ),
+)
 def run(
     context: typer.Context,
+    *,
     workflow: Annotated[
         str | None,
         typer.Argument(
@@ -48,199 +140,217 @@ def run(
     ] = None,
     cluster: ClusterOption = None,
     engine: Annotated[
-        str, typer.Option("--engine", metavar="NAME", help="Who runs it; see stretto engines.")
+        str, typer.Option("--engine", metavar="NAME", help="What runs it; see stretto engines.")
     ] = "local",
-    policy: Annotated[
-        str,
-        typer.Option(
-            "--policy", metavar="NAME", help="Who decides; see stretto list policies.", autocompletion=policy_names
-        ),
-    ] = "heft",
+    engine_param: EngineParamOption = None,
+    planning: RunPlanning,
     scale: Annotated[
         float, typer.Option("--scale", metavar="S", help="Real seconds per second of a graph, where tasks pass time.")
     ] = 1.0,
-    resume: Annotated[
-        str | None,
-        typer.Option(
-            "--resume",
-            metavar="RUN_ID",
-            help="Go on with a run of the log, or 'latest': what it finished is not repeated.",
-            show_default=False,
-        ),
-    ] = None,
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force",
-            help="With --resume: go on although it cannot be seen whether another process still writes the run.",
-        ),
-    ] = False,
-    attempts: Annotated[int, typer.Option("--attempts", metavar="N", help="How often a failing task is tried.")] = 3,
-    keep_going: Annotated[
-        bool, typer.Option("--keep-going", help="After a failure, run whatever does not depend on it.")
-    ] = False,
-    discipline: DisciplineOption = None,
-    time_limit: TimeLimitOption = None,
-    seed: SeedOption = 0,
-    param: ParamOption = None,
-    engine_param: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--engine-param",
-            "-e",
-            metavar="KEY=VALUE",
-            help="A parameter of the engine, such as workers=process; may be repeated.",
-            show_default=False,
-        ),
-    ] = None,
+    conduct: Conduct,
+    record: Record,
     gantt: Annotated[
         Path | None,
         typer.Option(
             "--gantt", metavar="FILE", help="Draw what ran when: .png, .svg, .pdf or .html.", show_default=False
         ),
     ] = None,
-    telemetry: Annotated[
-        bool,
-        typer.Option("--telemetry", help="Keep what this host's counters say beside the run, for stretto serve."),
-    ] = False,
-    dim: DimOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Run a workflow for real: plan it, run it on an engine, keep a record."""
-    from stretto.cli.configured import is_typed
-    from stretto.cli.plan_file import is_plan_file, recorded_sources
-    from stretto.cli.run_request import RunRequest, is_timed
-    from stretto.cli.sources import lasting, parse_params, with_dims
-    from stretto.core.magnitudes import SCALE
-    from stretto.errors import InvalidInput
-    from stretto.runlog import RunLog
+    from stretto.api.inputs import parse_params, with_dims
+    from stretto.api.plan_file import is_plan_file, recorded_sources
+    from stretto.api.run import RunOptions
+    from stretto.api.run import run as run_work
 
     check_picture(gantt)
-    if force and resume is None:
-        raise InvalidInput("--force belongs to --resume: there is no run to take over", field="--force")
-    with RunLog.open() as log:
-        if resume is not None:
-            refuse_with(context, "--resume", _ON_RECORD, "the run that is resumed has it on record")
-            info = log.run(resume)
-            if info.kind != "run":
-                raise InvalidInput(f"is a {info.kind!r}, not a run of a workflow", field=f"run {info.id}")
-            request = RunRequest.from_settings(info.settings, info.id)
-            session = _execute(log, request, info.id, output, gantt, telemetry, force=force)
-        else:
-            plan_file, planner = None, policy
-            if workflow is not None and is_plan_file(workflow):
-                planned = ("policy", "param", "time_limit", "seed", "dim")
-                refuse_with(context, workflow, planned, "it is a saved plan, and is run as it is")
-                plan_file = lasting(workflow)
-                workflow, recorded, planner = recorded_sources(Path(workflow))
-                cluster = cluster if is_typed(context, "cluster") else recorded or cluster
-            if workflow is None or cluster is None:
-                raise InvalidInput("name a workflow and the machines (--cluster), or a run to --resume")
-            if not (scale >= 0 and scale < float("inf")):
-                raise InvalidInput(f"{scale} must not be negative", field="--scale")
-            SCALE.check(scale, "scale", field="--scale")
-            if attempts < 1:
-                raise InvalidInput(f"{attempts} must be at least 1", field="--attempts")
-            if not is_timed(workflow):
-                refuse_with(context, workflow, ("scale",), "its tasks do real work, only those of a graph pass time")
-            request = RunRequest(
-                workflow=lasting(with_dims(workflow, dim)),
-                cluster=lasting(cluster),
-                engine=engine,
-                policy=planner,
-                scale=scale,
-                seed=seed,
-                time_limit_s=time_limit,
-                discipline=discipline.value if discipline else None,
-                max_attempts=attempts,
-                keep_going=keep_going,
-                params=parse_params(param or []),
-                engine_params=parse_params(engine_param or [], field="--engine-param"),
-                plan_file=plan_file,
-            )
-            session = _execute(log, request, None, output, gantt, telemetry)
-    _exit(session)
-
-
-def _execute(
-    log: RunLog,
-    request: RunRequest,
-    resume: str | None,
-    output: Output,
-    gantt: Path | None,
-    telemetry: bool,
-    *,
-    force: bool = False,
-) -> Session:
-    from stretto.cli.run_report import draw_run, report
-    from stretto.cli.sources import load_cluster
-    from stretto.cli.terminal.bar import ProgressBar
-    from stretto.core.problem import Problem
-    from stretto.engines.engine import RunOptions, make_engine
-    from stretto.engines.events import Event, TaskFinished
-    from stretto.engines.session import run_recorded, saved_plan
-
-    chosen = make_engine(request.engine, **request.engine_params)  # a misspelt name is found before anything is read
-    work, cluster = request.load_work(), load_cluster(request.cluster)
-    problem = Problem.of(work.graph, cluster)
-    plan = saved_plan(log, resume, problem) if resume is not None else request.make_plan(problem)
-    with ProgressBar(f"running {work.graph.name}", problem.num_tasks) as bar, _watch(log, telemetry) as watch:
-
-        def on_begin(run_id: str, num_done: int) -> None:
-            if watch is not None:
-                watch.begin(run_id)
-            if output is Output.TABLE:
-                remark(
-                    f"run {run_id}" + (f", {num_done:,} of {problem.num_tasks:,} tasks done before" * bool(num_done))
-                )
-            for _ in range(num_done):
-                bar.step("")
-
-        def on_event(event: Event) -> None:
-            if isinstance(event, TaskFinished):
-                bar.step(f"{work.graph.task_name(event.task)} on {cluster.devices[event.device].name}")
-
-        options = RunOptions(
-            discipline=request.discipline,
-            max_attempts=request.max_attempts,
-            keep_going=request.keep_going,
-            keep="none",
-            on_event=on_event,
-        )
-        session = run_recorded(
-            log,
-            chosen,
-            work,
-            plan,
+    if record.resume is not None:
+        refuse_with(context, "--resume", _ON_RECORD, "the resumed run already fixes it")
+    elif workflow is not None and is_plan_file(workflow):
+        refuse_with(context, workflow, _PLANNED, "it is a saved plan, and is run as it is")
+        source, recorded, _ = recorded_sources(Path(workflow))
+        cluster = cluster if is_typed(context, "cluster") else recorded or cluster
+        _check_scale(context, source)
+    elif workflow is not None:
+        _check_scale(context, workflow)
+        workflow = with_dims(workflow, planning.dim)
+    with _Bars(planning.policy, is_talking=output is Output.TABLE) as bars:
+        done = run_work(
+            workflow,
             cluster,
-            options,
-            settings=request.settings(),
-            resume=resume,
-            force=force,
-            on_begin=on_begin,
-            on_notice=remark,
+            planning.policy,
+            params=parse_params(planning.param or []),
+            time_limit_s=planning.time_limit,
+            seed=planning.seed,
+            engine=engine,
+            engine_params=parse_params(engine_param or [], field="--engine-param"),
+            scale=scale,
+            options=RunOptions(
+                discipline=conduct.discipline.value if conduct.discipline else None,
+                max_attempts=conduct.attempts,
+                keep_going=conduct.keep_going,
+                on_event=bars.on_event,
+            ),
+            record=replace(
+                record,
+                on_progress=bars.on_progress,
+                on_plan=bars.on_plan,
+                on_begin=bars.on_begin,
+                on_notice=remark,
+            ),
         )
     if gantt is not None:
-        draw_run(session, problem, gantt)
-    report(session, problem, plan, output)
-    return session
+        _draw(done.session, done.problem, gantt)
+    _report(done, output)
+    _exit(done.session)
 
 
-def _watch(log: RunLog, is_wanted: bool) -> AbstractContextManager[HostWatch | None]:
-    """Return who watches the host beside a run, or nobody."""
-    if not is_wanted:
-        return nullcontext()
-    from stretto.reports.racks.host import HostWatch
+class _Bars(ExitStack):
+    """Progress on a terminal: first of the planning, then of the tasks."""
 
-    return HostWatch(log.path)
+    def __init__(self, policy: str, *, is_talking: bool) -> None:
+        super().__init__()
+        self.policy, self.is_talking = policy, is_talking
+        self._line: ProgressLine | None = None
+        self._bar: ProgressBar | None = None
+        self._problem: Problem | None = None
+
+    def on_progress(self, progress: Progress) -> None:
+        if self._line is None:
+            self._line = self.enter_context(ProgressLine(f"planning with {self.policy}"))
+        self._line.update(progress)
+
+    def on_plan(self, problem: Problem) -> None:
+        self.close()
+        self._problem = problem
+        self._bar = self.enter_context(ProgressBar(f"running {problem.graph.name}", problem.num_tasks))
+
+    def on_begin(self, run_id: str, num_done: int) -> None:
+        assert self._problem is not None
+        assert self._bar is not None
+        if self.is_talking:
+            before = f", {num_done:,} of {self._problem.num_tasks:,} tasks done before" if num_done else ""
+            remark(f"run {run_id}{before}")
+        for _ in range(num_done):
+            self._bar.step("")
+
+    def on_event(self, event: Event) -> None:
+        from stretto.api.run import TaskFinished
+
+        if isinstance(event, TaskFinished) and self._problem is not None and self._bar is not None:
+            device = self._problem.cluster.devices[event.device].name
+            self._bar.step(f"{self._problem.graph.task_name(event.task)} on {device}")
+
+
+def _check_scale(context: typer.Context, workflow: str) -> None:
+    from stretto.api.run import is_timed
+
+    if not is_timed(workflow):
+        refuse_with(context, workflow, ("scale",), "its tasks do real work, only those of a graph pass time")
+
+
+def _report(done: RecordedRun, output: Output) -> None:
+    """Print the outcome of a run."""
+    session, problem = done.session, done.problem
+    if output is Output.QUIET:
+        print(repr(session.result.makespan_s))
+    elif output is Output.JSON:
+        print_json(_document(done))
+    else:
+        stdout().print(facts(f"{problem.graph.name} on {problem.cluster.name}", _rows(session, problem)))
+
+
+def _draw(session: Session, problem: Problem, path: Path) -> None:
+    """Draw a run that is complete; what did not run, or ran before, has no times."""
+    import numpy as np
+
+    from stretto.reports.gantt.draw import draw_gantt
+
+    if not bool(np.all(session.result.is_finished)):
+        remark(f"{path} was not drawn: not all tasks have times in this run")
+        return
+    title = f"{problem.graph.name} on {problem.cluster.name}, run by {session.result.engine}"
+    draw_gantt(problem, session.result.schedule(), path, title=title + (" (timed)" if session.result.is_timed else ""))
+
+
+def _document(done: RecordedRun) -> dict[str, object]:
+    session, problem, plan, result = done.session, done.problem, done.plan, done.result
+    return session.summary() | {
+        "run_id": session.run_id,
+        "graph": problem.graph.name,
+        "cluster": problem.cluster.name,
+        "discipline": result.discipline,
+        "tasks": [problem.graph.task_name(task) for task in range(problem.num_tasks)],
+        "devices": [device.name for device in problem.cluster.devices],
+        "planned_device": plan.assignment,
+        "device": result.device,
+        "start_s": result.start_s,
+        "end_s": result.end_s,
+        "attempts": result.attempts,
+        "digests": list(result.digests),
+        "notes": list(_notes(session)),
+        "failures": [
+            {
+                "task": problem.graph.task_name(failure.task),
+                "device": problem.cluster.devices[failure.device].name,
+                "attempt": failure.attempt,
+                "blame": failure.blame,
+                "reason": failure.reason,
+            }
+            for failure in result.failures
+            if failure.blame != "cancelled"
+        ],
+        "cancelled": [problem.graph.task_name(f.task) for f in result.failures if f.blame == "cancelled"],
+    }
+
+
+def _notes(session: Session) -> tuple[str, ...]:
+    """Return the engine's remarks; whichever engine it was, timed work is called so."""
+    notes = session.result.notes
+    return notes if notes or not session.result.is_timed else (_TIMED,)
+
+
+def _rows(session: Session, problem: Problem) -> dict[str, str]:
+    import numpy as np
+
+    from stretto.core.provenance import duration_basis
+
+    result = session.result
+    now = int(np.sum(result.is_finished))
+    before = f", {session.num_done_before:,} before" if session.num_done_before else ""
+    rows = {
+        "run": session.run_id,
+        "engine": result.engine + "".join(f" ({note})" for note in _notes(session)),
+        "status": result.status,
+        "tasks": f"{now:,} of {problem.num_tasks:,}{before}",
+    }
+    is_whole = bool(now) and result.status == "done"  # a run that was cut short has no makespan
+    if is_whole:
+        rows["makespan"] = format_seconds(result.makespan_s)
+    if now:
+        rows["predicted"] = f"{format_seconds(session.predicted_s)} for the whole, by the simulator"
+        if duration_basis(problem.graph).startswith("assumed") and not result.is_timed:
+            rows["predicted"] += ", from assumed durations"
+    if is_whole:
+        busy_s = float(np.nansum(result.end_s - result.start_s))
+        rows["utilization"] = format_percent(busy_s / max(result.makespan_s * problem.num_devices, 1e-12))
+    failures = [failure for failure in result.failures if failure.blame != "cancelled"]
+    for failure in failures[:5]:
+        name = problem.graph.task_name(failure.task)
+        where = problem.cluster.devices[failure.device].name
+        rows[f"failed: {name}"] = f"attempt {failure.attempt} on {where}, {failure.blame}: {failure.reason}"
+    if len(failures) > 5:
+        rows["and"] = f"{len(failures) - 5:,} more failed attempts, see the run log"
+    cancelled = [problem.graph.task_name(f.task) for f in result.failures if f.blame == "cancelled"]
+    if cancelled:
+        more = f" and {len(cancelled) - 5:,} more" if len(cancelled) > 5 else ""
+        rows["cancelled"] = f"{', '.join(cancelled[:5])}{more}: ended because the run was stopped"
+    return rows
 
 
 def _exit(session: Session) -> None:
     from stretto.errors import EngineFailure
 
-    if session.result.status == "interrupted":
-        remark(f"interrupted; go on with  stretto run --resume {session.run_id}")
-        raise typer.Exit(130)
-    if session.result.status == "failed":
-        remark(f"failed; go on with  stretto run --resume {session.run_id}")
-        raise typer.Exit(EngineFailure.exit_code)
+    if session.result.status in ("interrupted", "failed"):
+        remark(f"{session.result.status}; resume it with  stretto run --resume {session.run_id}")
+        raise typer.Exit(130 if session.result.status == "interrupted" else EngineFailure.exit_code)

@@ -10,11 +10,11 @@ from typing import Annotated, Any
 
 import typer
 
+from stretto.cli.console import remark
 from stretto.cli.serve_access import can_open_browser, kept_token, open_browser, token_path
-from stretto.cli.terminal.console import remark
 from stretto.errors import InvalidInput, MissingExtra
 
-_LIBRARIES = ("fastapi", "starlette", "uvicorn", "pydantic", "anyio")
+_LIBRARIES = ("fastapi", "starlette", "uvicorn", "pydantic", "anyio", "prometheus_client", "sse_starlette")
 
 
 def serve(

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stretto.cli.applicable import refuse_with
+from stretto.cli.checks import refuse_with
+from stretto.cli.console import Output, facts, new_table, print_json, print_notes, print_tables, stdout
 from stretto.cli.options import DimOption, OutputOption
-from stretto.cli.terminal.console import Output, facts, new_table, print_json, print_notes, stdout
 from stretto.core.units import format_bytes, format_count, format_seconds, format_seconds_alike
 
 if TYPE_CHECKING:
-    from stretto.cli.graph_facts import GraphFacts
+    from collections.abc import Callable
+
+    from rich.table import Table
+
+    from stretto.core.cluster import Cluster
+    from stretto.core.csr import Floats
     from stretto.core.graph import TaskGraph
+    from stretto.core.graph_facts import GraphFacts
     from stretto.core.workload import Workload
 
 _MOST_ROWS = 20
@@ -35,13 +40,14 @@ def show(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Summarise a graph, a workload of several, or a cluster."""
-    from stretto.cli.show_cluster import show_cluster
-    from stretto.cli.sources import load_cluster, load_graph, with_dims
+    from stretto.api.inputs import load_cluster, with_dims
+    from stretto.api.show import names_cluster
+    from stretto.cli.sources import load_graph
     from stretto.core.graph import TaskGraph
 
-    if _is_cluster(source):
+    if names_cluster(source):
         refuse_with(context, source, ("dim",), "it is a cluster, and only ONNX models have open dimensions")
-        show_cluster(load_cluster(source), output)
+        _show_cluster(load_cluster(source), output)
         return
     work = load_graph(with_dims(source, dim))
     if isinstance(work, TaskGraph):
@@ -50,22 +56,8 @@ def show(
         _show_workload(work, output)
 
 
-def _is_cluster(source: str) -> bool:
-    from stretto.cli.sources import KERNELS_PREFIX, WORKLOAD_PREFIX, split_path
-    from stretto.core.cluster_shorthand import BARE_KINDS, intended
-    from stretto.engines.workflow_file import is_workflow
-
-    if source.startswith((WORKLOAD_PREFIX, KERNELS_PREFIX)) or is_workflow(source):
-        return False
-    if Path(split_path(source)[0]).exists() or "/" in source.partition("@")[0]:
-        return source.endswith(".toml")
-    # A word such as gpu4 is no file, and means devices: the error about clusters says how to write them.
-    means_devices = (intended(source) or source).partition(":")[0] in BARE_KINDS
-    return means_devices or source.endswith(".toml") or any(sign in source for sign in ":,@")
-
-
 def _show_graph(graph: TaskGraph, output: Output) -> None:
-    from stretto.cli.graph_facts import graph_facts
+    from stretto.core.graph_facts import graph_facts
 
     found = graph_facts(graph)
     if output is Output.JSON:
@@ -105,7 +97,7 @@ def _graph_rows(found: GraphFacts) -> dict[str, str]:
 
 
 def _show_workload(work: Workload, output: Output) -> None:
-    from stretto.cli.graph_facts import graph_facts
+    from stretto.core.graph_facts import graph_facts
 
     found = [graph_facts(job.graph) for job in work.jobs]
     if output is Output.JSON:
@@ -134,3 +126,87 @@ def _show_workload(work: Workload, output: Output) -> None:
     if len(work) > _MOST_ROWS:
         table.caption = f"and {len(work) - _MOST_ROWS:,} more; name one with FILE#GRAPH"
     stdout().print(table)
+
+
+def _show_cluster(cluster: Cluster, output: Output) -> None:
+    """Print a cluster in the wanted form."""
+    if output is Output.JSON:
+        print_json({"what": "cluster", "name": cluster.name} | _cluster_json(cluster))
+        return
+    if output is Output.QUIET:
+        print(cluster.num_devices)
+        return
+    print_tables(_device_table(cluster), _link_table(cluster))
+
+
+def _cluster_json(cluster: Cluster) -> dict[str, object]:
+    return {
+        "num_devices": cluster.num_devices,
+        "devices": [dict(vars(device)) for device in cluster.devices],
+        "links": list(cluster.links.names) if cluster.links is not None else None,
+        "rules": {kind: dict(vars(rule)) for kind, rule in cluster.rules.items()},
+        "latency_s": cluster.latency_s,
+        "bandwidth_bytes_per_s": cluster.bandwidth,
+    }
+
+
+def _device_table(cluster: Cluster) -> Table:
+    """Return one row per group of equal devices."""
+    groups: dict[tuple[str, float, float, float, float, str], list[str]] = {}
+    for d in cluster.devices:
+        key = (d.kind, d.speed, d.memory_bytes, d.cores, d.price_usd_per_hour, d.machine)
+        groups.setdefault(key, []).append(d.name)
+    table = new_table(f"{cluster.name}: {format_count(cluster.num_devices, 'device')}")
+    table.add_column("kind")
+    table.add_column("devices", overflow="fold")
+    table.add_column("machine", overflow="fold")
+    for name in ("speed", "memory", "cores", "$/h"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for (kind, speed, memory, cores, price, machine), names in list(groups.items())[:_MOST_ROWS]:
+        span = names[0] if len(names) == 1 else f"{names[0]} .. {names[-1]} ({len(names)})"
+        table.add_row(
+            kind,
+            span,
+            machine,
+            f"{speed:g}",
+            format_bytes(memory) if memory != float("inf") else "-",
+            f"{cores:g}" if cores != float("inf") else "-",
+            f"{price:g}" if price else "-",
+        )
+    if len(groups) > _MOST_ROWS:
+        table.caption = f"and {format_count(len(groups) - _MOST_ROWS, 'group')} more"
+    return table
+
+
+def _link_table(cluster: Cluster) -> Table:
+    """Return the range of bandwidth and latency between each pair of machines."""
+    import numpy as np
+
+    machines = list(dict.fromkeys(device.machine for device in cluster.devices))
+    members = {m: np.array([i for i, d in enumerate(cluster.devices) if d.machine == m]) for m in machines}
+    table = new_table("Links")
+    table.add_column("from")
+    table.add_column("to")
+    table.add_column("bandwidth", justify="right")
+    table.add_column("latency", justify="right")
+    pairs = [(a, b) for i, a in enumerate(machines) for b in machines[i:]]
+    for a, b in pairs[:_MOST_ROWS]:
+        block = np.ix_(members[a], members[b])
+        off = members[a][:, None] != members[b][None, :]
+        if not off.any():
+            continue
+        table.add_row(
+            a, b, _span(cluster.bandwidth[block][off], _rate), _span(cluster.latency_s[block][off], format_seconds)
+        )
+    if len(pairs) > _MOST_ROWS:
+        table.caption = f"and {format_count(len(pairs) - _MOST_ROWS, 'pair')} more"
+    return table
+
+
+def _rate(value: float) -> str:
+    return f"{format_bytes(value)}/s" if value != float("inf") else "free"
+
+
+def _span(values: Floats, write: Callable[[float], str]) -> str:
+    low, high = write(float(values.min())), write(float(values.max()))
+    return low if low == high else f"{low} .. {high}"

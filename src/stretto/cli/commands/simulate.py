@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stretto.cli.applicable import refuse_without
-from stretto.cli.files import check_target
+from stretto.cli.checks import check_target, refuse_without
+from stretto.cli.console import Output, facts, print_json, stdout
 from stretto.cli.options import ClusterOption, ContentionChoice, DisciplineOption, OutputOption, PlanFileArgument
-from stretto.cli.terminal.console import Output, facts, print_json, stdout
 from stretto.core.units import format_count, format_percent, format_seconds
 
 if TYPE_CHECKING:
-    from stretto.core.problem import Problem
-    from stretto.core.schedule import Schedule
+    from rich.console import RenderableType
+
+    from stretto.api.simulate import SimulatedPlan
 
 
 def simulate(
@@ -46,86 +46,44 @@ def simulate(
 
     Without further options this reproduces what was planned.
     """
-    from stretto.cli.plan_file import load_plan, recorded_contention
-    from stretto.graphs.evaluate import Setting
+    from stretto.api.simulate import simulate_file
 
     check_target(trace)
-    _check(noise, seed)
     if noise == 0:
         refuse_without(context, "--noise", ("seed",))
-    problem, plan, recorded = load_plan(plan_file, graph, cluster)
-    how = contention.value if contention else recorded_contention(recorded)
-    setting = Setting(discipline.value if discipline else None, how, noise, seed)
-    schedule = setting.run(problem, plan, record_transfers=trace is not None)
-    if trace is not None:
-        _write_trace(trace, problem, schedule)
-    result = _describe(problem, schedule, recorded) | {"noise": noise, "seed": seed}
+    done = simulate_file(
+        plan_file,
+        graph,
+        cluster,
+        contention=contention.value if contention else None,
+        discipline=discipline.value if discipline else None,
+        noise=noise,
+        seed=seed,
+        trace=trace,
+    )
     if output is Output.JSON:
-        print_json(result)
+        print_json(done.to_json())
     elif output is Output.QUIET:
-        print(repr(schedule.makespan_s))
+        print(repr(done.schedule.makespan_s))
     else:
         console = stdout()
-        console.print(_table(result))
+        console.print(_table(done))
         if trace is not None:
             console.print(f"  wrote {trace}", soft_wrap=True)
 
 
-def _write_trace(path: Path, problem: Problem, schedule: Schedule) -> None:
-    from stretto.files.chrome_trace import write_trace
-    from stretto.files.load import write_atomically
-    from stretto.files.paje import write_paje
-
-    write = write_paje if path.suffix.lower() in (".paje", ".trace") else write_trace
-    write_atomically(path, write(problem, schedule))
-
-
-def _check(noise: float, seed: int) -> None:
-    from stretto.errors import InvalidInput
-
-    if not 0 <= noise < float("inf"):
-        raise InvalidInput(f"{noise} must be finite and not negative", field="--noise")
-    if seed < 0:
-        raise InvalidInput(f"{seed} must not be negative", field="--seed")
-
-
-def _describe(problem: Problem, schedule: Schedule, recorded: dict[str, Any]) -> dict[str, Any]:
-    from stretto.core.metrics import measure
-
-    metrics = measure(problem, schedule)
-    planned = recorded.get("makespan_s")
-    if not isinstance(planned, (int, float)) or isinstance(planned, bool) or not planned > 0:
-        planned = None
-    return {
-        "graph": problem.graph.name,
-        "cluster": problem.cluster.name,
-        "policy": recorded.get("policy"),
-        "num_tasks": problem.num_tasks,
-        "num_devices": problem.num_devices,
-        "makespan_s": schedule.makespan_s,
-        "planned_makespan_s": planned,
-        "stretch": schedule.makespan_s / planned if planned is not None else None,
-        "discipline": schedule.discipline,
-        "contention": schedule.contention,
-        "utilisation": metrics.utilisation,
-        "cost_usd": metrics.cost_usd,
-        "start_s": schedule.start_s,
-        "finish_s": schedule.finish_s,
-        "device": schedule.device,
-    }
-
-
-def _table(result: dict[str, Any]) -> Any:
+def _table(done: SimulatedPlan) -> RenderableType:
+    problem, schedule, metrics = done.problem, done.schedule, done.metrics
     rows = {
-        "graph": f"{format_count(result['num_tasks'], 'task')} on {format_count(result['num_devices'], 'device')}",
-        "executed": f"{result['discipline']}, contention {result['contention']}"
-        + (f", noise {result['noise']:g} (seed {result['seed']})" if result["noise"] else ""),
-        "makespan": format_seconds(result["makespan_s"]),
-        "utilisation": format_percent(result["utilisation"]),
+        "graph": f"{format_count(problem.num_tasks, 'task')} on {format_count(problem.num_devices, 'device')}",
+        "executed": f"{schedule.discipline}, contention {schedule.contention}"
+        + (f", noise {done.noise:g} (seed {done.seed})" if done.noise else ""),
+        "makespan": format_seconds(schedule.makespan_s),
+        "utilization": format_percent(metrics.utilization),
     }
-    if result["planned_makespan_s"]:
-        change = format_percent(result["stretch"] - 1, is_signed=True)
-        rows["planned"] = f"{format_seconds(result['planned_makespan_s'])} ({change} when executed)"
-    if result["cost_usd"]:
-        rows["cost"] = f"${result['cost_usd']:,.4g}"
-    return facts(f"{result['graph']} by {result['policy'] or 'a plan'}, simulated", rows)
+    if done.planned_makespan_s:
+        change = format_percent(schedule.makespan_s / done.planned_makespan_s - 1, is_signed=True)
+        rows["planned"] = f"{format_seconds(done.planned_makespan_s)} ({change} when executed)"
+    if metrics.cost_usd:
+        rows["cost"] = f"${metrics.cost_usd:,.4g}"
+    return facts(f"{problem.graph.name} by {done.policy or 'a plan'}, simulated", rows)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from stretto.cli.console import Output, facts, print_json, remark, stdout
 from stretto.cli.options import OutputOption
-from stretto.cli.terminal.console import Output, facts, print_json, remark, stdout
-
-if TYPE_CHECKING:
-    from stretto.engines.slurm.testbed.testbed import Testbed
 
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 testbed = typer.Typer(
@@ -47,16 +44,14 @@ def slurm_up(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Start a private Slurm and print what to export."""
-    from stretto.cli.terminal.progress import ProgressLine
-    from stretto.engines.slurm.testbed.conf import TestbedSpec
-    from stretto.engines.slurm.testbed.testbed import Testbed
+    from stretto.api.testbed import start_testbed
+    from stretto.cli.progress import ProgressLine
 
-    spec = TestbedSpec(nodes, cpus, gpus, auth=auth, has_rest=rest)
     with ProgressLine("starting Slurm"):
-        bed = Testbed.up(_folder(dir), spec)
+        bed = start_testbed(dir, nodes=nodes, cpus=cpus, gpus=gpus, auth=auth, rest=rest)
     if output is Output.JSON:
         more = {"rest": vars(bed.rest)} if rest else {}
-        shape = {"nodes": nodes, "cpus_per_node": cpus, "gpu_nodes": list(spec.gpu_nodes)}
+        shape = {"nodes": nodes, "cpus_per_node": cpus, "gpu_nodes": list(bed.spec.gpu_nodes)}
         print_json({"conf": str(bed.conf), **shape, **more})
     else:
         print(f"export SLURM_CONF={bed.conf}")
@@ -72,9 +67,10 @@ def slurm_down(
     keep: Annotated[bool, typer.Option("--keep", help="Keep the folder, with its logs.")] = False,
 ) -> None:
     """Stop the private Slurm, with all jobs, and remove its folder."""
+    from stretto.api.testbed import find_testbed
     from stretto.errors import EngineFailure
 
-    bed = _bed(dir)
+    bed = find_testbed(dir)
     left = bed.down(is_kept=keep)
     if left:
         raise EngineFailure(f"processes {', '.join(map(str, left))} would not end; see {bed.folder}")
@@ -84,8 +80,9 @@ def slurm_down(
 @slurm.command("status")
 def slurm_status(dir: DirOption = None, output: OutputOption = Output.TABLE) -> None:
     """Say what of the private Slurm is alive; exit code 3 when it is not up."""
-    bed = _bed(dir)
-    found = bed.status()
+    from stretto.api.testbed import find_testbed
+
+    found = find_testbed(dir).status()
     if output is Output.JSON:
         pids = {"controller_pid": found.controller_pid, "node_pids": found.node_pids}
         print_json({"is_up": found.is_up, "conf": str(found.conf), **pids, "nodes": found.nodes})
@@ -101,20 +98,6 @@ def slurm_status(dir: DirOption = None, output: OutputOption = Output.TABLE) -> 
 
 def _alive(pid: int | None) -> str:
     return "dead" if pid is None else f"process {pid}"
-
-
-def _bed(folder: Path | None) -> Testbed:
-    from stretto.engines.slurm.testbed.testbed import Testbed
-
-    bed = Testbed(_folder(folder).resolve())
-    _ = bed.spec  # raises where there is none
-    return bed
-
-
-def _folder(given: Path | None) -> Path:
-    from stretto.runlog.place import default_path
-
-    return given if given is not None else default_path().parent / "slurm-testbed"
 
 
 def _dir_words(folder: Path | None) -> str:

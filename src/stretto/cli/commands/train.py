@@ -2,24 +2,126 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stretto.catalog import QUEUE_TRAINERS, RACK_TRAINERS
-from stretto.cli.applicable import refuse_with
+from stretto.api.train import DEFAULT_BUDGET_S
+from stretto.cli.checks import check_target, expanded, refuse_with
 from stretto.cli.completion import graph_sources, trainer_names
 from stretto.cli.configured import is_typed
-from stretto.cli.logged import LogOption
-from stretto.cli.options import ClusterOption, DimOption, OutputOption, SeedOption
-from stretto.cli.sources import with_dims
-from stretto.cli.terminal.console import Output, remark
-from stretto.cli.time_option import parse_time
-from stretto.cli.training.request import TrainRequest, check_algorithm
+from stretto.cli.console import Output, print_json, print_notes, remark, stdout
+from stretto.cli.options import ClusterOption, DimOption, LogOption, OutputOption, SeedOption, parse_time
 from stretto.errors import InvalidInput
 
+if TYPE_CHECKING:
+    from stretto.api.train_result import TrainingResult
 
+#: Options that a resumed training has on record.
+_ON_RECORD = ("algorithm", "source", "cluster", "procs", "seed", "checkpoint", "resume", "start", "engine", "dim")
+
+
+@dataclass(frozen=True)
+class TrainBudgetOptions:
+    """When to stop."""
+
+    budget: float | None = None
+    episodes: int | None = None
+
+
+@dataclass(frozen=True)
+class TrainStateOptions:
+    """Where the training starts, and where its state is kept."""
+
+    checkpoint: Path | None = None
+    resume: bool = False
+    continue_run: str | None = None
+    force: bool = False
+    start: str | None = None
+
+
+@dataclass(frozen=True)
+class TrainOutput:
+    """Where the result goes."""
+
+    curves: Path | None = None
+    save: Path | None = None
+    log: bool = True
+    output: Output = Output.TABLE
+
+
+_BUDGET = {
+    "budget": Annotated[
+        float | None,
+        typer.Option(
+            "--budget",
+            metavar="TIME",
+            parser=parse_time,
+            help="Wall time: 60s, 10m or 2h; compiling counts.",
+            show_default="60s",
+        ),
+    ],
+    "episodes": Annotated[
+        int | None,
+        typer.Option(
+            "--episodes",
+            metavar="N",
+            help="Stop after so many episodes, iterations of symphony, or generations of mars.",
+            show_default="as time allows",
+        ),
+    ],
+}
+_STATE = {
+    "checkpoint": Annotated[
+        Path | None,
+        typer.Option("--checkpoint", metavar="FILE", help="Keep the state of the training here.", show_default=False),
+    ],
+    "resume": Annotated[bool, typer.Option("--resume", help="Continue the training in the checkpoint.")],
+    "continue_run": Annotated[
+        str | None,
+        typer.Option(
+            "--continue", metavar="RUN_ID", help="Resume a training of the run log, or 'latest'.", show_default=False
+        ),
+    ],
+    "force": Annotated[
+        bool,
+        typer.Option(
+            "--force",
+            help="With --continue: resume even if another process may still write the run.",
+        ),
+    ],
+    "start": Annotated[
+        str | None,
+        typer.Option(
+            "--start",
+            metavar="START",
+            help="First weights: generalist, scratch, or a checkpoint's file.",
+            show_default="the generalist, where there is one",
+        ),
+    ],
+}
+_OUT = {
+    "curves": Annotated[
+        Path | None,
+        typer.Option("--curves", metavar="FILE", help="Draw the training: .png, .svg or .html.", show_default=False),
+    ],
+    "save": Annotated[
+        Path | None,
+        typer.Option(
+            "--save",
+            metavar="FILE",
+            help="Write the best plan, for stretto simulate; of a queue or a rack, the weights.",
+            show_default=False,
+        ),
+    ],
+    "log": LogOption,
+    "output": OutputOption,
+}
+
+
+@expanded(limits=(TrainBudgetOptions, _BUDGET), state=(TrainStateOptions, _STATE), out=(TrainOutput, _OUT))
 def train(
     context: typer.Context,
     algorithm: Annotated[
@@ -40,61 +142,15 @@ def train(
             autocompletion=graph_sources,
         ),
     ] = None,
+    *,
     cluster: ClusterOption = None,
     procs: Annotated[
         int | None,
         typer.Option("--procs", metavar="N", help="mars: processors of the machine.", show_default="as recorded"),
     ] = None,
-    budget: Annotated[
-        float | None,
-        typer.Option(
-            "--budget",
-            metavar="TIME",
-            parser=parse_time,
-            help="Wall time: 60s, 10m or 2h; compiling counts.",
-            show_default="60s",
-        ),
-    ] = None,
-    episodes: Annotated[
-        int | None,
-        typer.Option(
-            "--episodes",
-            metavar="N",
-            help="Stop after so many episodes, or iterations of symphony.",
-            show_default="as time allows",
-        ),
-    ] = None,
+    limits: TrainBudgetOptions,
     seed: SeedOption = 0,
-    checkpoint: Annotated[
-        Path | None,
-        typer.Option("--checkpoint", metavar="FILE", help="Keep the state of the training here.", show_default=False),
-    ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue the training in the checkpoint.")] = False,
-    run_id: Annotated[
-        str | None,
-        typer.Option(
-            "--continue",
-            metavar="RUN_ID",
-            help="Go on with a training of the run log, or 'latest'.",
-            show_default=False,
-        ),
-    ] = None,
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force",
-            help="With --continue: go on although it cannot be seen whether another process still writes the run.",
-        ),
-    ] = False,
-    start: Annotated[
-        str | None,
-        typer.Option(
-            "--start",
-            metavar="START",
-            help="First weights: generalist, scratch, or a checkpoint's file.",
-            show_default="the generalist, where there is one",
-        ),
-    ] = None,
+    state: TrainStateOptions,
     engine: Annotated[
         str | None,
         typer.Option(
@@ -104,113 +160,111 @@ def train(
             show_default="the simulator only",
         ),
     ] = None,
-    curves: Annotated[
-        Path | None,
-        typer.Option("--curves", metavar="FILE", help="Draw the training: .png, .svg or .html.", show_default=False),
-    ] = None,
-    save: Annotated[
-        Path | None,
-        typer.Option(
-            "--save",
-            metavar="FILE",
-            help="Write the best plan, for stretto simulate; of a queue or a rack, the weights.",
-            show_default=False,
-        ),
-    ] = None,
+    out: TrainOutput,
     dim: DimOption = None,
-    log: LogOption = True,
-    output: OutputOption = Output.TABLE,
 ) -> None:
     """Learn for a while; Ctrl-C ends the training and keeps the best and the state.
 
-    Every training is in the run log with its state, so that --continue goes on with it, exactly where it stopped.
+    Every training is in the run log with its state, so that --continue resumes it exactly where it stopped.
     """
-    request = TrainRequest(
-        algorithm or "",
-        with_dims(source or "", dim),
-        cluster,
-        time_limit_s=budget,
-        rounds=episodes,
-        seed=seed,
-        checkpoint=checkpoint,
-        is_resumed=resume,
-        start=start,
-        engine=engine,
-        curves=curves,
-        save=save,
-        is_logged=log,
-        output=output,
-        procs=procs,
-    )
-    if force and run_id is None:
+    from stretto.api.train import TrainOptions, continue_training, learns_on
+    from stretto.api.train import train as learn
+    from stretto.cli.training import TrainingBar
+
+    for path in (state.checkpoint, out.curves, out.save):
+        check_target(path)
+    _check_curves(out.curves)
+    limit_s = limits.budget if limits.budget is not None or limits.episodes is not None else DEFAULT_BUDGET_S
+    with TrainingBar("training", time_limit_s=limit_s, episodes=limits.episodes) as bar:
+        if state.continue_run is not None:
+            refuse_with(context, "--continue", _ON_RECORD, "the resumed training already fixes it")
+            result = continue_training(
+                state.continue_run, budget_s=limit_s, episodes=limits.episodes, force=state.force, watch=bar
+            )
+        else:
+            algorithm, source = _named(algorithm, source, state.force)
+            kind = learns_on(algorithm)
+            if kind != "graph":
+                refuse_with(context, algorithm, ("dim",), "it does not learn on a graph")
+                cluster = cluster if is_typed(context, "cluster") else None  # a configured one is for graphs
+            result = learn(
+                algorithm,
+                source if kind == "rack" else _lasting(source, dim),
+                None if cluster is None else _lasting(cluster, None),
+                budget_s=limit_s,
+                episodes=limits.episodes,
+                seed=seed,
+                checkpoint=state.checkpoint,
+                resume=state.resume,
+                start=state.start,
+                engine=engine,
+                options=TrainOptions(procs=procs, log=out.log, watch=bar),
+            )
+    _show(result, source or "", out, state.checkpoint)
+
+
+def _named(algorithm: str | None, source: str | None, force: bool) -> tuple[str, str]:
+    """Return what learns, and on what."""
+    if force:
         raise InvalidInput("--force belongs to --continue: there is no run to take over", field="--force")
-    if run_id is not None:
-        refuse_with(context, "--continue", _ASKED, "the run that is continued has it on record")
-        request = _earlier(request, run_id, force=force)
-    elif algorithm is None or source is None:
+    if algorithm is None or source is None:
         raise InvalidInput("name an algorithm and what it learns on, or a run to --continue", field="train")
+    return algorithm, source
+
+
+def _check_curves(path: Path | None) -> None:
+    if path is None:
+        return
+    from stretto.reports.plots.training import ENDINGS
+
+    if path.suffix.lower().removeprefix(".") not in ENDINGS:
+        raise InvalidInput(f"{path.suffix!r} is not one of .{', .'.join(ENDINGS)}", source=str(path))
+
+
+def _lasting(source: str, dim: list[str] | None) -> str:
+    """Return a source that means the same in another directory."""
+    from stretto.api.inputs import lasting, with_dims
+
+    return lasting(with_dims(source, dim))
+
+
+def _draw(result: TrainingResult, path: Path) -> None:
+    if result.outcome is None:
+        from stretto.reports.plots.training import draw_learning_curves
+
+        draw_learning_curves([row.to_json() for row in result.rows], path, name=result.name, algorithm=result.algorithm)
+        return
+    from stretto.reports.plots.training import draw_training
+
+    title = f"{result.name} on {result.outcome.problem.cluster.name} by {result.algorithm}"
+    best = result.judged.best_other
+    rows = [row.to_json() for row in result.rows]
+    draw_training(rows, path, title=title, baselines={best: result.judged.others[best]})
+
+
+def _show(result: TrainingResult, source: str, out: TrainOutput, checkpoint: Path | None) -> None:
+    """Write what was asked for, and report."""
+    from stretto.cli.training import replay_command, training_table
+
+    if out.save is not None:
+        result.save(out.save)
+    if out.curves is not None:
+        _draw(result, out.curves)
+    if out.output is Output.JSON:
+        print_json(result.to_json())
+    elif out.output is Output.QUIET:
+        figures = result.judged.uses or {"": result.judged.trained}
+        print(repr(next(iter(figures.values()))))
     else:
-        if algorithm in QUEUE_TRAINERS | RACK_TRAINERS:
-            refuse_with(context, algorithm, ("dim",), "it does not learn on a graph")
-        request = _lasting(request, has_cluster=is_typed(context, "cluster"))
-    request.check_files()
-    if force and request.run_id is not None:
-        _take_over(request.run_id)
-    if _train(request):
+        console = stdout()
+        console.print(training_table(result))
+        if result.outcome is not None:
+            print_notes(result.notes)
+        if out.save is not None and result.judged.uses:
+            console.print(f"  follow it: {replay_command(source, out.save)}", soft_wrap=True)
+        for path in (checkpoint, out.save, out.curves):
+            if path is not None:
+                console.print(f"  wrote {path}", soft_wrap=True)
+    if result.is_interrupted:
         remark("interrupted: this is the best that was found until then")
         raise typer.Exit(130)
-
-
-def _take_over(run_id: str) -> None:
-    """Make this process the writer of a run."""
-    from stretto.runlog import RunLog
-
-    with RunLog.open() as log:
-        log.resume(run_id, force=True)
-
-
-#: Options that a resumed training has on record.
-_ASKED = ("algorithm", "source", "cluster", "procs", "seed", "checkpoint", "resume", "start", "engine", "dim")
-
-
-def _earlier(request: TrainRequest, run_id: str, *, force: bool) -> TrainRequest:
-    """Return the request of a run of the log, with the budget of this one."""
-    from stretto.runlog import RunLog
-
-    with RunLog.open() as log:
-        info = log.run(run_id)
-        if info.kind != "train":
-            raise InvalidInput(f"is a {info.kind!r}, not a training", field=f"run {info.id}")
-        log.check_free(info.id, force=force)
-    return request.going_on_with(info.id, info.settings)
-
-
-def _lasting(request: TrainRequest, *, has_cluster: bool) -> TrainRequest:
-    """Return a request that means the same in another directory; a configured cluster is for graphs only."""
-    from dataclasses import replace
-
-    from stretto.cli.sources import lasting
-
-    check_algorithm(request.algorithm)
-    is_of_graphs = request.algorithm not in QUEUE_TRAINERS | RACK_TRAINERS
-    cluster = request.cluster if has_cluster or is_of_graphs else None
-    return replace(request, source=lasting(request.source), cluster=None if cluster is None else lasting(cluster))
-
-
-def _train(request: TrainRequest) -> bool:
-    """Train where the algorithm learns; return whether the user stopped it."""
-
-    check_algorithm(request.algorithm)
-    if request.algorithm not in QUEUE_TRAINERS:
-        request.refuse("a rack" if request.algorithm in RACK_TRAINERS else "a graph", procs=request.procs)
-    if request.algorithm in RACK_TRAINERS:
-        from stretto.cli.training.symphony import train_symphony
-
-        return train_symphony(request)
-    if request.algorithm in QUEUE_TRAINERS:
-        from stretto.cli.training.mars import train_mars
-
-        return train_mars(request)
-    from stretto.cli.training.graph import train_graph
-
-    return train_graph(request)

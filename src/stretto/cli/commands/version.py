@@ -7,8 +7,8 @@ from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
 
 from stretto import __version__
+from stretto.cli.console import Output, print_json
 from stretto.cli.options import OutputOption
-from stretto.cli.terminal.console import Output, print_json
 
 _LIBRARIES = ("numpy", "numba", "ortools")
 

@@ -96,7 +96,7 @@ def _isolated(env: dict[str, str], folders: Sequence[str]) -> dict[str, str]:
 
 def _own_folders(folders: Sequence[str], env: Mapping[str, str] = os.environ) -> list[str]:
     """Return the folders that a child is told of: those asked for, and where this Stretto itself lies."""
-    home = str(Path(__file__).resolve().parent.parent)
+    home = str(Path(__file__).resolve().parents[3])  # the folder that holds the package
     extra = [entry for entry in env.get(EXTRA_FOLDERS, "").split(os.pathsep) if os.path.isabs(entry)]
     return list(dict.fromkeys([*folders, *extra, *([] if home in _installed_folders() else [home])]))
 

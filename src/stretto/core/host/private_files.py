@@ -1,10 +1,12 @@
-"""Files and folders that only their owner can read: the run log, what stands beside it, and other state of a user."""
+"""Files and folders that only their owner can read, such as the run log, and locks on them."""
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import stat
+import time
 from pathlib import Path
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -37,6 +39,22 @@ def write_private(path: Path, text: str) -> None:
     """Write a text to a file that only its owner can read."""
     with os.fdopen(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w", encoding="utf-8") as file:
         file.write(text)
+
+
+def take_lock(handle: int, kind: int, *, patience_s: float = 0.0, pause_s: float = 0.02) -> bool:
+    """Take a lock on an open file (``fcntl.LOCK_EX`` or ``LOCK_SH``); return False where others hold it for too long.
+
+    Closing the file releases the lock, and so does the end of this process.
+    """
+    deadline = time.monotonic() + patience_s
+    while True:
+        try:
+            fcntl.flock(handle, kind | fcntl.LOCK_NB)
+            return True
+        except OSError:
+            if time.monotonic() >= deadline:
+                return False
+        time.sleep(pause_s)
 
 
 def tighten(path: Path) -> None:

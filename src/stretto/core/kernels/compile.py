@@ -33,10 +33,13 @@ _KEPT = 6  # versions of a module that stay on disk
 
 
 def imported_kernels(source: str) -> set[str]:
-    """Return the kernel modules that a kernel's source may import: what is named after *from*, and below it."""
+    """Return the kernel modules, and modules of parameters, that a kernel's source may import.
+
+    That is what is named after *from*, and below it.
+    """
     found: set[str] = set()
     for module, names in _IMPORT.findall(source):
-        if "kernels" in module.split("."):
+        if "kernels" in module.split(".") or module.endswith(".parameters"):
             below = re.findall(r"\w+", re.sub(r"\bas\s+\w+", "", names))
             found.update([module, *(f"{module}.{name}" for name in below)])
     return found
@@ -115,4 +118,17 @@ class KernelLocator(caching._CacheLocator):  # type: ignore[misc]
         return str(self._line)
 
 
+_load_index = caching.IndexDataCacheFile._load_index
+
+
+def load_index(cache: caching.IndexDataCacheFile) -> dict[Any, Any]:
+    """Return what is compiled, nothing where the index names a tuple that has been renamed or moved since."""
+    try:
+        found: dict[Any, Any] = _load_index(cache)
+    except (AttributeError, ImportError):
+        return {}
+    return found
+
+
 caching.CacheImpl._locator_classes.insert(0, KernelLocator)
+caching.IndexDataCacheFile._load_index = load_index

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+import numpy as np
 
+from stretto.core.csr import Floats, Ints
 from stretto.core.kernels.compile import njit
 
 
 @njit(cache=True, nogil=True)
-def push_int(heap: Any, base: int, count: int, value: int) -> None:
+def push_int(heap: Ints, base: int, count: int, value: int) -> None:
     """Add a value to the min-heap ``heap[base : base + count]``."""
     hole = count
     while hole > 0:
@@ -22,9 +23,9 @@ def push_int(heap: Any, base: int, count: int, value: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def pop_int(heap: Any, base: int, count: int) -> Any:
+def pop_int(heap: Ints, base: int, count: int) -> np.integer:
     """Remove and return the least value of the min-heap ``heap[base : base + count]``."""
-    least = heap[base]
+    least: np.integer = heap[base]
     last = count - 1
     value = heap[base + last]
     hole = 0
@@ -43,7 +44,7 @@ def pop_int(heap: Any, base: int, count: int) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def push_timed(times: Any, keys: Any, base: int, count: int, time: float, key: int) -> None:
+def push_timed(times: Floats, keys: Ints, base: int, count: int, time: float, key: int) -> None:
     """Add ``(time, key)`` to the min-heap of ``count`` pairs that begins at ``base``."""
     hole = count
     while hole > 0:
@@ -59,7 +60,7 @@ def push_timed(times: Any, keys: Any, base: int, count: int, time: float, key: i
 
 
 @njit(cache=True, nogil=True)
-def drop_timed(times: Any, keys: Any, base: int, count: int) -> None:
+def drop_timed(times: Floats, keys: Ints, base: int, count: int) -> None:
     """Remove the least pair, which stands at ``base``, from a heap of ``count`` pairs."""
     last = count - 1
     time = times[base + last]

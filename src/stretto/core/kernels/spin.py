@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
@@ -18,15 +18,17 @@ from numba.extending import intrinsic
 
 from stretto.core.kernels.compile import njit
 
+#: An object of numba's code generator.
+Compiler: TypeAlias = Any
 IS_PLAIN = bool(config.DISABLE_JIT)
 _TRIAL_ROUNDS = 20_000
 
 
 @intrinsic
-def _look_again(typingctx: Any) -> Any:
+def _look_again(typingctx: object) -> tuple[object, object]:
     """Keep the compiler from remembering what it has read: another thread may have written meanwhile."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Compiler, builder: Compiler, signature: object, arguments: object) -> object:
         barrier = ir.InlineAsm(ir.FunctionType(ir.VoidType(), []), "", "~{memory}", side_effect=True)
         builder.call(barrier, [])
         return context.get_dummy_value()

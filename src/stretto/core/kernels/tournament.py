@@ -7,15 +7,14 @@ where a node's winner neither was nor becomes the changed one.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from stretto.core.csr import Floats, Ints
 from stretto.core.kernels.compile import njit
 
 
 @njit(cache=True, nogil=True)
-def make_tournament(num_players: int) -> Any:
+def make_tournament(num_players: int) -> Ints:
     """Return a tree for players whose times are all equal: the first one wins."""
     size = 1
     while size < num_players:
@@ -29,7 +28,7 @@ def make_tournament(num_players: int) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def replay(tree: Any, time: Any, tie: Any, player: int) -> None:
+def replay(tree: Ints, time: Floats, tie: Ints, player: int) -> None:
     """Repair the tree after the time or the tie of one player has changed."""
     node = (tree.size // 2 + player) >> 1
     while node > 0:

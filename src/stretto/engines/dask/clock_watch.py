@@ -12,14 +12,15 @@ import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+
+from stretto.engines.dask.dask_types import Client, DaskProcess, Scheduler
 
 _LOOK_S = 0.25
 #: Clocks that are only steered go back by less.
 _JUMP_S = 0.05
 
 #: Lists the senders of batches (``distributed.batched.BatchedSend``) of a process, as they are at the moment.
-Senders = Callable[[], Iterable[Any]]
+Senders = Callable[[], Iterable[DaskProcess]]
 
 
 def offset_s() -> float:
@@ -39,7 +40,7 @@ async def watch(senders: Senders) -> None:
         known_s = now_s
 
 
-def let_go(sender: Any) -> None:
+def let_go(sender: DaskProcess) -> None:
     """Have a sender forget when it last sent."""
     with contextlib.suppress(AttributeError):  # of a Dask that is made otherwise
         sender.next_deadline = None
@@ -53,19 +54,19 @@ class WorkerWatch:
         self.name = name
         self._task: asyncio.Task[None] | None = None
 
-    def setup(self, worker: Any) -> None:
+    def setup(self, worker: DaskProcess) -> None:
         self._task = asyncio.get_running_loop().create_task(watch(lambda: [worker.batched_stream]))
 
-    def teardown(self, worker: Any) -> None:
+    def teardown(self, worker: DaskProcess) -> None:
         if self._task is not None:
             self._task.cancel()
 
-    def transition(self, *words: Any, **options: Any) -> None:
+    def transition(self, *words: object, **options: object) -> None:
         """Take no notice of tasks."""
 
 
 @contextmanager
-def watched(client: Any, name: str, is_lasting: bool) -> Iterator[None]:
+def watched(client: Client, name: str, is_lasting: bool) -> Iterator[None]:
     """Watch the clocks of a client, its scheduler and all its workers.
 
     Parameters
@@ -89,18 +90,18 @@ def watched(client: Any, name: str, is_lasting: bool) -> Iterator[None]:
                 client.unregister_worker_plugin(name)
 
 
-async def _begin_here(client: Any) -> asyncio.Task[None]:
+async def _begin_here(client: Client) -> asyncio.Task[None]:
     return asyncio.get_running_loop().create_task(watch(lambda: [client.scheduler_comm]))
 
 
-async def _begin(dask_scheduler: Any, name: str) -> None:
+async def _begin(dask_scheduler: Scheduler, name: str) -> None:
     task = asyncio.get_running_loop().create_task(
         watch(lambda: [*dask_scheduler.stream_comms.values(), *dask_scheduler.client_comms.values()])
     )
     _TASKS[name] = task
 
 
-async def _end(dask_scheduler: Any, name: str) -> None:
+async def _end(dask_scheduler: Scheduler, name: str) -> None:
     task = _TASKS.pop(name, None)
     if task is not None:
         task.cancel()

@@ -3,25 +3,77 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol
 
 from stretto.core.cluster import Cluster
 from stretto.core.host.child_python import isolated_starts
 from stretto.core.plan import Plan
 from stretto.core.problem import Problem
+from stretto.engines.background import BackgroundThread
 from stretto.engines.dask.clock_watch import watched
-from stretto.engines.dask.crew import Crew, SpecCrew
-from stretto.engines.driver import Driver
-from stretto.engines.elastic import Elastic
+from stretto.engines.dask.dask_types import Client, DaskProcess
+from stretto.engines.driver.dispatch import Dispatcher
+from stretto.engines.driver.driver import DriverRules
+from stretto.engines.driver.elastic import Elastic
 from stretto.engines.engine import RunOptions, RunResult
-from stretto.engines.online import Dispatcher
-from stretto.engines.recorder import Recorder
-from stretto.engines.safe_dispatch import guarded
+from stretto.engines.recorder import Recorder, driver_for
 from stretto.engines.work import Work
 from stretto.errors import EngineFailure, InvalidInput, MissingExtra
+
+#: How long a worker that was told to end may take.
+_GONE_S = 30.0
+
+
+class WorkerSupply(Protocol):
+    """Starts and ends workers by name; whether they came or went is heard from Dask itself."""
+
+    def grow(self, name: str) -> None:
+        """Have a worker of this name started, and do not wait for it."""
+        ...
+
+    def shrink(self, name: str, address: str) -> None:
+        """Have a worker bring its data elsewhere and end."""
+        ...
+
+
+class LocalWorkerSupply:
+    """Workers of a cluster that is ours.
+
+    One background thread does one thing after the other, so a worker starts only after the last one of its name has
+    gone.
+    """
+
+    def __init__(self, client: Client, cluster: DaskProcess, recipe: dict[str, object]) -> None:
+        self._client, self._cluster, self._recipe = client, cluster, recipe
+        self._thread = BackgroundThread()
+
+    def grow(self, name: str) -> None:
+        self._thread.submit(self._start, name)
+
+    def shrink(self, name: str, address: str) -> None:
+        self._thread.submit(self._retire, name, address)  # moving data takes a while, and the run goes on
+
+    def _start(self, name: str) -> None:
+        self._cluster.worker_spec[name] = self._recipe
+        self._correct()
+
+    def _retire(self, name: str, address: str) -> None:
+        # The cluster itself would end a worker with its data: that goes first.
+        if not self._client.retire_workers([address], close_workers=False):
+            return
+        self._cluster.worker_spec.pop(name, None)
+        self._correct()
+        deadline = time.monotonic() + _GONE_S
+        while name in self._cluster.workers and time.monotonic() < deadline:
+            time.sleep(0.01)
+
+    def _correct(self) -> None:
+        """Have the cluster look at its list and start or end workers."""
+        self._cluster.scale(len(self._cluster.worker_spec))
 
 
 @dataclass(frozen=True)
@@ -39,8 +91,8 @@ class DaskEngine:
     num_queued
         Tasks sent to a worker while it still runs another, which hides the way there.
     is_elastic, backlog_s, idle_s, min_devices
-        Whether workers come and go as there is work for them, and when (:class:`~stretto.engines.elastic.Elastic`);
-        with a cluster of its own only.
+        Whether workers start and stop with the work there is, and when
+        (:class:`~stretto.engines.driver.elastic.Elastic`); only with a cluster that the engine starts.
     """
 
     address: str | None = None
@@ -53,9 +105,9 @@ class DaskEngine:
 
     def __post_init__(self) -> None:
         if self.is_elastic and self.min_devices < 1:
-            raise InvalidInput("data needs a worker to live on: at least 1", field="min_devices")
+            raise InvalidInput("must be at least 1: data is kept on workers", field="min_devices")
         if self.is_elastic and self.address is not None:
-            raise InvalidInput("an elastic run starts its own workers, not those of an address", field="is_elastic")
+            raise InvalidInput("needs a cluster that the engine starts itself; leave out address", field="is_elastic")
 
     def available(self) -> str | None:
         if importlib.util.find_spec("distributed") is None:
@@ -70,44 +122,33 @@ class DaskEngine:
         if self.available() is not None:
             raise MissingExtra("distributed", "dask", "the Dask engine")
         elastic = Elastic(self.backlog_s, self.idle_s, self.min_devices) if self.is_elastic else None
-        with self._client(problem.cluster, elastic) as (client, crew):
-            return self.conduct(client, problem, decider, work, options, elastic, crew)
+        with self._client(problem.cluster, elastic) as (client, supply):
+            return self.run_on(client, problem, decider, work, options, elastic, supply)
 
-    def conduct(
+    def run_on(
         self,
-        client: Any,
+        client: Client,
         problem: Problem,
         decider: Plan | Dispatcher,
         work: Work,
         options: RunOptions,
         elastic: Elastic | None,
-        crew: Crew | None,
+        supply: WorkerSupply | None,
     ) -> RunResult:
-        """Run on the workers that a client sees, and that a crew brings."""
-        from stretto.engines.dask.conductor import Conductor
+        """Run on the workers that a client sees, and that a supply brings."""
+        from stretto.engines.dask.run import DaskRun
 
-        decider = guarded(decider, options)
-        driver = Driver(
-            problem,
-            decider,
-            discipline=options.discipline,
-            num_queued=self.num_queued,
-            moves_data=False,
-            keeps_data=False,
-            max_attempts=options.max_attempts,
-            keep_going=options.keep_going,
-            time_scale=work.time_scale,
-            done=options.done,
-            elastic=elastic,
+        driver = driver_for(
+            problem, decider, work, options, DriverRules(num_queued=self.num_queued, keeps_data=False), elastic=elastic
         )
         recorder = Recorder(work, driver, options)
-        conductor = Conductor(client, problem, work, driver, recorder, options, crew)
-        with watched(client, conductor.topic, is_lasting=self.address is not None):
-            is_interrupted = conductor.conduct()
+        run = DaskRun(client, recorder, supply)
+        with watched(client, run.topic, is_lasting=self.address is not None):
+            is_interrupted = run.run()
         return recorder.result("dask", is_timed=work.is_timed, is_interrupted=is_interrupted)
 
     @contextmanager
-    def _client(self, cluster: Cluster, elastic: Elastic | None) -> Iterator[tuple[Any, Crew | None]]:
+    def _client(self, cluster: Cluster, elastic: Elastic | None) -> Iterator[tuple[Client, WorkerSupply | None]]:
         """Connect to the cluster there is, or to one of our own."""
         from distributed import Client
 
@@ -123,11 +164,11 @@ class DaskEngine:
         with _own_cluster(names, self.processes) as (own, recipe), Client(own, set_as_default=False) as client:
             if num_first:
                 client.wait_for_workers(num_first)
-            yield client, SpecCrew(client, own, recipe) if elastic is not None else None
+            yield client, LocalWorkerSupply(client, own, recipe) if elastic is not None else None
 
 
 @contextmanager
-def _own_cluster(names: Sequence[str], processes: bool) -> Iterator[tuple[Any, dict[str, Any]]]:
+def _own_cluster(names: Sequence[str], processes: bool) -> Iterator[tuple[Client, dict[str, object]]]:
     """Start workers of these names; yield the cluster and the recipe of a worker."""
     import logging
 
@@ -144,3 +185,40 @@ def _own_cluster(names: Sequence[str], processes: bool) -> Iterator[tuple[Any, d
         SpecCluster(scheduler=scheduler, workers=workers, silence_logs=logging.CRITICAL) as own,
     ):
         yield own, recipe
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Client]:
+    """Yield a client of the scheduler at an address."""
+    from distributed import Client
+
+    with Client(address, set_as_default=False) as client:
+        yield client
+
+
+def wait_for_workers(address: str, names: Iterable[str], *, timeout_s: float, check: Callable[[], None]) -> None:
+    """Return when workers of all these names are there.
+
+    Parameters
+    ----------
+    check
+        Called every second; raises where there is nothing more to wait for.
+    """
+    import time
+
+    from distributed import Client
+
+    wanted = set(names)
+    deadline = time.monotonic() + timeout_s
+    with Client(address, set_as_default=False) as client:
+        while True:
+            known = client.scheduler_info(n_workers=-1)["workers"].values()
+            missing = wanted - {str(worker["name"]) for worker in known}
+            if not missing:
+                return
+            if time.monotonic() > deadline:
+                raise EngineFailure(
+                    f"no Dask worker registered for {', '.join(sorted(missing))} within {timeout_s:g} s"
+                )
+            check()
+            time.sleep(0.5)

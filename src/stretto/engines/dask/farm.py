@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from stretto import catalog, registry
 from stretto.core.cluster import Cluster
@@ -11,6 +11,7 @@ from stretto.core.graph import TaskGraph
 from stretto.core.planner import Budget, Planner
 from stretto.core.problem import Problem
 from stretto.core.workload import Workload
+from stretto.engines.dask.dask_types import Client
 from stretto.errors import InvalidInput
 from stretto.files.clusters.cluster_toml import read_cluster
 from stretto.files.clusters.cluster_writer import write_cluster
@@ -22,7 +23,7 @@ Result = TypeVar("Result")
 
 
 def farm(
-    client: Any,
+    client: Client,
     function: Callable[[Problem, int], Result],
     graph: TaskGraph | Workload,
     cluster: Cluster,
@@ -39,7 +40,7 @@ def farm(
     """
     wanted = list(seeds)
     if len(set(wanted)) != len(wanted):
-        raise InvalidInput("a seed appears twice: its result would be the same", field="seeds")
+        raise InvalidInput("contains a seed twice; its result would be the same", field="seeds")
     # A task, not scattered data: should the worker that holds it die, Dask makes it again.
     text = client.submit(_text, FORMAT.write(graph), write_cluster(cluster), pure=False)
     futures = [client.submit(_call, function, text, seed, pure=False) for seed in wanted]
@@ -47,7 +48,9 @@ def farm(
     return results
 
 
-def planned_makespan(policy: str, time_limit_s: float | None = None, **params: Any) -> Callable[[Problem, int], float]:
+def planned_makespan(
+    policy: str, time_limit_s: float | None = None, **params: object
+) -> Callable[[Problem, int], float]:
     """Return the function that plans a problem with a policy of the catalog and simulates the plan."""
     registry.construct("policy", policy, catalog.PLANNERS, params)
 

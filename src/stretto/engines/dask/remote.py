@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Any
 
 from distributed import get_worker
 from distributed.protocol.pickle import dumps
@@ -15,8 +14,8 @@ from stretto.engines.work import Action
 
 
 def run_remote(
-    topic: str, task: int, attempt: int, action: Action, seconds: float, wants_digest: bool, *inputs: Any
-) -> Any:
+    topic: str, task: int, attempt: int, action: Action, seconds: float, wants_digest: bool, *inputs: object
+) -> object:
     """Do one task and return its output, which stays on this worker; what happened goes to the topic.
 
     A failing task is reported, not raised: to Dask it has ended, and whether it runs again is the driver's decision.
@@ -38,7 +37,7 @@ def run_remote(
     return output
 
 
-def _check_sendable(output: Any) -> None:
+def _check_sendable(output: object) -> None:
     """Blame a task for an output that no other worker can be given; Dask would lose its way over it later."""
     try:
         outline(output, lambda buffer: 0)  # plain data, which is quick to see
@@ -48,4 +47,6 @@ def _check_sendable(output: Any) -> None:
     try:
         dumps(output)
     except Exception as error:
-        raise TaskError("task", f"its output, a {type(output).__name__}, cannot be sent: {error}") from error
+        raise TaskError(
+            "task", f"its output, a {type(output).__name__}, cannot be sent to other workers: {error}"
+        ) from error

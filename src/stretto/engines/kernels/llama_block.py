@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -50,7 +50,7 @@ def llama_block(
     """Make a block with random weights; the feed-forward part is four times as wide as the rest."""
     if width % num_heads or (width // num_heads) % 2 or (4 * width) % num_shards:
         raise InvalidInput(
-            f"{width} columns, {num_heads} heads, {num_shards} shards do not divide", field="llama-block"
+            f"width {width} cannot be divided among {num_heads} heads and {num_shards} shards", field="llama-block"
         )
     rng = np.random.default_rng(seed)
 
@@ -65,9 +65,11 @@ def llama_block(
     return LlamaBlock(x, weights, num_heads, _shard(x, weights, num_heads, num_shards))
 
 
-def llama_block_work(**params: Any) -> Work:
+def llama_block_work(
+    sequence: int = 256, width: int = 512, num_heads: int = 8, num_shards: int = 8, *, seed: int = 0
+) -> Work:
     """Compute one sharded transformer block."""
-    return llama_block(**params).work
+    return llama_block(sequence, width, num_heads, num_shards, seed=seed).work
 
 
 class _Builder:
@@ -77,7 +79,9 @@ class _Builder:
         self.graph, self.actions, self.handles = GraphBuilder(name), list[Call](), dict[int, int]()
         self.sequence = sequence
 
-    def add(self, name: str, kernel: Any, inputs: list[int], columns: int, flops: float, *args: Any) -> int:
+    def add(
+        self, name: str, kernel: Callable[..., np.ndarray], inputs: list[int], columns: int, flops: float, *args: object
+    ) -> int:
         task = self.graph.task(name, max(flops / FLOPS, 2e-6), category=kernel.__name__)
         self.handles[task] = self.graph.object(task, 4.0 * self.sequence * columns)
         for parent in inputs:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -46,7 +45,9 @@ def tiled_matmul(num_tiles: int = 4, tile: int = 512, *, seed: int = 0, loads: b
         False leaves out the tasks that bring tiles: every device then has all of both matrices.
     """
     if num_tiles < 1 or tile < 1:
-        raise InvalidInput(f"{num_tiles} tiles of {tile}: both must be at least 1", field="tiled-matmul")
+        raise InvalidInput(
+            f"num_tiles is {num_tiles} and tile is {tile}; both must be at least 1", field="tiled-matmul"
+        )
     rng = np.random.default_rng(seed)
     size = num_tiles * tile
     a, b = (rng.standard_normal((size, size), dtype=np.float32) for _ in range(2))
@@ -74,9 +75,9 @@ def tiled_matmul(num_tiles: int = 4, tile: int = 512, *, seed: int = 0, loads: b
     return TiledMatmul(a, b, Work(builder.graph(), tuple(actions)))
 
 
-def tiled_matmul_work(**params: Any) -> Work:
+def tiled_matmul_work(num_tiles: int = 4, tile: int = 512, *, seed: int = 0, loads: bool = True) -> Work:
     """Multiply two random matrices in tiles."""
-    return tiled_matmul(**params).work
+    return tiled_matmul(num_tiles, tile, seed=seed, loads=loads).work
 
 
 def gemm(a: np.ndarray, b: np.ndarray, total: np.ndarray | None = None) -> np.ndarray:

@@ -1,4 +1,7 @@
-"""Buffers in shared memory: each worker writes into chunks of its own, everybody can read them by reference."""
+"""Buffers in shared memory: each worker writes into chunks of its own, everybody can read them by reference.
+
+A reference is ``[name of its chunk, offset, length]``, or base64 text for short buffers.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,10 @@ import base64
 import sys
 from collections.abc import Iterable
 from multiprocessing.shared_memory import SharedMemory
-from typing import Any
 
 import numpy as np
 
-from stretto.engines.outputs import Buffer
+from stretto.engines.outputs import Buffer, Outline, Reference
 
 _CHUNK_BYTES = 64 << 20  # pages that nobody touches cost nothing
 _SMALLEST = 4096
@@ -19,9 +21,6 @@ _INLINE_BYTES = 1024
 
 #: References to an object that one variable alone holds, while ``sys.getrefcount`` asks.
 _UNSHARED = 2
-
-#: A buffer elsewhere, as JSON: [name of its chunk, offset, length]. Short buffers are base64 text instead.
-Ref = Any
 
 
 class Arena:
@@ -41,7 +40,7 @@ class Arena:
             chunk = self._grow(_SMALLEST)
             np.ndarray(min(size, _CHUNK_BYTES), dtype=np.uint8, buffer=_buffer(chunk))[::_SMALLEST] = 0
 
-    def put(self, buffer: Buffer) -> Ref:
+    def put(self, buffer: Buffer) -> Reference:
         """Copy a buffer into shared memory and return its reference."""
         size = len(buffer) if isinstance(buffer, bytes) else buffer.nbytes
         if size <= _INLINE_BYTES:
@@ -71,15 +70,15 @@ class Arena:
         self._position = 0
         return self._current
 
-    def owns(self, ref: Ref) -> bool:
+    def owns(self, ref: Reference) -> bool:
         return not isinstance(ref, str) and ref[0] in self._chunks
 
-    def view(self, ref: Ref) -> memoryview:
+    def view(self, ref: Reference) -> memoryview:
         """Return a buffer of our own, as it lies in memory."""
         name, offset, size = ref
         return _buffer(self._chunks[name])[offset : offset + size].toreadonly()
 
-    def free(self, refs: Iterable[Ref]) -> None:
+    def free(self, refs: Iterable[Reference]) -> None:
         """Take back the blocks of our own among these references."""
         for ref in refs:
             if self.owns(ref):
@@ -89,13 +88,13 @@ class Arena:
 
 
 class Attached:
-    """Reads buffers of others, as copies; memory that is given back is used again, since fresh pages are slow."""
+    """Reads buffers of other processes, as copies; released copies are reused, since fresh pages are slow."""
 
     def __init__(self) -> None:
         self._chunks: dict[str, SharedMemory] = {}
         self._spare: dict[int, list[bytearray]] = {}
 
-    def copy(self, ref: Ref) -> bytes | bytearray:
+    def copy(self, ref: Reference) -> bytes | bytearray:
         """Return a copy of the buffer behind a reference."""
         if isinstance(ref, str):
             return base64.b64decode(ref)
@@ -110,7 +109,7 @@ class Attached:
         memoryview(target)[:] = source
         return target
 
-    def give_back(self, copies: list[bytearray]) -> None:
+    def release(self, copies: list[bytearray]) -> None:
         """Take copies for later use, unless somebody still looks at them."""
         while copies:
             copy = copies.pop()
@@ -139,7 +138,7 @@ def unlink_chunks(prefix: str) -> None:
         number += 1
 
 
-def refs_in(outline: Any) -> list[Ref]:
+def refs_in(outline: Outline | list[Outline]) -> list[Reference]:
     """List the references in an outline (see outputs.py) that lie in shared memory."""
     if isinstance(outline, dict):
         if "v" in outline or "f" in outline:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
 
 
 def usable_cores() -> list[int]:
@@ -31,8 +30,9 @@ def cores_for(num_devices: int, is_pinned: bool) -> list[int | None]:
 
 
 @cache
-def _openblas() -> tuple[Any, ...]:
+def _openblas() -> tuple[tuple[Callable[[int], object], Callable[[], int]], ...]:
     """Return (set, get) of the number of threads for each OpenBLAS that is loaded."""
+    # By hand: psutil's list of mapped files reads the memory of each, too, which is not needed here.
     try:
         with open("/proc/self/maps") as maps:
             paths = {line.split()[-1] for line in maps if "openblas" in line and line.rstrip().endswith(tuple(_ENDS))}

@@ -7,7 +7,6 @@ import ctypes
 import os
 import signal
 import time
-from collections import defaultdict
 
 _SET_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of Linux
 _PAUSE_S = 0.005
@@ -31,19 +30,14 @@ def can_adopt() -> bool:
 
 def descendants(root: int) -> list[int]:
     """Return the living descendants of a process."""
-    children: defaultdict[int, list[int]] = defaultdict(list)
-    for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
-        if name.isdigit():
-            with contextlib.suppress(OSError, IndexError, ValueError), open(f"/proc/{name}/stat", "rb") as stat:
-                fields = stat.read().rsplit(b")", 1)[1].split()
-                if fields[0] not in b"ZX":
-                    children[int(fields[1])].append(int(name))
-    found: list[int] = []
-    waiting = [root]
-    while waiting:
-        new = children.get(waiting.pop(), [])
-        found += new
-        waiting += new
+    import psutil  # only here: the process guard has to start quickly
+
+    found = []
+    with contextlib.suppress(psutil.Error):
+        for process in psutil.Process(root).children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                if process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
+                    found.append(process.pid)
     return found
 
 

@@ -9,16 +9,14 @@ from typing import Literal
 from stretto.core.cluster import Cluster
 from stretto.core.plan import Plan
 from stretto.core.problem import Problem
-from stretto.engines.engine import RunOptions, RunResult
-from stretto.engines.interrupts import hear_ctrl_c
+from stretto.engines.driver.dispatch import Dispatcher
+from stretto.engines.engine import RunOptions, RunResult, restore_ctrl_c
 from stretto.engines.local.cores import cores_for, usable_cores
 from stretto.engines.local.descendants import can_adopt
-from stretto.engines.online import Dispatcher
-from stretto.engines.safe_dispatch import guarded
 from stretto.engines.work import Command, Work
 from stretto.errors import InvalidInput
 
-_UNHELD = "on this system, background processes of commands would outlive a killed run"
+_UNHELD = "on this system, background processes of commands outlive a killed run"
 
 
 @dataclass(frozen=True)
@@ -48,13 +46,13 @@ class LocalEngine:
 
     def __post_init__(self) -> None:
         if self.workers not in ("thread", "process"):
-            raise InvalidInput(f"{self.workers!r} is neither 'thread' nor 'process'", field="workers")
+            raise InvalidInput(f"{self.workers!r} is not 'thread' or 'process'", field="workers")
         if self.num_queued < 0:
             raise InvalidInput(f"{self.num_queued} must not be negative", field="num_queued")
 
     def available(self) -> str | None:
         if self.workers == "process" and not hasattr(os, "fork"):
-            return "processes are started by fork, which this system lacks"
+            return "workers=process needs fork, which this system lacks; use workers=thread"
         return None
 
     def run(self, work: Work, plan: Plan, cluster: Cluster, options: RunOptions) -> RunResult:
@@ -62,8 +60,7 @@ class LocalEngine:
 
     def play(self, problem: Problem, decider: Plan | Dispatcher, work: Work, options: RunOptions) -> RunResult:
         """Run a problem, which may have release times, by a plan or by the late decisions of a dispatcher."""
-        hear_ctrl_c()
-        decider = guarded(decider, options)
+        restore_ctrl_c()
         cores = cores_for(problem.num_devices, self.is_pinned and not work.is_timed)
         if self.workers == "thread":
             from stretto.engines.local.threads import ThreadRun
@@ -91,15 +88,13 @@ def _with_notes(found: RunResult, problem: Problem, work: Work) -> RunResult:
     if not can_adopt() and any(isinstance(action, Command) for action in work.actions):
         found = replace(found, notes=(*found.notes, _UNHELD))
     if found.is_timed:
-        timed = "timed: tasks only passed their planned time, so this says nothing about real machines"
+        timed = "timed: tasks only waited for their planned time, so the makespan says nothing about real machines"
         return replace(found, notes=(*found.notes, timed))
     notes = []
     others = [kind for kind in problem.cluster.kinds if kind != "cpu"]
     if others:
-        notes.append(f"{', '.join(others)} emulated: this engine starts every task on a CPU core")
+        notes.append(f"{', '.join(others)} emulated: this engine runs every task on a CPU core")
     num_devices, num_cores = problem.num_devices, len(usable_cores())
     if num_devices > num_cores:
-        notes.append(
-            f"{num_devices} devices shared {num_cores} cores: tasks took longer than they would on devices of their own"
-        )
+        notes.append(f"{num_devices} devices shared {num_cores} cores: tasks took longer than on separate devices")
     return replace(found, notes=(*found.notes, *notes)) if notes else found

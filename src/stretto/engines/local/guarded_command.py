@@ -1,4 +1,4 @@
-"""One command under the process guard: it is started, read, ended with its run, and its end is written down.
+"""One command under the process guard: it is started, read, ended with its run, and its end is logged.
 
 This runs in a process of its own, a fork of the process guard, that is the command's parent. So it knows how the
 command ended whatever became of the run, and every process that the command has started is a descendant of it.
@@ -15,17 +15,50 @@ import socket
 import struct
 import subprocess
 import time
-from typing import Any
+from typing import NotRequired, TypedDict
 
-from stretto.engines.end_record import MAX_OUTPUT_BYTES, digest_of_bytes, encoded_bytes, pack_end
-from stretto.engines.kept_output import KeptOutput
+from stretto.engines.command_output import BoundedOutput
+from stretto.engines.completion_log import MAX_OUTPUT_BYTES, digest_of_bytes, encoded_bytes, pack_completion
 from stretto.engines.local.descendants import adopt_orphans, descendants, end_descendants
+
+
+class CommandRequest(TypedDict):
+    """A command to run, as the run asks for it; ``end`` holds the fields of a CompletionTicket."""
+
+    argv: list[str]
+    cwd: str
+    env: dict[str, str]
+    writes: list[str]
+    timeout_s: float | None
+    max_stdout_bytes: int
+    cores: list[int]
+    end: TicketFields | None
+
+
+class TicketFields(TypedDict):
+    """How the end of a command is logged (``completion_log.CompletionTicket``)."""
+
+    path: str
+    task: str
+    fields: dict[str, object]
+    zero_s: float
+    wants_digest: bool
+
+
+class CommandReport(TypedDict):
+    """How a command ended; ``why`` says why it was ended early, and ``error`` why it could not start."""
+
+    code: int
+    why: str
+    end_s: float
+    error: NotRequired[str]
+
 
 #: Before every message: its length.
 LENGTH = struct.Struct("!Q")
-#: What the run says to have a command ended.
+#: What the run sends to end a command.
 END = b"k"
-#: How long a command goes on when its run is gone: what ends by itself in this time is written down, not repeated.
+#: How long a command continues when its run is gone: if it ends by itself in this time, its end is logged.
 GRACE_S = 0.2
 _STDERR_BYTES = 1 << 16
 _CHUNK_BYTES = 1 << 16
@@ -38,13 +71,13 @@ def serve(control: socket.socket) -> None:
     text = receive(control)
     if text is None:
         return
-    request: dict[str, Any] = json.loads(text)
+    request: CommandRequest = json.loads(text)
     with contextlib.suppress(OSError):
         os.sched_setaffinity(0, request["cores"])
-    book = _open_book(request)
-    if _is_gone(control):  # seen after we hold the book: who resumes the run has nothing to fear from us
+    log = _open_log(request)
+    if _is_gone(control):  # checked while we hold the log: a resumed run waits for us, or we start nothing
         return
-    report: dict[str, Any]
+    report: CommandReport
     try:
         child = subprocess.Popen(
             request["argv"],
@@ -56,12 +89,12 @@ def serve(control: socket.socket) -> None:
             start_new_session=True,  # Ctrl-C in the terminal is for the run
         )
     except (OSError, ValueError) as error:
-        report, out, err = {"error": str(error)}, b"", b""
+        report, out, err = {"code": 0, "why": "", "end_s": 0.0, "error": str(error)}, b"", b""
     else:
         command = _Running(child, control, request)
         report = command.watch()
         out, err = command.out.value(), command.err.value()
-        _write_down(request, report, out, book)
+        _log_end(request, report, out, log)
     with contextlib.suppress(OSError):
         send(control, json.dumps(report).encode())
         send(control, out)
@@ -71,11 +104,11 @@ def serve(control: socket.socket) -> None:
 class _Running:
     """A command that has begun."""
 
-    def __init__(self, child: subprocess.Popen[bytes], control: socket.socket, request: dict[str, Any]) -> None:
+    def __init__(self, child: subprocess.Popen[bytes], control: socket.socket, request: CommandRequest) -> None:
         self.child, self.control = child, control
         limit_s = request["timeout_s"]
         self.late_s = float("inf") if limit_s is None else time.monotonic() + limit_s
-        self.out, self.err = KeptOutput(request["max_stdout_bytes"]), KeptOutput(_STDERR_BYTES)
+        self.out, self.err = BoundedOutput(request["max_stdout_bytes"]), BoundedOutput(_STDERR_BYTES)
         self.selector = selectors.DefaultSelector()
         self.num_open = 0
         for pipe, kept in ((child.stdout, self.out), (child.stderr, self.err)):
@@ -86,10 +119,10 @@ class _Running:
         self.selector.register(control, selectors.EVENT_READ)
         self.pidfd = _pidfd(child.pid)
 
-    def watch(self) -> dict[str, Any]:
-        """Wait for the end, or bring it about; say how it went."""
-        why = ""  # it is ended before its time
-        gone_s = float("inf")  # when the patience with a command without a run is over
+    def watch(self) -> CommandReport:
+        """Wait for the end, or cause it; return how the command ended."""
+        why = ""  # the reason to end it early
+        gone_s = float("inf")  # when a command without a run is ended
         while not self._is_over():
             now_s = time.monotonic()
             if now_s >= self.late_s:
@@ -106,8 +139,8 @@ class _Running:
                 gone_s = time.monotonic() + GRACE_S
         return {"code": self.child.wait(), "why": "", "end_s": time.perf_counter()}
 
-    def _ended(self, why: str) -> dict[str, Any]:
-        """Kill the command with all that it has started; what ended by itself at the last moment has ended well."""
+    def _ended(self, why: str) -> CommandReport:
+        """Kill the command with everything it started; one that ended by itself at the last moment has finished."""
         others = [pid for pid in descendants(os.getpid()) if pid != self.child.pid]
         end_descendants(self.child.pid)
         code = self.child.wait()
@@ -116,11 +149,11 @@ class _Running:
         return {"code": code, "why": "" if is_ended else why, "end_s": time.perf_counter()}
 
     def _is_over(self) -> bool:
-        """Say whether the command has ended, and nobody is left who could write to its pipes."""
+        """Say whether the command has ended, and no process is left that could write to its pipes."""
         return not self.num_open and self.child.poll() is not None
 
     def _listen(self, wait_s: float) -> bytes | None:
-        """Take what there is to read; return what the run said, nothing at all (not None) where it is gone."""
+        """Read what is available; return what the run sent, empty bytes where it is gone, None where it is silent."""
         if not self.num_open and self.pidfd is not None and self.pidfd not in self.selector.get_map():
             self.selector.register(self.pidfd, selectors.EVENT_READ)
         if not self.num_open and self.pidfd is None:
@@ -128,8 +161,8 @@ class _Running:
         told: bytes | None = None
         for key, _ in self.selector.select(None if wait_s == float("inf") else max(wait_s, 0.0)):
             if key.fileobj is self.control:
-                told = _heard(self.control)
-            elif isinstance(key.data, KeptOutput):
+                told = _received(self.control)
+            elif isinstance(key.data, BoundedOutput):
                 self._read(key)
         return told
 
@@ -148,7 +181,7 @@ class _Running:
         """Read what is left in the pipes of a command that was ended."""
         deadline = time.monotonic() + 1.0
         while self.num_open and time.monotonic() < deadline:
-            ready = [key for key, _ in self.selector.select(0.0) if isinstance(key.data, KeptOutput)]
+            ready = [key for key, _ in self.selector.select(0.0) if isinstance(key.data, BoundedOutput)]
             if not ready:
                 return
             for key in ready:
@@ -181,7 +214,7 @@ def _exactly(control: socket.socket, num_bytes: int) -> bytes | None:
     return b"".join(parts)
 
 
-def _heard(control: socket.socket) -> bytes:
+def _received(control: socket.socket) -> bytes:
     try:
         return control.recv(1)
     except ConnectionError:
@@ -204,27 +237,27 @@ def _pidfd(pid: int) -> int | None:
         return None
 
 
-def _open_book(request: dict[str, Any]) -> int | None:
-    """Open the book of ends, and hold it: who resumes the run waits until nobody does."""
+def _open_log(request: CommandRequest) -> int | None:
+    """Open the completion log, and hold its lock: a resumed run waits until nobody does."""
     if request["end"] is None:
         return None
     try:
-        book = os.open(request["end"]["path"], os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        log = os.open(request["end"]["path"], os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
     except OSError:
         return None
     with contextlib.suppress(OSError):  # not every file system has locks
-        fcntl.flock(book, fcntl.LOCK_SH)
-    return book
+        fcntl.flock(log, fcntl.LOCK_SH)
+    return log
 
 
-def _write_down(request: dict[str, Any], report: dict[str, Any], out: bytes, book: int | None) -> None:
-    """Write the end of a command that ended well into the book, before anybody is told."""
+def _log_end(request: CommandRequest, report: CommandReport, out: bytes, log: int | None) -> None:
+    """Log the end of a command that ended well, before anybody is told."""
     end = request["end"]
     is_well = report["code"] == 0 and not report["why"] and all(os.path.exists(path) for path in request["writes"])
-    if book is None or not is_well:
+    if log is None or end is None or not is_well:
         return
     output = encoded_bytes(out) if len(out) <= MAX_OUTPUT_BYTES else None
-    fields = {**end["fields"], "end_s": report["end_s"] - end["zero_s"]}
+    fields: dict[str, object] = {**end["fields"], "end_s": report["end_s"] - end["zero_s"]}
     fields["digest"] = digest_of_bytes(out) if end["wants_digest"] else None
     with contextlib.suppress(OSError):  # the disk is full: there is still the log, a moment later
-        os.write(book, pack_end(end["task"], fields, output))
+        os.write(log, pack_completion(end["task"], fields, output))

@@ -7,11 +7,11 @@ import dataclasses
 import fcntl
 import warnings
 from multiprocessing.context import BaseContext
-from typing import Any
+from multiprocessing.process import BaseProcess
 
-from stretto.engines.events import Blame, Start
+from stretto.engines.driver.events import Blame, Start
 from stretto.engines.local import wire
-from stretto.engines.local.worker import Setup, main
+from stretto.engines.local.worker import WorkerSetup, main
 
 _QUIT_S = 2.0
 _PIPE_BYTES = 1 << 20
@@ -21,7 +21,7 @@ _SET_PIPE_SIZE = 1031  # F_SETPIPE_SZ, which the fcntl module of Python 3.11 has
 class Handle:
     """A process, its pipes, and what it was sent and has not ended yet (the first runs, the others wait)."""
 
-    def __init__(self, context: BaseContext, setup: Setup, device: int, num_restarts: int = 0) -> None:
+    def __init__(self, context: BaseContext, setup: WorkerSetup, device: int, num_restarts: int = 0) -> None:
         self.device, self.num_restarts = device, num_restarts
         self.sent: list[Start] = []
         self.since_s = 0.0  # when the first of them began, as far as we know
@@ -31,7 +31,7 @@ class Handle:
         with contextlib.suppress(OSError):
             fcntl.fcntl(self._orders.fileno(), _SET_PIPE_SIZE, _PIPE_BYTES)
         mine = dataclasses.replace(setup, prefix=self.prefix(setup, num_restarts))
-        self.process: Any = context.Process(  # type: ignore[attr-defined]
+        self.process: BaseProcess = context.Process(  # type: ignore[attr-defined]
             target=main, args=(mine, orders, reports), name=f"stretto-device-{device}", daemon=True
         )
         with warnings.catch_warnings():
@@ -45,7 +45,7 @@ class Handle:
         self.inbox = wire.Inbox(self.fd)
 
     @staticmethod
-    def prefix(setup: Setup, generation: int) -> str:
+    def prefix(setup: WorkerSetup, generation: int) -> str:
         return f"{setup.prefix}.{generation}"
 
     def send(self, frame: bytes) -> None:
@@ -64,20 +64,20 @@ class Handle:
         self.process.kill()
 
     def quit(self) -> None:
-        """Ask it to go, and to end the command that it may be running; :meth:`bury` insists."""
+        """Ask it to go, and to end the command that it may be running; :meth:`await_end` insists."""
         if self._orders.closed:
             return
         if self.sent:
             self.process.terminate()
         self.send(wire.pack(wire.QUIT))
 
-    def bury(self) -> int:
+    def await_end(self) -> int:
         """Wait for the end of the process and return its exit code."""
         self.process.join(_QUIT_S)
         if self.process.exitcode is None:
             self.kill()
             self.process.join()
-        return int(self.process.exitcode)
+        return self.process.exitcode or 0
 
     def close(self) -> None:
         self._orders.close()

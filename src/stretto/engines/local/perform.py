@@ -12,17 +12,16 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from stretto.core.host.child_python import outer_environment
-from stretto.engines.ends import EndTicket
-from stretto.engines.events import Blame
-from stretto.engines.kept_output import num_left_out
-from stretto.engines.local.guarded_command import END, receive
-from stretto.engines.local.leash import Leash
+from stretto.engines.command_output import num_left_out
+from stretto.engines.completion_log import CompletionTicket
+from stretto.engines.driver.events import Blame
+from stretto.engines.local.guarded_command import END, CommandReport, CommandRequest, receive
+from stretto.engines.local.process_guard import ProcessGuard
 from stretto.engines.work import Action, Call, Command, timed_output
 
-#: Longer sleeps listen to whoever wants to stop the run; shorter ones are more exact without.
+#: Longer sleeps can be interrupted; shorter ones are more exact without.
 _EXACT_SLEEP_S = 0.05
 _STDERR_TAIL = 400
 #: How often a running command's thread looks whether the run is to stop.
@@ -30,7 +29,7 @@ _LOOK_MS = 100
 
 
 class TaskError(Exception):
-    """A task that came to nothing, and who is to blame."""
+    """A task failed, with the blame and the reason."""
 
     def __init__(self, blame: Blame, reason: str) -> None:
         super().__init__(reason)
@@ -39,18 +38,18 @@ class TaskError(Exception):
 
 
 def patience_s(action: Action) -> float | None:
-    """Return after how long the engine has to give a task up; commands are ended by the process guard."""
+    """Return the time limit that the engine enforces; commands are ended by the process guard."""
     return None if isinstance(action, Command) else action.timeout_s
 
 
 def perform(
     action: Action,
     task: int,
-    inputs: Sequence[Any],
+    inputs: Sequence[object],
     seconds: float,
     stop: threading.Event,
-    end: EndTicket | None = None,
-) -> Any:
+    end: CompletionTicket | None = None,
+) -> object:
     """Return the output of a task; raise TaskError when it fails or is stopped.
 
     Parameters
@@ -60,7 +59,7 @@ def perform(
     stop
         Set by whoever wants commands and long sleeps to end now.
     end
-        How the end of a command is written down by who sees it first; None leaves that to the caller.
+        How the process guard logs the end of a command; None leaves that to the caller.
     """
     if isinstance(action, Call):
         return _call(action, inputs)
@@ -71,13 +70,13 @@ def perform(
     return timed_output(task, inputs)
 
 
-def _call(action: Call, inputs: Sequence[Any]) -> Any:
+def _call(action: Call, inputs: Sequence[object]) -> object:
     num_missing = max(map(num_left_out, inputs), default=0)
     if num_missing:
         raise TaskError(
             "task",
-            f"the standard output of a command that it takes lacks {num_missing:,} bytes in the middle: raise the"
-            " command's max_stdout_bytes, or have it write a file",
+            f"its input, the standard output of a command, was cut by {num_missing:,} bytes: raise the command's"
+            " max_stdout_bytes, or let it write a file",
         )
     try:
         return action.function(*inputs, *action.args)
@@ -85,7 +84,7 @@ def _call(action: Call, inputs: Sequence[Any]) -> Any:
         raise
     except MemoryError as error:
         raise TaskError("memory", f"MemoryError: {error}") from error
-    except Exception as error:  # a task may fail in any way; that is its own affair
+    except Exception as error:  # a task may fail in any way
         raise TaskError("task", f"{type(error).__name__}: {error}") from error
 
 
@@ -100,13 +99,13 @@ def _pass_time(seconds: float, mode: str, stop: threading.Event) -> None:
         raise TaskError("cancelled", "the run was stopped")
 
 
-def run_command(command: Command, stop: threading.Event, end: EndTicket | None = None) -> bytes:
+def run_command(command: Command, stop: threading.Event, end: CompletionTicket | None = None) -> bytes:
     """Return the stdout of a command; raise TaskError for a bad exit code, a timeout, a missing file."""
     _need_files(command, command.reads, "reads")
     env = {**outer_environment(), **command.env}
     try:
         _need_program(command.argv[0], command.cwd, env)
-        control = Leash.begin(_request(command, env, end))
+        control = ProcessGuard.begin(_request(command, env, end))
     except OSError as error:
         raise TaskError("task", f"{command.argv[0]!r} cannot be started: {error}") from error
     with control:
@@ -126,23 +125,31 @@ def run_command(command: Command, stop: threading.Event, end: EndTicket | None =
     return out
 
 
-def _request(command: Command, env: dict[str, str], end: EndTicket | None) -> dict[str, Any]:
+def _request(command: Command, env: dict[str, str], end: CompletionTicket | None) -> CommandRequest:
     """Return what the process guard is told of a command."""
     cwd = os.path.abspath(command.cwd or ".")
     return {
-        "argv": command.argv,
+        "argv": list(command.argv),
         "cwd": cwd,
         "env": env,
         "writes": [os.path.join(cwd, name) for name in command.writes],
         "timeout_s": command.timeout_s,
         "max_stdout_bytes": command.max_stdout_bytes,
         "cores": sorted(os.sched_getaffinity(0)),  # of this thread, which may be pinned
-        "end": None if end is None else end._asdict(),
+        "end": None
+        if end is None
+        else {
+            "path": end.path,
+            "task": end.task,
+            "fields": dict(end.fields),
+            "zero_s": end.zero_s,
+            "wants_digest": end.wants_digest,
+        },
     }
 
 
-def _await(control: socket.socket, stop: threading.Event) -> tuple[dict[str, Any], bytes, bytes]:
-    """Return how a command ended, and what it wrote to stdout and stderr; have it ended when the run stops."""
+def _await(control: socket.socket, stop: threading.Event) -> tuple[CommandReport, bytes, bytes]:
+    """Return how a command ended, its stdout and its stderr; end it when the run stops."""
     poll = select.poll()
     poll.register(control, select.POLLIN)
     is_told = False
@@ -153,7 +160,7 @@ def _await(control: socket.socket, stop: threading.Event) -> tuple[dict[str, Any
             is_told = True
     found = [receive(control) for _ in range(3)]
     if None in found:
-        raise TaskError("worker", "the process that watched over its command has died")
+        raise TaskError("worker", "the process guard of its command died")
     report, out, err = (message or b"" for message in found)
     return json.loads(report), out, err
 
@@ -173,6 +180,6 @@ def _need_program(name: str, cwd: str | None, env: Mapping[str, str]) -> None:
     if os.path.dirname(name):
         found = shutil.which(os.path.join(os.path.abspath(cwd or "."), name))
         if found is None:
-            raise FileNotFoundError("there is no such file, or it is not executable")
+            raise FileNotFoundError("no such file, or it is not executable")
     elif shutil.which(name, path=env.get("PATH", os.defpath)) is None:
-        raise FileNotFoundError("there is no such program on the PATH")
+        raise FileNotFoundError("no such program on the PATH")

@@ -9,15 +9,13 @@ import secrets
 import select
 import time
 from multiprocessing import resource_tracker
-from typing import Any
 
 from stretto.core.host.child_python import isolated_starts
 from stretto.core.plan import Plan
 from stretto.core.problem import Problem
-from stretto.engines.board import UNPLACED
-from stretto.engines.driver import Driver
-from stretto.engines.engine import RunOptions, RunResult
-from stretto.engines.events import (
+from stretto.engines.driver.dispatch import Dispatcher
+from stretto.engines.driver.driver import Driver, DriverRules
+from stretto.engines.driver.events import (
     DeviceLost,
     Event,
     Instruction,
@@ -28,18 +26,19 @@ from stretto.engines.events import (
     Tick,
     Transfer,
 )
+from stretto.engines.driver.memory import NOWHERE, DeviceMemory
+from stretto.engines.driver.states import UNPLACED
+from stretto.engines.engine import RunOptions, RunResult
 from stretto.engines.local import wire
 from stretto.engines.local.arena import Arena, Attached, refs_in, unlink_chunks
 from stretto.engines.local.cores import one_blas_thread
 from stretto.engines.local.handle import Handle
-from stretto.engines.local.journeys import Journeys, is_all_timed, transfer_s
 from stretto.engines.local.perform import patience_s
-from stretto.engines.local.worker import Setup
-from stretto.engines.memory import NOWHERE, Ledger
-from stretto.engines.online import Dispatcher
-from stretto.engines.outputs import outline, rebuild
-from stretto.engines.recorder import Recorder
-from stretto.engines.work import Action, Command, Timed, Work
+from stretto.engines.local.transfers import PendingTransfers, is_all_timed, transfer_s
+from stretto.engines.local.worker import WorkerSetup
+from stretto.engines.outputs import Outline, outline, rebuild
+from stretto.engines.recorder import Recorder, driver_for
+from stretto.engines.work import Action, Command, OpenReads, Work
 
 #: How often tasks that have a time limit are looked at.
 _LOOK_MS = 20
@@ -62,17 +61,13 @@ class ProcessRun:
         max_restarts: int,
     ) -> None:
         self.work, self.options, self.max_restarts = work, options, max_restarts
-        self.memory = Ledger.of(work, problem, makes_copies=True, on_evict=self._evict)
-        self.driver = Driver(
+        self.memory = DeviceMemory.of(work, problem, makes_copies=True, on_evict=self._evict)
+        self.driver = driver_for(
             problem,
             decider,
-            discipline=options.discipline,
-            num_queued=num_queued,
-            moves_data=is_all_timed(work),
-            max_attempts=options.max_attempts,
-            keep_going=options.keep_going,
-            time_scale=work.time_scale,
-            done=options.done,
+            work,
+            options,
+            DriverRules(num_queued=num_queued, moves_data=is_all_timed(work)),
             memory=self.memory,
         )
         self.recorder = Recorder(work, self.driver, options)
@@ -81,14 +76,14 @@ class ProcessRun:
         self.descriptors: dict[int, bytes] = {}
         self.holders: dict[int, set[int]] = {}  # devices that have an output or a copy, by task
         self.reported: dict[tuple[int, int], bytes] = {}  # descriptors that just came, by task and attempt
-        self.num_unread = list(work.num_children)
+        self.open_reads = OpenReads(work)
         self.context = multiprocessing.get_context("fork")
         self.poll = select.poll()
-        self.journeys = Journeys()
+        self.pending_transfers = PendingTransfers()
         self.handles: list[Handle] = []
         self.by_fd: dict[int, Handle] = {}
         self.setups = [
-            Setup(
+            WorkerSetup(
                 work,
                 core,
                 f"{self.prefix}-{d}",
@@ -125,7 +120,7 @@ class ProcessRun:
                 self._add(Handle(self.context, setup, len(self.handles)))
             self._await_workers()
             self.begin_s = time.perf_counter()
-            self._obey(self.driver.begin())
+            self._execute(self.driver.begin())
             while not self.driver.is_over:
                 self._step()
         except KeyboardInterrupt:
@@ -135,11 +130,11 @@ class ProcessRun:
         return self.recorder.result("local", is_timed=self.work.is_timed, is_interrupted=is_interrupted)
 
     def _await_workers(self) -> None:
-        """Wait until everybody has warmed up: a device that comes late would look idle."""
+        """Wait until all workers are warm: a late device would look idle."""
         late = {handle.fd for handle in self.handles}
         while late:
             for fd, _ in self.poll.poll():
-                # One that has died is the business of the first step.
+                # A dead worker is handled in the first step.
                 if not self.by_fd[fd].inbox.receive() or list(self.by_fd[fd].inbox.frames()):
                     late.discard(fd)
 
@@ -150,7 +145,7 @@ class ProcessRun:
         for fd in self._ready():
             self._read(self.by_fd[fd], events)
         now_s = self._now()
-        events += self.journeys.arrivals(now_s)
+        events += self.pending_transfers.arrivals(now_s)
         if now_s >= self.driver.next_release_s:
             events.append(Tick(now_s))
         if self.has_timeouts:
@@ -160,11 +155,11 @@ class ProcessRun:
                 events = [self._weighed(event, self.memory) for event in events]
             for event in events:
                 self._note(event)
-            self._obey(self.driver.handle(events))
+            self._execute(self.driver.handle(events))
 
     def _ready(self) -> list[int]:
         """Wait for reports, or until something else is due; return the pipes that have some."""
-        due_s = min(self.driver.next_release_s, self.journeys.next_s)
+        due_s = min(self.driver.next_release_s, self.pending_transfers.next_s)
         if due_s == float("inf"):
             return [fd for fd, _ in self.poll.poll(_LOOK_MS if self.has_timeouts else None)]
         wait_s = max(0.0, due_s - self._now())
@@ -193,8 +188,8 @@ class ProcessRun:
                 events.append(TaskFailed(task, handle.device, attempt, end_s, blame, reason))
 
     def _on_death(self, handle: Handle, events: list[Event]) -> None:
-        """Blame the task that ran, start the process again, and repeat what was queued behind it."""
-        code = handle.bury()
+        """Fail the task that ran, restart the process, and send again what was queued behind it."""
+        code = handle.await_end()
         self._remove(handle)
         how = f"its process was ended by signal {-code}" if code < 0 else f"its process ended with code {code}"
         if handle.sent:
@@ -220,7 +215,7 @@ class ProcessRun:
                 handle.kill()
                 self._on_death(handle, events)
 
-    def _weighed(self, event: Event, memory: Ledger) -> Event:
+    def _weighed(self, event: Event, memory: DeviceMemory) -> Event:
         """Return the event, or a failure when it brings an output that there is no room for."""
         if not isinstance(event, TaskFinished) or not self._is_current(event):
             return event
@@ -251,32 +246,22 @@ class ProcessRun:
         self.descriptors[task] = text
         if not wire.is_small(text):
             self.holders[task] = {device}
-        wants = self.recorder.wants_output(task)
-        if wants or self.options.on_output is not None:
-            value = self._value(text)
-            if wants:
-                self.recorder.outputs[task] = value
-            if self.options.on_output is not None:
-                self.options.on_output(task, value)
-        for parent in set(self.work.inputs(task)):
-            self.num_unread[parent] -= 1
-            if self.num_unread[parent] == 0:
-                self._free(parent)
-        if self.num_unread[task] == 0:
-            self._free(task)
+        self.recorder.deliver(task, lambda: self._value(text))
+        for unread in self.open_reads.finish(task):
+            self._free(unread)
 
-    def _value(self, text: bytes) -> Any:
+    def _value(self, text: bytes) -> object:
         return rebuild(self._outline(text), self.attached.copy) if text else None
 
     def _size(self, text: bytes) -> int:
         return 0 if wire.is_small(text) else sum(ref[2] for ref in refs_in(self._outline(text)))
 
-    def _outline(self, text: bytes) -> Any:
-        found = json.loads(text)
-        return json.loads(bytes(self.attached.copy(found["j"]))) if "j" in found else found
+    def _outline(self, text: bytes) -> Outline:
+        found: Outline = json.loads(text)
+        return dict(json.loads(bytes(self.attached.copy(found["j"])))) if "j" in found else found
 
     def _free(self, task: int) -> None:
-        """Tell those who have an output to let go of it."""
+        """Tell the devices that hold an output to free it."""
         if not wire.is_small(self.descriptors.pop(task, b"")):
             frame = wire.pack(wire.FREE, task)
             for device in self.holders.pop(task, ()):
@@ -284,18 +269,17 @@ class ProcessRun:
 
     # Orders ---------------------------------------------------------------------------------------
 
-    def _obey(self, instructions: list[Instruction]) -> None:
+    def _execute(self, instructions: list[Instruction]) -> None:
         for order in instructions:
             if isinstance(order, Start):
                 self._send(self.handles[order.device], order)
             elif isinstance(order, Transfer):
                 seconds = transfer_s(self.driver.problem, order) * self.work.time_scale
-                self.journeys.send(order, self._now() + seconds)
+                self.pending_transfers.send(order, self._now() + seconds)
 
     def _send(self, handle: Handle, order: Start) -> None:
         task = order.task
-        action = self.work.actions[task]
-        seconds = self.driver.tables.seconds(task, handle.device) * action.scale if isinstance(action, Timed) else 0.0
+        seconds = self.recorder.timed_s(task, handle.device)
         parents = self.work.inputs(task)
         payload = b""
         if parents:
@@ -327,7 +311,7 @@ class ProcessRun:
         for handle in self.handles:
             handle.quit()
         for handle in self.handles:
-            handle.bury()
+            handle.await_end()
             handle.close()
             for generation in range(handle.num_restarts + 1):
                 unlink_chunks(Handle.prefix(self.setups[handle.device], generation))
@@ -339,7 +323,7 @@ class ProcessRun:
 
 
 def _limit_s(action: Action) -> float | None:
-    """Return after how long a worker is given up; that of a command ends it by itself, unless it was stopped."""
+    """Return after how long a worker is killed; with a command it only has to be if the worker hangs."""
     if isinstance(action, Command) and action.timeout_s is not None:
         return action.timeout_s + _SILENCE_S
     return patience_s(action)
@@ -348,7 +332,7 @@ def _limit_s(action: Action) -> float | None:
 def _lateness(action: Action) -> str:
     reason = f"took longer than {action.timeout_s:g} s"
     if isinstance(action, Command):
-        reason += f", and its worker process said nothing for {_SILENCE_S:g} s more (it may have been stopped)"
+        reason += f", and its worker process did not answer for another {_SILENCE_S:g} s (it may have been stopped)"
     return reason
 
 
@@ -362,5 +346,5 @@ def _expected_bytes(work: Work, driver: Driver) -> list[int]:
     return found
 
 
-def _descriptor(value: Any, arena: Arena) -> bytes:
+def _descriptor(value: object, arena: Arena) -> bytes:
     return b"" if value is None else json.dumps(outline(value, arena.put)).encode()

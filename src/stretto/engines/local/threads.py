@@ -1,8 +1,7 @@
 """Devices as threads: for kernels that release the GIL, for commands, and for timed tasks.
 
-There is no thread in the middle. A worker that has finished a task takes the lock, tells the driver, and hands out
-what the driver wants started; its own next task needs no switch of threads, and any other needs one, which the
-doorbell keeps short.
+There is no coordinating thread. A worker that has finished a task takes the lock, reports to the driver, and passes on
+what the driver starts. Its own next task needs no thread switch; any other needs one, which ``wakeup.py`` keeps short.
 """
 
 from __future__ import annotations
@@ -10,14 +9,15 @@ from __future__ import annotations
 import threading
 import time
 from queue import SimpleQueue
-from typing import Any
+
+import numpy as np
 
 from stretto.core.plan import Plan
 from stretto.core.problem import Problem
-from stretto.engines.driver import Driver
-from stretto.engines.ends import EndTicket
-from stretto.engines.engine import RunOptions, RunResult
-from stretto.engines.events import (
+from stretto.engines.completion_log import CompletionTicket
+from stretto.engines.driver.dispatch import Dispatcher
+from stretto.engines.driver.driver import DriverRules
+from stretto.engines.driver.events import (
     Event,
     Instruction,
     Start,
@@ -28,18 +28,16 @@ from stretto.engines.events import (
     Transfer,
     TransferFinished,
 )
+from stretto.engines.driver.memory import DeviceMemory
+from stretto.engines.engine import RunOptions, RunResult
 from stretto.engines.local.cores import one_blas_thread, pin
-from stretto.engines.local.doorbell import Doorbell
-from stretto.engines.local.journeys import is_all_timed, transfer_s
-from stretto.engines.local.leash import Leash
-from stretto.engines.local.mover import Mover
 from stretto.engines.local.perform import TaskError, patience_s, perform
-from stretto.engines.local.store import Store
-from stretto.engines.memory import Ledger
-from stretto.engines.online import Dispatcher
-from stretto.engines.outputs import digest, num_bytes
-from stretto.engines.recorder import Recorder
-from stretto.engines.work import Command, Timed, Work
+from stretto.engines.local.process_guard import ProcessGuard
+from stretto.engines.local.transfers import TransferThread, is_all_timed, transfer_s
+from stretto.engines.local.wakeup import Wakeup
+from stretto.engines.outputs import digest, frozen, num_bytes
+from stretto.engines.recorder import Recorder, driver_for
+from stretto.engines.work import Command, OpenReads, Work
 
 #: How long the end of a run waits for threads that were told to stop.
 _LEAVE_S = 2.0
@@ -62,17 +60,13 @@ class ThreadRun:
         self.work, self.problem, self.options = work, problem, options
         moves_data = is_all_timed(work)
         self.store = Store(work, makes_copies and not moves_data)
-        self.memory = Ledger.of(work, problem, self.store.makes_copies, self.store.evict)
-        self.driver = Driver(
+        self.memory = DeviceMemory.of(work, problem, self.store.makes_copies, self.store.evict)
+        self.driver = driver_for(
             problem,
             decider,
-            discipline=options.discipline,
-            num_queued=num_queued,
-            moves_data=moves_data,
-            max_attempts=options.max_attempts,
-            keep_going=options.keep_going,
-            time_scale=work.time_scale,
-            done=options.done,
+            work,
+            options,
+            DriverRules(num_queued=num_queued, moves_data=moves_data),
             memory=self.memory,
         )
         self.recorder = Recorder(work, self.driver, options)
@@ -84,9 +78,9 @@ class ThreadRun:
         self.lock = threading.Lock()
         self.over = threading.Event()
         self.stop = threading.Event()
-        self.mover = Mover(self._on_arrival) if moves_data else None
+        self.transfer_thread = TransferThread(self._on_arrival) if moves_data else None
         self.inbox: list[SimpleQueue[Start | None]] = [SimpleQueue() for _ in cores]
-        self.doorbell = Doorbell(len(cores), listens=None not in cores)
+        self.wakeup = Wakeup(len(cores), spins=None not in cores)
         self.generation = [0] * len(cores)  # of the thread that is the device; older ones have hung
         self.running: list[tuple[Start, float] | None] = [None] * len(cores)
         self.has_timeouts = any(patience_s(action) is not None for action in work.actions)
@@ -97,14 +91,14 @@ class ThreadRun:
         """Run to the end, to a failure, or to Ctrl-C."""
         is_interrupted = False
         if any(isinstance(action, Command) for action in self.work.actions):
-            Leash.ready()
+            ProcessGuard.ready()
         with one_blas_thread():
             threads = [self._thread(device) for device in range(len(self.cores))]
-            if self.mover is not None:
-                self.mover.start()
+            if self.transfer_thread is not None:
+                self.transfer_thread.start()
             self.begin_s = time.perf_counter()
             try:
-                self._tell_and_ring([Tick(0.0)])
+                self._report_and_wake([Tick(0.0)])
                 self._wait()
             except KeyboardInterrupt:
                 is_interrupted = True
@@ -123,7 +117,7 @@ class ThreadRun:
     # On the main thread -------------------------------------------------------------------------
 
     def _wait(self) -> None:
-        """Wait for the end; meanwhile release tasks that are due and give up those that take too long."""
+        """Wait for the end; meanwhile release tasks that are due and fail those that take too long."""
         while not self.over.is_set():
             release_s = self.driver.next_release_s
             if release_s == float("inf") and not self.has_timeouts:
@@ -131,7 +125,7 @@ class ThreadRun:
                 continue
             self.over.wait(min(0.02, max(0.0, release_s - self._now())))
             if self._now() >= release_s:
-                self._tell_and_ring([Tick(self._now())])
+                self._report_and_wake([Tick(self._now())])
             if self.has_timeouts:
                 self._end_late()
 
@@ -144,10 +138,10 @@ class ThreadRun:
             if limit_s is not None and self._now() - since_s > limit_s:
                 self._replace_thread(device)
                 reason = f"took longer than {limit_s:g} s"
-                self._tell_and_ring([TaskFailed(order.task, device, order.attempt, self._now(), "timeout", reason)])
+                self._report_and_wake([TaskFailed(order.task, device, order.attempt, self._now(), "timeout", reason)])
 
     def _replace_thread(self, device: int) -> None:
-        """Leave a hung thread to itself, and go on with a new one and what was queued."""
+        """Abandon a hung thread, and start a new one with what was queued."""
         with self.lock:
             old, self.inbox[device] = self.inbox[device], SimpleQueue()
             self.generation[device] += 1
@@ -161,11 +155,11 @@ class ThreadRun:
         with self.lock:
             self.driver.stop()
         self.stop.set()
-        if self.mover is not None:
-            self.mover.close()
+        if self.transfer_thread is not None:
+            self.transfer_thread.close()
         for inbox in self.inbox:
             inbox.put(None)
-        self.doorbell.ring(range(len(self.inbox)))
+        self.wakeup.wake(range(len(self.inbox)))
         deadline = time.monotonic() + _LEAVE_S
         for thread in threads:
             thread.join(max(0.0, deadline - time.monotonic()))
@@ -175,7 +169,7 @@ class ThreadRun:
     def _work(self, device: int, generation: int, inbox: SimpleQueue[Start | None]) -> None:
         pin(self.cores[device])
         others: list[int] = []  # devices that our last report gave something to do
-        while (order := self.doorbell.next_order(device, inbox, others)) is not None:
+        while (order := self.wakeup.next_order(device, inbox, others)) is not None:
             start_s = self._now()
             self.running[device] = (order, start_s)
             try:
@@ -183,13 +177,13 @@ class ThreadRun:
                 if generation != self.generation[device]:
                     return
                 self.running[device] = None
-                others = self._tell([event], value)
-            except BaseException as error:  # ours, not the task's: the run cannot be trusted any more
+                others = self._report([event], value)
+            except BaseException as error:  # our own error, not the task's: end the run
                 self.crash = error
                 self.over.set()
                 return
 
-    def _attempt(self, order: Start, device: int, start_s: float) -> tuple[TaskFinished | TaskFailed, Any]:
+    def _attempt(self, order: Start, device: int, start_s: float) -> tuple[TaskFinished | TaskFailed, object]:
         task = order.task
         if self.options.on_event is not None:
             self._announce(TaskStarted(task, device, order.attempt, start_s))
@@ -197,7 +191,7 @@ class ThreadRun:
             inputs = self.store.fetch(task, device)
             self.recorder.fetch_s[task] = self._now() - start_s
             action = self.work.actions[task]
-            seconds = self.driver.tables.seconds(task, device) * action.scale if isinstance(action, Timed) else 0.0
+            seconds = self.recorder.timed_s(task, device)
             end = self._ticket(order, start_s) if isinstance(action, Command) else None
             value = perform(action, task, inputs, seconds, self.stop, end)
             if self.memory is not None:
@@ -211,11 +205,11 @@ class ThreadRun:
             self.options.on_done(event, value)
         return event, value
 
-    def _ticket(self, order: Start, start_s: float) -> EndTicket | None:
+    def _ticket(self, order: Start, start_s: float) -> CompletionTicket | None:
         ask = self.options.on_command
         return ask(TaskStarted(order.task, order.device, order.attempt, start_s), self.begin_s) if ask else None
 
-    def _weigh(self, memory: Ledger, order: Start, size: int) -> None:
+    def _weigh(self, memory: DeviceMemory, order: Start, size: int) -> None:
         """Raise TaskError when there is no room for an output."""
         with self.lock:
             if self.driver.is_current(order.task, order.device, order.attempt):
@@ -228,37 +222,93 @@ class ThreadRun:
             self.recorder.note(event)
 
     def _on_arrival(self, order: Transfer) -> None:
-        self._tell_and_ring([TransferFinished(order.item, order.target, self._now())])
+        self._report_and_wake([TransferFinished(order.item, order.target, self._now())])
 
-    def _tell_and_ring(self, events: list[Event]) -> None:
-        self.doorbell.ring(self._tell(events))
+    def _report_and_wake(self, events: list[Event]) -> None:
+        self.wakeup.wake(self._report(events))
 
-    def _tell(self, events: list[Event], value: Any = None) -> list[int]:
-        """Tell the driver what happened and pass its orders on; return the devices to ring for."""
+    def _report(self, events: list[Event], value: object = None) -> list[int]:
+        """Report to the driver and pass its instructions on; return the devices to wake."""
         with self.lock:
             for event in events:
                 if isinstance(event, TaskFinished) and self.driver.is_current(event.task, event.device, event.attempt):
                     self._keep(event, value)
                 self.recorder.note(event)
             instructions = self.driver.handle(events)
-            self._obey(instructions)
+            self._execute(instructions)
             if not instructions and self.driver.is_over:
                 self.over.set()
         return [order.device for order in instructions if type(order) is Start]
 
-    def _keep(self, event: TaskFinished, value: Any) -> None:
+    def _keep(self, event: TaskFinished, value: object) -> None:
         if self.options.on_output is not None:
             self.options.on_output(event.task, value)
         if self.recorder.wants_output(event.task):
             self.recorder.outputs[event.task] = value
         self.store.keep(event.task, event.device, value)
 
-    def _obey(self, instructions: list[Instruction]) -> None:
+    def _execute(self, instructions: list[Instruction]) -> None:
         for order in instructions:
             if isinstance(order, Start):
                 self.inbox[order.device].put(order)
-            elif isinstance(order, Transfer) and self.mover is not None:
-                self.mover.send(order, transfer_s(self.problem, order) * self.work.time_scale)
+            elif isinstance(order, Transfer) and self.transfer_thread is not None:
+                self.transfer_thread.send(order, transfer_s(self.problem, order) * self.work.time_scale)
 
     def _now(self) -> float:
         return time.perf_counter() - self.begin_s
+
+
+class Store:
+    """Values by task. A device may only look at what it made, or at its own copy.
+
+    Parameters
+    ----------
+    makes_copies
+        False lets devices share arrays, which is faster and right when they share a memory anyway.
+    """
+
+    def __init__(self, work: Work, makes_copies: bool) -> None:
+        self.work, self.makes_copies = work, makes_copies
+        self.values: dict[int, object] = {}
+        self.home: dict[int, int] = {}
+        self.copies: dict[int, dict[int, object]] = {}  # by task and device
+        self._open_reads = OpenReads(work)
+
+    def preload(self, task: int, device: int, value: object) -> None:
+        """Put the output of an earlier run where the plan has its task."""
+        self.values[task], self.home[task] = value, device
+
+    def fetch(self, task: int, device: int) -> list[object]:
+        """Return the inputs of a task on its device, copied there if need be."""
+        return [self._value(parent, device) for parent in self.work.inputs(task)]
+
+    def _value(self, task: int, device: int) -> object:
+        value = self.values[task]
+        if value is None or self.home[task] == device or not self.makes_copies:
+            return value
+        copies = self.copies.setdefault(task, {})
+        if device not in copies:
+            copies[device] = frozen(copied(value))
+        return copies[device]
+
+    def evict(self, task: int, device: int) -> None:
+        """Let go of a copy; whoever reads it next on that device makes another."""
+        self.copies.get(task, {}).pop(device, None)
+
+    def keep(self, task: int, device: int, value: object) -> None:
+        """Keep an output, and let go of inputs that nobody else will read; called once per finished task."""
+        self.values[task], self.home[task] = frozen(value), device
+        for unread in self._open_reads.finish(task):
+            del self.values[unread]
+            self.copies.pop(unread, None)
+
+
+def copied(value: object) -> object:
+    """Return a value whose arrays are copies; what cannot change is shared."""
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if isinstance(value, (tuple, list)):
+        return type(value)(copied(item) for item in value)
+    if isinstance(value, dict):
+        return {key: copied(item) for key, item in value.items()}
+    return value

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import gc
 import json
 import multiprocessing
@@ -11,17 +13,18 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from multiprocessing.connection import Connection
 
-from stretto.engines.ends import EndTicket
-from stretto.engines.events import TaskFinished, TaskStarted
+import numpy as np
+
+from stretto.engines.completion_log import CompletionTicket
+from stretto.engines.driver.events import TaskFinished, TaskStarted
 from stretto.engines.local import wire
 from stretto.engines.local.arena import Arena, Attached, refs_in
 from stretto.engines.local.cores import pin
-from stretto.engines.local.leash import Leash, die_with_parent
 from stretto.engines.local.perform import TaskError, perform
-from stretto.engines.local.warm_up import keep_freed_memory, touch_products
-from stretto.engines.outputs import digest, outline, rebuild
+from stretto.engines.local.process_guard import ProcessGuard, die_with_parent
+from stretto.engines.outputs import Reference, digest, outline, rebuild
 from stretto.engines.work import Call, Command, Work
 
 #: Longer descriptors go to shared memory, so that messages stay short.
@@ -29,7 +32,7 @@ _DESCRIPTOR_BYTES = 2048
 
 
 @dataclass(frozen=True)
-class Setup:
+class WorkerSetup:
     """What a worker process is told when it is made."""
 
     work: Work
@@ -40,11 +43,11 @@ class Setup:
     arena_bytes: int  # of shared memory to have at hand from the beginning
     device: int
     made_s: float  # when the run began, nearly
-    on_done: Callable[[TaskFinished, Any], None] | None  # told before the coordinator is
-    on_command: Callable[[TaskStarted, float], EndTicket] | None  # asked before a command starts
+    on_done: Callable[[TaskFinished, object], None] | None  # told before the coordinator is
+    on_command: Callable[[TaskStarted, float], CompletionTicket] | None  # asked before a command starts
 
 
-def main(setup: Setup, orders: Any, reports: Any) -> None:
+def main(setup: WorkerSetup, orders: Connection, reports: Connection) -> None:
     """Serve until told to quit, or until the coordinator is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the coordinator's business
     coordinator = multiprocessing.parent_process()
@@ -52,7 +55,7 @@ def main(setup: Setup, orders: Any, reports: Any) -> None:
         die_with_parent(coordinator.pid)
     gc.freeze()  # collecting what was inherited would copy all its pages, milliseconds at a time
     pin(setup.core)
-    worker = Worker(setup, reports.fileno())
+    worker = WorkerProcess(setup, reports.fileno())
     worker.warm_up()
     signal.signal(signal.SIGTERM, lambda *_: worker.stop.set())  # commands and sleeps end at once, calls at their end
     inbox = wire.Inbox(orders.fileno())
@@ -63,19 +66,19 @@ def main(setup: Setup, orders: Any, reports: Any) -> None:
             elif kind == wire.FREE:
                 worker.free(task)
             else:
-                Leash.dismiss()
+                ProcessGuard.dismiss()
                 os._exit(0)  # without waiting for views of shared memory to die
     os._exit(0)
 
 
-class Worker:
+class WorkerProcess:
     """Runs one task after the other."""
 
-    def __init__(self, setup: Setup, reports: int) -> None:
+    def __init__(self, setup: WorkerSetup, reports: int) -> None:
         self.setup, self.reports = setup, reports
         self.arena, self.attached = Arena(setup.prefix), Attached()
-        self.values: dict[int, Any] = {}  # inputs that may be read again
-        self.refs: dict[int, list[Any]] = {}  # blocks of our own, by task
+        self.values: dict[int, object] = {}  # inputs that may be read again
+        self.refs: dict[int, list[Reference]] = {}  # blocks of our own, by task
         self.copies: dict[int, list[bytearray]] = {}  # of buffers of other devices, by task
         self.stop = threading.Event()
 
@@ -86,7 +89,7 @@ class Worker:
             touch_products()
             self.arena.prepare(self.setup.arena_bytes)
         if any(isinstance(action, Command) for action in self.setup.work.actions):
-            Leash.ready()
+            ProcessGuard.ready()
         wire.send(self.reports, wire.pack(wire.READY))
 
     def start(self, task: int, attempt: int, seconds: float, payload: bytes) -> None:
@@ -116,11 +119,11 @@ class Worker:
         report = wire.pack(wire.FINISHED, task, attempt, start_s, end_s, fetched_s - start_s, mark + text)
         wire.send(self.reports, report)
 
-    def _ticket(self, task: int, attempt: int, start_s: float) -> EndTicket | None:
+    def _ticket(self, task: int, attempt: int, start_s: float) -> CompletionTicket | None:
         ask, zero_s = self.setup.on_command, self.setup.made_s
         return ask(TaskStarted(task, self.setup.device, attempt, start_s - zero_s), zero_s) if ask else None
 
-    def _value(self, task: int, text: bytes) -> Any:
+    def _value(self, task: int, text: bytes) -> object:
         if not text:
             return None
         if wire.is_small(text):
@@ -133,7 +136,7 @@ class Worker:
             self.values[task] = rebuild(found, lambda ref: self._buffer(ref, copies))
         return self.values[task]
 
-    def _buffer(self, ref: Any, copies: list[bytearray]) -> Any:
+    def _buffer(self, ref: Reference, copies: list[bytearray]) -> bytes | bytearray | memoryview:
         """Return a buffer of our own as it lies, or a copy of another device's, which is noted."""
         if self.arena.owns(ref):
             return self.arena.view(ref)
@@ -142,7 +145,7 @@ class Worker:
             copies.append(copy)
         return copy
 
-    def _keep(self, task: int, value: Any) -> bytes:
+    def _keep(self, task: int, value: object) -> bytes:
         """Put an output into shared memory and return its descriptor.
 
         Later tasks of this device read it there: were the original kept, every output would take fresh pages twice.
@@ -152,7 +155,9 @@ class Worker:
         try:
             found = outline(value, self.arena.put)
         except TypeError as error:
-            raise TaskError("task", f"{error}; processes exchange numbers, text, bytes and numpy arrays") from error
+            raise TaskError(
+                "task", f"{error}; worker processes exchange numbers, text, bytes and numpy arrays"
+            ) from error
         except OSError as error:
             raise TaskError("memory", f"no shared memory for the output: {error}") from error
         self.refs[task] = refs_in(found)
@@ -166,5 +171,27 @@ class Worker:
     def free(self, task: int) -> None:
         """Let go of an output that nobody will read again."""
         self.values.pop(task, None)
-        self.attached.give_back(self.copies.pop(task, []))
+        self.attached.release(self.copies.pop(task, []))
         self.arena.free(self.refs.pop(task, ()))
+
+
+#: At least so large a product uses all buffers that the library of products sets aside.
+_PRODUCT = 256
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of mallopt, in malloc.h of glibc
+_KEPT_BYTES = 1 << 30
+
+
+def keep_freed_memory() -> None:
+    """Let this process keep freed memory for its next arrays, instead of returning it to the system; glibc only."""
+    with contextlib.suppress(OSError, AttributeError):
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(_MMAP_THRESHOLD, _KEPT_BYTES)
+        mallopt(_TRIM_THRESHOLD, _KEPT_BYTES)
+
+
+def touch_products() -> None:
+    """Have numpy's matrix products set up their buffers."""
+    for kind in (np.float32, np.float64):
+        square = np.ones((_PRODUCT, _PRODUCT), dtype=kind)
+        square @ square

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from stretto.core.cluster import Cluster
 from stretto.core.plan import Plan
 from stretto.core.problem import Problem
-from stretto.engines.driver import Driver
+from stretto.engines.driver.dispatch import Dispatcher
+from stretto.engines.driver.driver import DriverRules
 from stretto.engines.engine import RunOptions, RunResult
-from stretto.engines.online import Dispatcher
-from stretto.engines.recorder import Recorder
-from stretto.engines.safe_dispatch import guarded
+from stretto.engines.recorder import Recorder, driver_for
 from stretto.engines.work import Work
 from stretto.errors import EngineFailure, MissingExtra
 
@@ -47,23 +46,12 @@ class RayEngine:
         """Run by a plan, or by the late decisions of an online dispatcher."""
         if self.available() is not None:
             raise MissingExtra("ray", "ray", "the Ray engine")
-        decider = guarded(decider, options)
-        from stretto.engines.ray.crew import Crew
+        from stretto.engines.ray.actors import RayRun
 
-        driver = Driver(
-            problem,
-            decider,
-            discipline=options.discipline,
-            num_queued=self.num_queued,
-            keeps_data=True,  # outputs live in Ray's object store, not in the actors
-            max_attempts=options.max_attempts,
-            keep_going=options.keep_going,
-            time_scale=work.time_scale,
-            done=options.done,
-        )
+        driver = driver_for(problem, decider, work, options, DriverRules(num_queued=self.num_queued))
         recorder = Recorder(work, driver, options)
         with self._ray(problem.cluster):
-            is_interrupted = Crew(problem, work, driver, recorder, options).conduct()
+            is_interrupted = RayRun(recorder).run()
         return recorder.result("ray", is_timed=work.is_timed, is_interrupted=is_interrupted)
 
     @contextmanager
@@ -83,7 +71,7 @@ class RayEngine:
             else:
                 ray.init(num_cpus=cluster.num_devices, include_dashboard=False, **quiet)
         except (ConnectionError, RuntimeError, ValueError) as error:
-            raise EngineFailure(f"Ray does not start: {error}") from error
+            raise EngineFailure(f"cannot start Ray, or connect to it: {error}") from error
         try:
             yield
         finally:

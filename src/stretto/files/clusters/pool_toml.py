@@ -30,30 +30,31 @@ Sizes and times are text with a unit, or plain numbers: bytes, seconds. What is 
 
 from __future__ import annotations
 
-import json
 import math
 import re
-import tomllib
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Literal, TypeAlias, TypedDict
 
 import numpy as np
 
 from stretto.core.csr import Floats
 from stretto.core.pool import MAX_NODES, Pool, Spot
-from stretto.core.units import parse_bytes, parse_seconds, stating_unit
-from stretto.errors import InvalidInput, UnknownName
+from stretto.core.units import parse_seconds, stating_unit
+from stretto.errors import InvalidInput
 from stretto.files.document import Document
-from stretto.files.json_fields import as_array, as_object
+from stretto.files.fields import Fields, toml_or_json, write_tables
 
-_COUNTS = ("num_nodes", "min_nodes", "procs_per_node", "gpus_per_node")
-_NUMBERS = ("speed", "price_usd_per_hour")
+_Count: TypeAlias = Literal["min_nodes", "procs_per_node", "gpus_per_node"]
+_Number: TypeAlias = Literal["speed", "price_usd_per_hour"]
+_Time: TypeAlias = Literal["billing_s", "provision_s", "idle_shutdown_s"]
+_COUNTS: tuple[_Count, ...] = ("min_nodes", "procs_per_node", "gpus_per_node")
+_NUMBERS: tuple[_Number, ...] = ("speed", "price_usd_per_hour")
 #: Keys with units, and the fields of ``Pool`` and ``Spot`` that they fill.
 _SIZES = {"memory_per_node": "memory_bytes_per_node"}
-_TIMES = {"billing": "billing_s", "provision": "provision_s", "idle_shutdown": "idle_shutdown_s"}
-_POOL = ("name", *_COUNTS, *_NUMBERS, *_SIZES, *_TIMES, "spot")
+_TIMES: dict[str, _Time] = {"billing": "billing_s", "provision": "provision_s", "idle_shutdown": "idle_shutdown_s"}
+_POOL = ("name", "num_nodes", *_COUNTS, *_NUMBERS, *_SIZES, *_TIMES, "spot")
 _SPOT = ("time_s", "price_usd_per_hour", "hazard_per_hour", "bid_usd_per_hour", "checkpoint")
-_LINE = re.compile(r"\(at line (\d+), column \d+\)")
+_TIME_UNITS = ("s", "min", "h")
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?|\.[0-9]+"
 _SHORTHAND = re.compile(
     r"(?P<name>[^:,\s]+):(?:(?P<least>[0-9]+)-)?(?P<most>[0-9]+)"
@@ -62,13 +63,27 @@ _SHORTHAND = re.compile(
 )
 
 
+class _PoolFields(TypedDict, total=False):
+    """The fields of ``Pool`` beside its name and its number of nodes."""
+
+    min_nodes: int
+    procs_per_node: int
+    gpus_per_node: int
+    speed: float
+    price_usd_per_hour: float
+    memory_bytes_per_node: float
+    billing_s: float
+    provision_s: float
+    idle_shutdown_s: float
+    spot: Spot
+
+
 def read_pools(document: Document) -> tuple[Pool, ...]:
     """Read the pools of a TOML or JSON document."""
     try:
-        root = _parse(document)
-        _known(document, root, ("pool",), "")
-        entries = as_array(document, root.get("pool", []), "pool")
-        return _distinct([_pool(document, entry, f"pool[{place}]") for place, entry in enumerate(entries)])
+        root = toml_or_json(document)
+        root.only("pool")
+        return _distinct([_pool(entry) for entry in root.tables("pool")])
     except InvalidInput as error:
         raise error.at(document.name) from None
 
@@ -100,98 +115,60 @@ def parse_pools(text: str) -> tuple[Pool, ...]:
 
 def write_pools(pools: Sequence[Pool]) -> bytes:
     """Return the pools as a TOML file that reads back the same."""
-    return ("\n".join(line for pool in pools for line in _lines(pool)) + "\n").encode()
+    return write_tables("pool", map(_pool_table, pools)).encode()
 
 
-def _parse(document: Document) -> dict[str, Any]:
-    if document.head.lstrip().startswith(b"{"):
-        return as_object(document, document.json, "pools")
-    try:
-        return tomllib.loads(document.text)
-    except tomllib.TOMLDecodeError as error:
-        found = _LINE.search(str(error))
-        message = f"wrong TOML: {_LINE.sub('', str(error)).strip()}"
-        document.fail(message, line=int(found.group(1)) if found else None)
-    except (RecursionError, ValueError) as error:  # nested too deeply, or a number with too many digits
-        document.fail(f"wrong TOML: {error}")
-
-
-def _pool(document: Document, entry: Any, place: str) -> Pool:
-    table = as_object(document, entry, place)
-    _known(document, table, _POOL, place)
+def _pool(table: Fields) -> Pool:
+    table.only(*_POOL)
     for key in ("name", "num_nodes"):
-        if key not in table:
-            document.fail(f"{key!r} is missing", field=place)
-    name = table["name"]
-    if not isinstance(name, str) or not name or not name.isprintable():
-        document.fail(f"{str(name)[:60]!r} is not a name", field=f"{place}.name")
-    values: dict[str, Any] = {}
-    for key in _COUNTS:
+        table.need(key)
+    name = table.text("name", "")
+    if not name.isprintable():
+        table.fail(f"{name[:60]!r} is not a name", "name")
+    values: _PoolFields = {}
+    for count in _COUNTS:
+        if count in table:
+            values[count] = table.count(count, 0, 0, MAX_NODES)
+    for number in _NUMBERS:
+        if number in table:
+            values[number] = _number(table, number)
+    if "memory_per_node" in table:
+        values["memory_bytes_per_node"] = table.size_bytes("memory_per_node")
+    for key, field in _TIMES.items():
         if key in table:
-            values[key] = _count(document, table[key], f"{place}.{key}")
-    for key in _NUMBERS:
-        if key in table:
-            values[key] = document.number(table[key], f"{place}.{key}")
-    values |= _quantities(document, table, _SIZES, parse_bytes, place)
-    values |= _quantities(document, table, _TIMES, parse_seconds, place)
+            values[field] = table.seconds(key, 0.0, _TIME_UNITS)
     if "spot" in table:
-        values["spot"] = _spot(document, table["spot"], f"{place}.spot")
-    return Pool(name, **values)
+        values["spot"] = _spot(table.fields("spot"))
+    return Pool(name, table.count("num_nodes", 0, 0, MAX_NODES), **values)
 
 
-def _spot(document: Document, entry: Any, place: str) -> Spot:
-    table = as_object(document, entry, place)
-    _known(document, table, _SPOT, place)
-    prices = _series(document, table, "price_usd_per_hour", place)
-    times = _series(document, table, "time_s", place) if "time_s" in table else np.zeros(1)
-    hazard = table.get("hazard_per_hour", 0.0)
-    if isinstance(hazard, list):
-        hazards = _series(document, table, "hazard_per_hour", place)
-    else:
-        hazards = np.full(len(times), document.number(hazard, f"{place}.hazard_per_hour"))
+def _spot(table: Fields) -> Spot:
+    table.only(*_SPOT)
+    prices = _series(table, "price_usd_per_hour")
+    times = _series(table, "time_s") if "time_s" in table else np.zeros(1)
+    hazards = _series(table, "hazard_per_hour") if "hazard_per_hour" in table else np.zeros(1)
+    if len(hazards) == 1:
+        hazards = np.full(len(times), hazards[0])
     more: dict[str, float] = {}
     if "bid_usd_per_hour" in table:
-        more["bid_usd_per_hour"] = document.number(table["bid_usd_per_hour"], f"{place}.bid_usd_per_hour")
-    more |= _quantities(document, table, {"checkpoint": "checkpoint_s"}, parse_seconds, place)
+        more["bid_usd_per_hour"] = _number(table, "bid_usd_per_hour")
+    if "checkpoint" in table:
+        more["checkpoint_s"] = table.seconds("checkpoint", 0.0, _TIME_UNITS)
     try:
         return Spot(times, prices, hazards, **more)
     except InvalidInput as error:
-        document.fail(error.message, field=place)
+        table.fail(error.message)
 
 
-def _series(document: Document, table: dict[str, Any], key: str, place: str) -> Floats:
-    if key not in table:
-        document.fail(f"{key!r} is missing", field=place)
-    value = table[key]
+def _series(table: Fields, key: str) -> Floats:
+    """Return a list of numbers; one number stands for a list of one."""
+    value = table.need(key)
     items = value if isinstance(value, list) else [value]
-    return np.array([document.number(item, f"{place}.{key}") for item in items], dtype=np.float64)
+    return np.array([table.document.number(item, table.at(key)) for item in items], dtype=np.float64)
 
 
-def _quantities(
-    document: Document, table: dict[str, Any], keys: dict[str, str], parse: Callable[[Any], float], place: str
-) -> dict[str, float]:
-    values: dict[str, float] = {}
-    for key, field in keys.items():
-        if key in table:
-            try:
-                value = table[key]
-                units = ("GB", "GiB") if parse is parse_bytes else ("s", "min", "h")
-                values[field] = parse(stating_unit(value, field=key, units=units) if isinstance(value, str) else value)
-            except (InvalidInput, OverflowError) as error:
-                document.fail(getattr(error, "message", "too large"), field=f"{place}.{key}")
-    return values
-
-
-def _count(document: Document, value: Any, place: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_NODES:
-        document.fail(f"{str(value)[:60]} is not a count from 0 to {MAX_NODES:,}", field=place)
-    return value
-
-
-def _known(document: Document, table: dict[str, Any], keys: Sequence[str], place: str) -> None:
-    for key in table:
-        if key not in keys:
-            document.fail(str(UnknownName("key", key, keys)), field=f"{place}.{key}" if place else key)
+def _number(table: Fields, key: str) -> float:
+    return table.document.number(table.need(key), table.at(key))
 
 
 def _of_shorthand(found: re.Match[str]) -> Pool:
@@ -225,28 +202,27 @@ def _distinct(pools: list[Pool]) -> tuple[Pool, ...]:
     return tuple(pools)
 
 
-def _lines(pool: Pool) -> Iterator[str]:
-    """Yield the table of a pool; what has its default, and no limit at all, is left out."""
+def _pool_table(pool: Pool) -> dict[str, object]:
+    """Return the table of a pool; what has its default, and no limit at all, is left out."""
     plain = Pool(pool.name, pool.num_nodes)
-    yield "[[pool]]"
-    yield f"name = {json.dumps(pool.name, ensure_ascii=False)}"
-    for field in _COUNTS:
-        value = getattr(pool, field)
-        if field == "num_nodes" or value != getattr(plain, field):
-            yield f"{field} = {value}"
-    for key, field in ({key: key for key in _NUMBERS} | _SIZES | _TIMES).items():
-        if getattr(pool, field) != getattr(plain, field):
-            yield f"{key} = {float(getattr(pool, field))!r}"
+    table: dict[str, object] = {"name": pool.name, "num_nodes": pool.num_nodes}
+    table |= {key: getattr(pool, key) for key in _COUNTS if getattr(pool, key) != getattr(plain, key)}
+    numbers = {key: key for key in _NUMBERS} | _SIZES | _TIMES
+    table |= {
+        key: float(getattr(pool, own)) for key, own in numbers.items() if getattr(pool, own) != getattr(plain, own)
+    }
     if pool.spot is not None:
-        yield from _spot_lines(pool.spot)
-    yield ""
+        table["spot"] = _spot_table(pool.spot)
+    return table
 
 
-def _spot_lines(spot: Spot) -> Iterator[str]:
-    yield "[pool.spot]"
-    for field in ("time_s", "price_usd_per_hour", "hazard_per_hour"):
-        yield f"{field} = {[float(value) for value in getattr(spot, field)]!r}"
+def _spot_table(spot: Spot) -> dict[str, object]:
+    table: dict[str, object] = {
+        field: [float(value) for value in getattr(spot, field)]
+        for field in ("time_s", "price_usd_per_hour", "hazard_per_hour")
+    }
     if math.isfinite(spot.bid_usd_per_hour):
-        yield f"bid_usd_per_hour = {float(spot.bid_usd_per_hour)!r}"
+        table["bid_usd_per_hour"] = float(spot.bid_usd_per_hour)
     if math.isfinite(spot.checkpoint_s):
-        yield f"checkpoint = {float(spot.checkpoint_s)!r}"
+        table["checkpoint"] = float(spot.checkpoint_s)
+    return table

@@ -11,7 +11,6 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from stretto.core.builder import GraphBuilder
 from stretto.core.graph import TaskGraph
@@ -19,7 +18,7 @@ from stretto.core.provenance import DURATIONS, RECORDED
 from stretto.core.workload import Workload
 from stretto.errors import InvalidInput
 from stretto.files.document import Document
-from stretto.files.json_fields import as_array, as_name, as_object, member
+from stretto.files.fields import as_array, as_name, as_object, member
 from stretto.files.sniff import graph_name
 
 _OWN = re.compile(r"^([A-Za-z]+)(\d{1,9})$")
@@ -64,18 +63,18 @@ class AlibabaFormat:
         return Workload.of(graphs, arrivals_s=arrivals, name=graph_name(document))
 
 
-def _records(document: Document) -> Iterator[tuple[int, dict[str, Any]]]:
+def _records(document: Document) -> Iterator[tuple[int, dict[str, object]]]:
     for line, text in enumerate(document.text.split("\n"), start=1):
         if not text.strip():
             continue
         try:
             value = json.loads(text)
         except (ValueError, RecursionError) as error:
-            document.fail(f"wrong JSON: {error}"[:200], line=line)
+            document.fail(f"invalid JSON: {error}"[:200], line=line)
         yield line, as_object(document, value, "job", line=line)
 
 
-def _read_job(document: Document, record: dict[str, Any], line: int) -> tuple[TaskGraph, float]:
+def _read_job(document: Document, record: dict[str, object], line: int) -> tuple[TaskGraph, float]:
     """Return the graph of a job and its start; zero when no task has started."""
     build = GraphBuilder(as_name(document, member(document, record, "job", "job", line=line), "job", line=line))
     tasks = as_array(document, member(document, record, "tasks", "job", line=line), "tasks", line=line)
@@ -105,7 +104,7 @@ def _read_job(document: Document, record: dict[str, Any], line: int) -> tuple[Ta
     return build.graph(), min((start for start in start_s if start > 0), default=0.0)
 
 
-def _add_task(document: Document, build: GraphBuilder, task: dict[str, Any], name: str, line: int) -> int:
+def _add_task(document: Document, build: GraphBuilder, task: dict[str, object], name: str, line: int) -> int:
     key = "actual_duration" if "actual_duration" in task else "duration"
     letters = _LETTERS.match(name)
     return build.task(
@@ -116,7 +115,7 @@ def _add_task(document: Document, build: GraphBuilder, task: dict[str, Any], nam
     )
 
 
-def _optional(document: Document, task: dict[str, Any], key: str, name: str, line: int) -> float:
+def _optional(document: Document, task: dict[str, object], key: str, name: str, line: int) -> float:
     """Return a number, or zero where the trace has none: it writes gaps as null and as NaN."""
     value = task.get(key)
     return 0.0 if value is None or value != value else document.number(value, f"{name} {key}", line=line)

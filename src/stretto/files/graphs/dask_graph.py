@@ -5,23 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from stretto.core.builder import GraphBuilder
 from stretto.core.graph import TaskGraph
 from stretto.core.provenance import DURATIONS
 from stretto.errors import InvalidInput, MissingExtra
 
+#: A node of a Dask graph: a task, an alias, a tuple with a function, or data.
+DaskNode: TypeAlias = Any
 #: About what Dask's own scheduler spends on a task; a placeholder until durations are given.
 DEFAULT_DURATION_S = 1e-3
 Sizer = Callable[[Hashable], float | None]
 
 
 def from_dask(
-    collection: Any,
+    collection: DaskNode,
     *,
-    durations: Mapping[Any, float] | None = None,
-    sizes: Mapping[Any, float] | None = None,
+    durations: Mapping[Hashable, float] | None = None,
+    sizes: Mapping[Hashable, float] | None = None,
     optimize: bool = True,
     default_duration_s: float = DEFAULT_DURATION_S,
     name: str = "dask",
@@ -69,8 +71,8 @@ def from_dask(
 
 @dataclass(frozen=True)
 class _Estimates:
-    durations: Mapping[Any, float]
-    sizes: Mapping[Any, float]
+    durations: Mapping[Hashable, float]
+    sizes: Mapping[Hashable, float]
     default_duration_s: float
     known_size: Sizer
 
@@ -98,14 +100,14 @@ def _prefix(key: Hashable) -> str:
     return str(key_split(key))
 
 
-def _lookup(table: Mapping[Any, float], key: Hashable) -> float | None:
+def _lookup(table: Mapping[Hashable, float], key: Hashable) -> float | None:
     for candidate in (key, str(key), _prefix(key)):
         if candidate in table:
             return float(table[candidate])
     return None
 
 
-def _nodes(graph: Mapping[Any, Any]) -> dict[Any, Any]:
+def _nodes(graph: Mapping[Hashable, DaskNode]) -> dict[Hashable, DaskNode]:
     """Return the graph with every task in Dask's own task class, whatever it was written in."""
     from dask._task_spec import convert_legacy_graph
 
@@ -115,14 +117,14 @@ def _nodes(graph: Mapping[Any, Any]) -> dict[Any, Any]:
         raise InvalidInput(f"not a Dask graph: {error}", field="graph") from None
 
 
-def _build(nodes: Mapping[Any, Any], estimates: _Estimates, name: str) -> TaskGraph:
+def _build(nodes: Mapping[Hashable, DaskNode], estimates: _Estimates, name: str) -> TaskGraph:
     build = GraphBuilder(name)
     target = {key: _resolve(nodes, key) for key in nodes}
-    aliases: dict[Any, list[Any]] = {}
+    aliases: dict[Hashable, list[Hashable]] = {}
     for key, final in target.items():
         aliases.setdefault(final, []).append(key)
-    tasks: dict[Any, int] = {}
-    handles: dict[Any, int] = {}
+    tasks: dict[Hashable, int] = {}
+    handles: dict[Hashable, int] = {}
     num_unknown = 0
     for key, node in nodes.items():
         if target[key] != key or _is_data(node):
@@ -150,13 +152,13 @@ def _build(nodes: Mapping[Any, Any], estimates: _Estimates, name: str) -> TaskGr
     return build.graph()
 
 
-def _is_data(node: Any) -> bool:
+def _is_data(node: DaskNode) -> bool:
     from dask._task_spec import DataNode
 
     return isinstance(node, DataNode)
 
 
-def _resolve(nodes: Mapping[Any, Any], key: Any) -> Any:
+def _resolve(nodes: Mapping[Hashable, DaskNode], key: Hashable) -> Hashable:
     """Follow aliases to the key that does the work."""
     from dask._task_spec import Alias
 
@@ -169,7 +171,7 @@ def _resolve(nodes: Mapping[Any, Any], key: Any) -> Any:
     return key
 
 
-def _chunk_sizes(collections: Iterable[Any]) -> Sizer:
+def _chunk_sizes(collections: Iterable[DaskNode]) -> Sizer:
     """Return the bytes of array chunks by key, for all arrays of the graphs, not only the last."""
     arrays: dict[str, tuple[tuple[tuple[float, ...], ...], float]] = {}
     for collection in collections:

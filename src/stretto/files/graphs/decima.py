@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from stretto.core.builder import GraphBuilder
 from stretto.core.graph import TaskGraph
 from stretto.core.provenance import DURATIONS, MEASURED
 from stretto.core.workload import Workload
 from stretto.files.document import Document
-from stretto.files.json_fields import as_array, as_object, member
+from stretto.files.fields import as_array, as_object, member
 from stretto.files.sniff import graph_name
 
 _HEAD = re.compile(rb'\s*\{\s*"[^"]{1,40}"\s*:\s*\{\s*"(?:adjacency"\s*:\s*\[\s*\[|task_duration_ms"\s*:\s*\{)')
@@ -53,7 +53,7 @@ class DecimaFormat:
         graphs = [self._query(document, name, query) for name, query in root.items()]
         return Workload.of(graphs, name=graph_name(document))
 
-    def _query(self, document: Document, name: str, value: Any) -> TaskGraph:
+    def _query(self, document: Document, name: str, value: object) -> TaskGraph:
         field = f"query {name}"
         query = as_object(document, value, field)
         matrix = as_array(document, member(document, query, "adjacency", field), f"{field} adjacency")
@@ -72,7 +72,7 @@ class DecimaFormat:
         return build.graph()
 
 
-def _durations_s(document: Document, value: Any, field: str) -> list[float]:
+def _durations_s(document: Document, value: object, field: str) -> list[float]:
     """Return the durations of a stage's tasks at the smallest executor count that has any."""
     waves = as_object(document, value, field)
     first = as_object(document, member(document, waves, "first_wave", field), field)
@@ -87,7 +87,7 @@ def _durations_s(document: Document, value: Any, field: str) -> list[float]:
     document.fail("the stage has no durations", field=field)
 
 
-def _edges(document: Document, matrix: list[Any], field: str) -> list[tuple[int, int]]:
+def _edges(document: Document, matrix: list[object], field: str) -> list[tuple[int, int]]:
     edges = []
     for source, row in enumerate(matrix):
         values = as_array(document, row, f"{field} adjacency")

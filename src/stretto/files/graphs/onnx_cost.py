@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from stretto.files.graphs.roofline import Cost
+from stretto.files.graphs.roofline import OpCost
 
 
 @dataclass(frozen=True)
-class Tensor:
+class OnnxTensor:
     """A tensor's shape and the bytes of one element."""
 
     shape: tuple[int, ...] = ()
@@ -31,13 +31,13 @@ class Tensor:
 
 
 @dataclass(frozen=True)
-class Call:
+class OnnxCall:
     """One operator with its attributes and tensors; absent optional inputs are None."""
 
     op: str
     attributes: Mapping[str, Any]
-    inputs: Sequence[Tensor | None]
-    outputs: Sequence[Tensor]
+    inputs: Sequence[OnnxTensor | None]
+    outputs: Sequence[OnnxTensor]
 
     def shape(self, index: int) -> tuple[int, ...]:
         tensor = self.inputs[index] if index < len(self.inputs) else None
@@ -52,14 +52,14 @@ class Call:
         return self.outputs[0].num_elements if self.outputs else 0.0
 
 
-def op_cost(call: Call) -> Cost:
+def op_cost(call: OnnxCall) -> OpCost:
     """Return the cost of one operator."""
     rule = FLOPS.get(call.op)
     flops = rule(call) if rule is not None else 0.0
-    return Cost(flops, _bytes(call))
+    return OpCost(flops, _bytes(call))
 
 
-def _bytes(call: Call) -> float:
+def _bytes(call: OnnxCall) -> float:
     if call.op in VIEWS:
         return 0.0
     written = sum(tensor.num_bytes for tensor in call.outputs)
@@ -69,25 +69,25 @@ def _bytes(call: Call) -> float:
     return written + sum(tensor.num_bytes for tensor in call.inputs if tensor is not None)
 
 
-def _conv(weight: int) -> Callable[[Call], float]:
+def _conv(weight: int) -> Callable[[OnnxCall], float]:
     """Each output element is a dot product over the kernel of its group's channels."""
 
-    def flops(call: Call) -> float:
+    def flops(call: OnnxCall) -> float:
         return 2 * call.num_out * math.prod(call.shape(weight)[1:], start=1.0)
 
     return flops
 
 
-def _conv_transpose(call: Call) -> float:
+def _conv_transpose(call: OnnxCall) -> float:
     return 2 * call.num_in * math.prod(call.shape(1)[1:], start=1.0)
 
 
-def _matmul(call: Call) -> float:
+def _matmul(call: OnnxCall) -> float:
     shape = call.shape(0)
     return 2 * call.num_out * (shape[-1] if shape else 1)
 
 
-def _gemm(call: Call) -> float:
+def _gemm(call: OnnxCall) -> float:
     shape = call.shape(0)
     if len(shape) != 2:
         return 2 * call.num_out
@@ -95,7 +95,7 @@ def _gemm(call: Call) -> float:
     return 2 * call.num_out * inner + (call.num_out if len(call.inputs) > 2 else 0)
 
 
-def _recurrent(call: Call) -> float:
+def _recurrent(call: OnnxCall) -> float:
     """Per step and batch element, one product with the input and one with the state weights.
 
     X is [steps, batch, features]; W and R hold all gates and directions.
@@ -105,17 +105,17 @@ def _recurrent(call: Call) -> float:
     return 2 * steps * weights + 10 * sum(tensor.num_elements for tensor in call.outputs)
 
 
-def _pool(call: Call) -> float:
+def _pool(call: OnnxCall) -> float:
     kernel = call.attributes.get("kernel_shape") or ()
     return call.num_out * math.prod(kernel, start=1.0)
 
 
-def _local_response(call: Call) -> float:
+def _local_response(call: OnnxCall) -> float:
     size = call.attributes.get("size")
     return call.num_out * (2 * (size if isinstance(size, int) else 5) + 3)
 
 
-def _einsum(call: Call) -> float:
+def _einsum(call: OnnxCall) -> float:
     """Every combination of index values costs one multiply per operand beyond the first, and an add."""
     equation = call.attributes.get("equation", b"")
     text = equation.decode("ascii", "replace") if isinstance(equation, bytes) else str(equation)
@@ -128,7 +128,7 @@ def _einsum(call: Call) -> float:
     return max(1, len(call.inputs)) * math.prod(extent.values(), start=1.0)
 
 
-def _fourier(call: Call) -> float:
+def _fourier(call: OnnxCall) -> float:
     """The usual 5 n log2 n of a fast transform, for every frame of the output."""
     shape = call.outputs[0].shape if call.outputs else ()
     if len(shape) < 2:
@@ -137,25 +137,25 @@ def _fourier(call: Call) -> float:
     return 5 * math.prod(shape[:-1], start=1.0) * math.log2(size)
 
 
-def _top_k(call: Call) -> float:
+def _top_k(call: OnnxCall) -> float:
     return call.num_in * max(1.0, math.log2(max(2.0, call.shape(0)[-1] if call.shape(0) else 2.0)))
 
 
-def _per_output(weight: float) -> Callable[[Call], float]:
-    def flops(call: Call) -> float:
+def _per_output(weight: float) -> Callable[[OnnxCall], float]:
+    def flops(call: OnnxCall) -> float:
         return weight * call.num_out
 
     return flops
 
 
-def _per_input(weight: float) -> Callable[[Call], float]:
-    def flops(call: Call) -> float:
+def _per_input(weight: float) -> Callable[[OnnxCall], float]:
+    def flops(call: OnnxCall) -> float:
         return weight * call.num_in
 
     return flops
 
 
-def _combine(call: Call) -> float:
+def _combine(call: OnnxCall) -> float:
     return call.num_out * max(1, len(call.inputs) - 1)
 
 
@@ -167,7 +167,7 @@ PARTIAL_READS = frozenset(
     ["Gather", "GatherElements", "GatherND", "Slice", "Split", "Expand", "Tile", "EmbedLayerNormalization"]
 )
 
-FLOPS: dict[str, Callable[[Call], float]] = {
+FLOPS: dict[str, Callable[[OnnxCall], float]] = {
     "Conv": _conv(1),
     "ConvInteger": _conv(1),
     "FusedConv": _conv(1),

@@ -8,18 +8,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from stretto.core.builder import GraphBuilder
 from stretto.core.graph import TaskGraph
 from stretto.core.provenance import DURATIONS, OPEN_DIMS, ROOFLINE
 from stretto.errors import InvalidInput, MissingExtra, UnknownName
 from stretto.files.document import Document
-from stretto.files.graphs.onnx_cost import Call, Tensor, op_cost
+from stretto.files.graphs.onnx_cost import OnnxCall, OnnxTensor, op_cost
 from stretto.files.graphs.onnx_shapes import MAX_ELEMENTS, MAX_RANK, infer_shapes
-from stretto.files.graphs.roofline import ROOFLINES, Cost, Roofline, durations
+from stretto.files.graphs.roofline import ROOFLINES, OpCost, Roofline, durations
 from stretto.files.sniff import graph_name
 
+#: A message of onnx (a model, graph, node or tensor), which has no types.
+Proto: TypeAlias = Any
 #: The limit of protobuf itself.
 MAX_ONNX_BYTES = 2**31 - 1
 #: Field numbers of a ModelProto and their wire types: 0 = varint, 2 = bytes.
@@ -42,7 +44,7 @@ class OnnxFormat:
 
     Initializers, constants and whatever is computed from them alone are not tasks: they are
     resident bytes of the tasks that read them. A node with subgraphs is one task: an ``If``
-    costs its dearer branch, a loop its body times its rounds. Where the file does not say how
+    costs its longer branch, a loop its body times its rounds. Where the file does not say how
     many, one is taken and ``meta["num_unknown_loops"]`` counts it.
 
     Attributes
@@ -113,7 +115,7 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
     return 0, -1
 
 
-def _parse(document: Document) -> Any:
+def _parse(document: Document) -> Proto:
     if len(document.data) > MAX_ONNX_BYTES:
         document.fail(f"{len(document.data):,} bytes, more than the {MAX_ONNX_BYTES:,} of protobuf")
     try:
@@ -130,7 +132,7 @@ def _parse(document: Document) -> Any:
     return model
 
 
-def _open_dims(graph: Any) -> list[str]:
+def _open_dims(graph: Proto) -> list[str]:
     """Return the dimensions of the inputs that the model leaves open; those without a name as ``?input[axis]``."""
     weights = {tensor.name for tensor in graph.initializer}
     names: dict[str, None] = {}
@@ -141,7 +143,7 @@ def _open_dims(graph: Any) -> list[str]:
     return list(names)
 
 
-def _set_dims(graph: Any, dims: Mapping[str, int]) -> None:
+def _set_dims(graph: Proto, dims: Mapping[str, int]) -> None:
     known = {name for name in _open_dims(graph) if not name.startswith("?")}
     for name, size in dims.items():
         if name not in known:
@@ -156,21 +158,21 @@ def _set_dims(graph: Any, dims: Mapping[str, int]) -> None:
                 dim.dim_value = dims[dim.dim_param]
 
 
-def _subgraphs(node: Any) -> Iterator[Any]:
+def _subgraphs(node: Proto) -> Iterator[Proto]:
     for attribute in node.attribute:
         if attribute.HasField("g"):
             yield attribute.g
         yield from attribute.graphs
 
 
-def _all_nodes(graph: Any) -> Iterator[Any]:
+def _all_nodes(graph: Proto) -> Iterator[Proto]:
     for node in graph.node:
         yield node
         for body in _subgraphs(node):
             yield from _all_nodes(body)
 
 
-def _outer_names(node: Any) -> list[str]:
+def _outer_names(node: Proto) -> list[str]:
     """Return the tensors that a node reads, those that its subgraphs take from outside included."""
     names = [name for name in node.input if name]
     for body in _subgraphs(node):
@@ -188,12 +190,12 @@ class _Reader:
         self.document = document
         self.rooflines = rooflines
         self.default_dim = default_dim
-        self.tensors: dict[str, Tensor] = {}
+        self.tensors: dict[str, OnnxTensor] = {}
         self.unknown_dims: dict[str, int] = {}
         self.counts: dict[str, int] = {}
         self.unknown_loops: set[str] = set()
 
-    def graph(self, graph: Any) -> GraphBuilder:
+    def graph(self, graph: Proto) -> GraphBuilder:
         build = GraphBuilder(graph_name(self.document))
         weights = self._declare(graph)
         inputs = {value.name for value in graph.input if value.name not in weights}
@@ -204,7 +206,7 @@ class _Reader:
             else:
                 tasks.append(node)
         handles: dict[str, int] = {}
-        total = Cost()
+        total = OpCost()
         for position, node in enumerate(tasks):
             total += self._add_task(build, node, position, weights, handles)
         self._add_reads(build, tasks, handles, weights | inputs)
@@ -218,7 +220,7 @@ class _Reader:
         }
         return build
 
-    def _declare(self, graph: Any) -> set[str]:
+    def _declare(self, graph: Proto) -> set[str]:
         """Learn the shapes of a graph; return the names of its initializers."""
         for value in [*graph.input, *graph.output, *graph.value_info]:
             if value.type.HasField("tensor_type"):
@@ -234,14 +236,14 @@ class _Reader:
                         self._constant(node.output[0], attribute.t)
         return {t.name for t in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
 
-    def _constant(self, name: str, tensor: Any) -> None:
+    def _constant(self, name: str, tensor: Proto) -> None:
         shape = self._checked(name, _dims(tensor.dims))
-        self.tensors[name] = Tensor(shape, _item_bytes(tensor.data_type))
+        self.tensors[name] = OnnxTensor(shape, _item_bytes(tensor.data_type))
         value = _integer(tensor)
         if value is not None:
             self.counts[name] = value
 
-    def _tensor(self, name: str, declared: Any) -> Tensor:
+    def _tensor(self, name: str, declared: Proto) -> OnnxTensor:
         shape = []
         num_unknown = 0
         for dim in declared.shape.dim:
@@ -250,7 +252,7 @@ class _Reader:
             num_unknown += not known
             shape.append(dim.dim_value if known else self.default_dim)
         self.unknown_dims[name] = num_unknown
-        return Tensor(self._checked(name, tuple(shape)), _item_bytes(declared.elem_type))
+        return OnnxTensor(self._checked(name, tuple(shape)), _item_bytes(declared.elem_type))
 
     def _checked(self, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return the shape, or fail where no tensor can have it."""
@@ -261,8 +263,8 @@ class _Reader:
         return shape
 
     def _add_task(
-        self, build: GraphBuilder, node: Any, position: int, weights: set[str], handles: dict[str, int]
-    ) -> Cost:
+        self, build: GraphBuilder, node: Proto, position: int, weights: set[str], handles: dict[str, int]
+    ) -> OpCost:
         cost = self._cost(node)
         seconds = durations(cost, self.rooflines)
         resident = sum(self._find(name).num_bytes for name in _outer_names(node) if name in weights)
@@ -281,7 +283,7 @@ class _Reader:
                 handles[output] = build.object(task, self._find(output).num_bytes)
         return cost
 
-    def _add_reads(self, build: GraphBuilder, tasks: list[Any], handles: dict[str, int], free: set[str]) -> None:
+    def _add_reads(self, build: GraphBuilder, tasks: list[Proto], handles: dict[str, int], free: set[str]) -> None:
         for task, node in enumerate(tasks):
             for name in _outer_names(node):
                 if name in handles:
@@ -291,22 +293,22 @@ class _Reader:
                         f"nothing produces the tensor {name!r}", field=f"node {node.name or node.op_type!r}"
                     )
 
-    def _find(self, name: str) -> Tensor:
-        return self.tensors.get(name, Tensor())
+    def _find(self, name: str) -> OnnxTensor:
+        return self.tensors.get(name, OnnxTensor())
 
-    def _cost(self, node: Any) -> Cost:
+    def _cost(self, node: Proto) -> OpCost:
         bodies = list(_subgraphs(node))
         if bodies:
             costs = [self._body_cost(body) for body in bodies]
             if node.op_type == "If":
                 return max(costs, key=lambda cost: (cost.num_bytes + cost.flops, cost.flops))
-            return sum(costs, Cost()).times(self._num_rounds(node))
+            return sum(costs, OpCost()).times(self._num_rounds(node))
         attributes = {a.name: list(a.ints) or a.s or a.i for a in node.attribute}
         inputs = [self._find(name) if name else None for name in node.input]
         outputs = [self._find(name) for name in node.output if name]
-        return op_cost(Call(str(node.op_type), attributes, inputs, outputs))
+        return op_cost(OnnxCall(str(node.op_type), attributes, inputs, outputs))
 
-    def _num_rounds(self, node: Any) -> int:
+    def _num_rounds(self, node: Proto) -> int:
         """Return how often a loop runs its body; once, and counted, where the file does not say."""
         rounds = None
         if node.op_type == "Loop" and node.input:
@@ -320,9 +322,9 @@ class _Reader:
             return 1
         return rounds
 
-    def _body_cost(self, body: Any) -> Cost:
+    def _body_cost(self, body: Proto) -> OpCost:
         weights = self._declare(body)
-        total = Cost()
+        total = OpCost()
         for node in body.node:
             if _is_constant(node, weights):
                 weights.update(node.output)
@@ -330,7 +332,7 @@ class _Reader:
                 total += self._cost(node)
         return total
 
-    def _weight_bytes(self, body: Any) -> float:
+    def _weight_bytes(self, body: Proto) -> float:
         weights = self._declare(body)
         total = sum(self._find(name).num_bytes for name in weights)
         for node in body.node:
@@ -340,7 +342,7 @@ class _Reader:
         return total
 
 
-def _is_constant(node: Any, weights: set[str]) -> bool:
+def _is_constant(node: Proto, weights: set[str]) -> bool:
     """True when a node's result is known before any input arrives."""
     if node.op_type == "Constant":
         return True
@@ -350,11 +352,11 @@ def _is_constant(node: Any, weights: set[str]) -> bool:
     return all(name in weights for name in names)
 
 
-def _dims(dims: Any) -> tuple[int, ...]:
+def _dims(dims: Proto) -> tuple[int, ...]:
     return tuple(max(0, int(dim)) for dim in dims)
 
 
-def _integer(tensor: Any) -> int | None:
+def _integer(tensor: Proto) -> int | None:
     """Return the value of a single 64-bit integer, which may be raw or not, or missing."""
     if tensor.data_type != _INT64 or math.prod(tensor.dims) != 1:
         return None

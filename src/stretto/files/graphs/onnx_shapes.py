@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 from stretto.core.host.child_python import python_environment, python_words
 from stretto.errors import InvalidInput
 
+#: A message of onnx, which has no types.
+Proto: TypeAlias = Any
 #: Values up to this size may be shapes that inference has to see; larger ones are weights.
 MAX_VALUE_BYTES = 1024
 TIMEOUT_S = 60.0
@@ -57,7 +59,7 @@ except MemoryError:
 """
 
 
-def infer_shapes(model: Any) -> tuple[Any, bool]:
+def infer_shapes(model: Proto) -> tuple[Proto, bool]:
     """Return the model with inferred shapes and without weights, and whether inference worked.
 
     Where it does not, the model is returned as it was: shapes are a help, not a need. A model that takes more memory
@@ -108,12 +110,12 @@ def _refuse_bomb(done: subprocess.CompletedProcess[bytes]) -> None:
         raise InvalidInput("the model grows without measure when its shapes are inferred", field="graph")
 
 
-def _num_written_out(model: Any) -> int:
+def _num_written_out(model: Proto) -> int:
     """Return how many nodes a model has when each call of a function is replaced by its nodes."""
     bodies = {(function.domain, function.name): function.node for function in model.functions}
     known: dict[tuple[str, str], int] = {}
 
-    def count(nodes: Any, depth: int) -> int:
+    def count(nodes: Proto, depth: int) -> int:
         if depth > _MAX_DEPTH:  # a function that calls itself, or nearly
             return MAX_NODES + 1
         total = 0
@@ -129,7 +131,7 @@ def _num_written_out(model: Any) -> int:
     return count(model.graph.node, 0)
 
 
-def _tensors(graph: Any) -> Iterator[Any]:
+def _tensors(graph: Proto) -> Iterator[Proto]:
     """Yield all constant tensors of a graph and of its subgraphs."""
     yield from graph.initializer
     yield from (sparse.values for sparse in graph.sparse_initializer)
@@ -141,7 +143,7 @@ def _tensors(graph: Any) -> Iterator[Any]:
                 yield from _tensors(body)
 
 
-def _drop_values(tensor: Any) -> None:
+def _drop_values(tensor: Proto) -> None:
     if len(tensor.raw_data) > MAX_VALUE_BYTES:
         tensor.ClearField("raw_data")
     for field in _VALUES:

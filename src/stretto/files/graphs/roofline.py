@@ -10,18 +10,18 @@ from stretto.errors import InvalidInput
 
 
 @dataclass(frozen=True)
-class Cost:
+class OpCost:
     """Floating-point operations, and bytes read and written."""
 
     flops: float = 0.0
     num_bytes: float = 0.0
 
-    def __add__(self, other: Cost) -> Cost:
-        return Cost(self.flops + other.flops, self.num_bytes + other.num_bytes)
+    def __add__(self, other: OpCost) -> OpCost:
+        return OpCost(self.flops + other.flops, self.num_bytes + other.num_bytes)
 
-    def times(self, count: float) -> Cost:
+    def times(self, count: float) -> OpCost:
         """Return the cost of doing it several times."""
-        return Cost(self.flops * count, self.num_bytes * count)
+        return OpCost(self.flops * count, self.num_bytes * count)
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Roofline:
         if not self.overhead_s >= 0:
             raise InvalidInput(f"{self.overhead_s} must not be negative", field="overhead_s")
 
-    def seconds(self, cost: Cost) -> float:
+    def seconds(self, cost: OpCost) -> float:
         """Return the duration of an operation."""
         return max(cost.flops / self.flops_per_s, cost.num_bytes / self.bytes_per_s) + self.overhead_s
 
@@ -56,6 +56,6 @@ GPU = Roofline(flops_per_s=10e12, bytes_per_s=500e9, overhead_s=5e-6)
 ROOFLINES: Mapping[str, Roofline] = MappingProxyType({"cpu": CPU, "gpu": GPU})
 
 
-def durations(cost: Cost, rooflines: Mapping[str, Roofline] = ROOFLINES) -> dict[str, float]:
+def durations(cost: OpCost, rooflines: Mapping[str, Roofline] = ROOFLINES) -> dict[str, float]:
     """Return the seconds of an operation on each kind."""
     return {kind: roofline.seconds(cost) for kind, roofline in rooflines.items()}

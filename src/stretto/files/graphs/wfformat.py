@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
 
 import numpy as np
 
 from stretto.core.builder import GraphBuilder
 from stretto.core.graph import TaskGraph
+from stretto.core.magnitudes import CAPACITY_BYTES
 from stretto.core.provenance import DURATIONS, RECORDED
 from stretto.errors import InvalidInput
 from stretto.files.document import Document
@@ -27,7 +27,7 @@ _KILO = 1000.0
 _SERIAL = re.compile(r"(?:_ID\d+|[_-]?\d+)$")
 _NOT_ID = re.compile(r"[^0-9A-Za-z_.-]")
 
-Json = dict[str, Any]
+Json = dict[str, object]
 
 
 class WfFormat:
@@ -81,15 +81,16 @@ class _Reader:
         self.files = FileGraph(build)
         self.machine_memory: list[float] = []
 
-    def machines(self, entries: Any) -> None:
+    def machines(self, entries: object) -> None:
         """Keep the machines for information; their memory tells whether task memory is credible."""
         kept = []
         for place, machine in enumerate(_list(self.document, entries, "machines")):
             entry = _dict(self.document, machine, f"machines[{place}]")
             kept.append(entry)
             memory = entry.get("memoryInBytes", entry.get("memory"))
-            if isinstance(memory, (int, float)) and memory > 0:
-                self.machine_memory.append(memory if "memoryInBytes" in entry else memory * _KILO)
+            if isinstance(memory, (int, float)) and 0 < memory < float("inf"):
+                known = float(min(memory, CAPACITY_BYTES.most))  # an integer may exceed any float
+                self.machine_memory.append(known if "memoryInBytes" in entry else known * _KILO)
         self.build.meta["machines"] = kept
 
     def memory(self, tasks: list[Json]) -> list[float]:
@@ -236,13 +237,13 @@ def _label(task: Json) -> str:
     return str(task.get("id", task.get("name", "?")))[:80]
 
 
-def _dict(document: Document, value: Any, field: str) -> Json:
+def _dict(document: Document, value: object, field: str) -> Json:
     if not isinstance(value, dict):
         document.fail(f"{str(value)[:60]!r} is not an object", field=field)
     return value
 
 
-def _list(document: Document, value: Any, field: str) -> list[Any]:
+def _list(document: Document, value: object, field: str) -> list[object]:
     if value is None:
         return []
     if not isinstance(value, list):
@@ -250,11 +251,11 @@ def _list(document: Document, value: Any, field: str) -> list[Any]:
     return value
 
 
-def _dicts(document: Document, value: Any, field: str) -> list[Json]:
+def _dicts(document: Document, value: object, field: str) -> list[Json]:
     return [_dict(document, item, f"{field}[{i}]") for i, item in enumerate(_list(document, value, field))]
 
 
-def _text(document: Document, value: Any, field: str) -> str:
+def _text(document: Document, value: object, field: str) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if not isinstance(value, str) or not value:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from stretto.files.document import Document
-from stretto.files.json_fields import as_array, as_name, as_object, member
+from stretto.files.fields import as_array, as_name, as_object, member
 from stretto.files.prices.offer import GIB, Offer
 
 _ACCELERATORS = ("GPU", "FPGA")
@@ -23,7 +22,7 @@ def read_ec2_list(document: Document) -> list[Offer]:
     return [offer for place, entry in enumerate(entries) for offer in _offers(document, entry, f"[{place}]")]
 
 
-def _offers(document: Document, entry: Any, place: str) -> Iterator[Offer]:
+def _offers(document: Document, entry: object, place: str) -> Iterator[Offer]:
     table = as_object(document, entry, place)
     kind = as_name(document, member(document, table, "instance_type", place), f"{place}.instance_type")
 

@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 
-from stretto.files.document import Document, read_document
-from stretto.files.prices.csv_rows import read_csv
+from stretto.files.document import Document
 from stretto.files.prices.offer import GIB, Offer
 
 _ENTRY = re.compile(r"( *)([^\s:#][^:]*):(?: +(\S.*))?")
@@ -20,24 +17,6 @@ _SECTION = ("compute", "instance")
 #: Keys of a machine that count no accelerators.
 _PLAIN = frozenset({"cpu", "ram", "cost", "local-ssd", "type", "description", "bandwidth", "sap"})
 _MAX_DEPTH = 12
-
-
-@dataclass(frozen=True, slots=True)
-class MachineType:
-    """What a type of machine holds.
-
-    Attributes
-    ----------
-    is_shared
-        Whether its processors are shared with other machines.
-    is_deprecated
-        Whether the provider is about to give it up, or has.
-    """
-
-    num_vcpus: int
-    memory_bytes: float
-    is_shared: bool
-    is_deprecated: bool
 
 
 def is_price_list(document: Document) -> bool:
@@ -105,30 +84,3 @@ def _entries(document: Document) -> Iterator[tuple[int, tuple[str, ...], str | N
             return
         inside = path[:2] == _SECTION
         yield line, path, found.group(3)
-
-
-def read_machine_types(path: str | Path) -> dict[str, MachineType]:
-    """Read the table of machine types: ``NAME;CPUS;SHARED_CPU;MEMORY_GB;DEPRECATED;ZONE``."""
-    document = read_document(path)
-    columns, rows = read_csv(document, delimiter=";")
-    name, cpus, memory = columns.find("NAME"), columns.find("CPUS"), columns.find("MEMORY_GB")
-    shared, deprecated = columns.find("SHARED_CPU"), columns.find("DEPRECATED")
-    return {
-        row[name]: MachineType(
-            int(document.number(row[cpus], "CPUS", line=line, minimum=1)),
-            document.number(row[memory], "MEMORY_GB", line=line) * GIB,
-            row[shared] == "True",
-            bool(row[deprecated]),
-        )
-        for line, row in rows
-    }
-
-
-def read_accelerator_regions(path: str | Path) -> dict[str, tuple[str, ...]]:
-    """Read where each kind of accelerator is: ``NAME;ZONE``, a row for each region."""
-    columns, rows = read_csv(read_document(path), delimiter=";")
-    name, zone = columns.find("NAME"), columns.find("ZONE")
-    regions: dict[str, tuple[str, ...]] = {}
-    for _, row in rows:
-        regions[row[name]] = (*regions.get(row[name], ()), row[zone])
-    return regions

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from stretto.core.pool import Pool, Spot
@@ -105,33 +105,6 @@ def _in_region(machines: list[Offer], region: str) -> list[Offer]:
     if not found and machines:
         raise UnknownName("region", region, {offer.region for offer in machines})
     return found
-
-
-def with_accelerator(machine: Offer, accelerator: Offer) -> Offer:
-    """Return a machine together with accelerators that are sold on their own, at the sum of their prices."""
-    if machine.provider != accelerator.provider or machine.place != accelerator.place:
-        raise InvalidInput(
-            f"{accelerator.accelerator} of {accelerator.provider} in {accelerator.place} cannot be attached to a "
-            f"machine of {machine.provider} in {machine.place}",
-            field="accelerator",
-        )
-    if accelerator.num_vcpus > 0 or machine.num_accelerators > 0:
-        raise InvalidInput(
-            f"{machine.instance_type} and {accelerator.instance_type or accelerator.accelerator} are not a machine "
-            "without accelerators and accelerators without a machine",
-            field="accelerator",
-        )
-    return replace(
-        machine,
-        accelerator=accelerator.accelerator,
-        num_accelerators=accelerator.num_accelerators,
-        price_usd_per_hour=_sum(machine.price_usd_per_hour, accelerator.price_usd_per_hour),
-        spot_price_usd_per_hour=_sum(machine.spot_price_usd_per_hour, accelerator.spot_price_usd_per_hour),
-    )
-
-
-def _sum(first: float | None, second: float | None) -> float | None:
-    return None if first is None or second is None else first + second
 
 
 def pool_of(

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
-from stretto.core.csr import Floats, Ints
+from stretto.core.csr import Column, Floats, Ints
 from stretto.core.magnitudes import BYTES, SECONDS
 from stretto.core.trace import UNKNOWN, Trace
 
@@ -51,7 +50,7 @@ class JobRows:
             self.rows.append(row if fits else replace(row, job_id=UNKNOWN))
         return reason
 
-    def trace(self, name: str, *, unix_time: bool, meta: dict[str, Any], max_procs: int | None = None) -> Trace:
+    def trace(self, name: str, *, unix_time: bool, meta: dict[str, object], max_procs: int | None = None) -> Trace:
         """Return the jobs by submission; Unix times are counted from the first job.
 
         Names of users, groups, queues and partitions become numbers; ``meta`` keeps the names.
@@ -59,7 +58,7 @@ class JobRows:
         rows = sorted(self.rows, key=lambda row: row.submit_s)
         submit = _floats([row.submit_s for row in rows])
         origin = float(submit[0]) if unix_time else None
-        named: dict[str, Any] = {}
+        named: dict[str, Column] = {}
         for what in ("user", "group", "queue", "partition"):
             numbers, names = numbered([getattr(row, what) for row in rows])
             if names:

@@ -53,15 +53,30 @@ def detect_trace(document: Document) -> TraceFormat:
     """Return the format of a document, or raise saying which formats there are."""
     if not document.data.strip():
         document.fail("the file is empty")
-    for name in known("trace format", TRACES):
-        candidate: TraceFormat = lookup("trace format", name, TRACES)
-        if candidate.matches(document):
-            return candidate
+    name = find_trace_format(document)
+    if name is not None:
+        return lookup("trace format", name, TRACES)  # type: ignore[no-any-return]
     # The name is the last hint, so that a damaged file gets its own format's message.
     found = _by_ending(document.name, writable=False)
     if found is not None:
         return found
-    document.fail(f"no known trace format fits the content; known: {', '.join(TRACES)} (force one with format=...)")
+    document.fail(f"no known trace format matches the content{_graph_hint(document)}; known: {', '.join(TRACES)}")
+
+
+def find_trace_format(document: Document) -> str | None:
+    """Return the name of the first format whose content matches, or None."""
+    for name in known("trace format", TRACES):
+        candidate: TraceFormat = lookup("trace format", name, TRACES)
+        if candidate.matches(document):
+            return name
+    return None
+
+
+def _graph_hint(document: Document) -> str:
+    """Say what to type when a task graph was given in place of a trace."""
+    from stretto.files.load import find_format
+
+    return "; it looks like a task graph: use stretto plan" if find_format(document) is not None else ""
 
 
 def _by_ending(name: str, *, writable: bool) -> TraceFormat | None:

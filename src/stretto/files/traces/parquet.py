@@ -9,11 +9,11 @@ import importlib
 import io
 import json
 from dataclasses import fields
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from stretto.core.csr import group
+from stretto.core.csr import Column, group
 from stretto.core.trace import Trace
 from stretto.errors import InvalidInput, MissingExtra
 from stretto.files.document import Document
@@ -28,6 +28,8 @@ _NEEDED = ("submit_s", "run_s", "num_procs")
 _FLOATS = ("submit_s", "run_s", "estimate_s", "wait_s", "memory_bytes", "deadline_s")
 _INTS = ("num_procs", "job_id", "user", "group", "queue", "partition", "status", "num_gpus")
 _PARENTS = "parents"
+#: An object of pyarrow, which has no types.
+Arrow: TypeAlias = Any
 
 
 class Parquet:
@@ -59,14 +61,14 @@ class Parquet:
         if not len(columns["run_s"]):
             document.fail("the file holds no jobs")
         try:
-            return Trace(name=rest.pop("name", graph_name(document)), **columns, **rest)
+            return Trace(**{"name": graph_name(document), **columns, **rest})
         except TypeError as error:
             document.fail(f"unusual metadata: {error}")
 
     def write(self, trace: Trace) -> bytes:
         """Return the trace as a Parquet file."""
         arrow, parquet = _library()
-        columns: dict[str, Any] = {}
+        columns: dict[str, Arrow] = {}
         for name in (*_FLOATS, *_INTS):
             column = getattr(trace, name)
             if column is not None:
@@ -86,7 +88,7 @@ class Parquet:
         return sink.getvalue()
 
 
-def _check_size(document: Document, metadata: Any) -> None:
+def _check_size(document: Document, metadata: Arrow) -> None:
     """Refuse a file before it is unpacked: a column of equal values takes no room, and may have billions of rows."""
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
     longest = max((group.column(c).num_values for group in groups for c in range(group.num_columns)), default=0)
@@ -94,7 +96,7 @@ def _check_size(document: Document, metadata: Any) -> None:
         document.fail(f"{max(metadata.num_rows, longest):,} rows, more than {MAX_ROWS:,}")
 
 
-def _library() -> tuple[Any, Any]:
+def _library() -> tuple[Arrow, Arrow]:
     try:
         return importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
     except ImportError:
@@ -106,13 +108,13 @@ def _rest(metadata: dict[bytes, bytes]) -> dict[str, Any]:
     stored = json.loads(metadata.get(_KEY, b"{}"))
     if not isinstance(stored, dict):
         raise ValueError("the trace's metadata is no object")
-    kinds: dict[str, Any] = {"name": str, "max_procs": int, "origin_unix_s": (int, float), "meta": dict}
+    kinds = {"name": (str,), "max_procs": (int,), "origin_unix_s": (int, float), "meta": (dict,)}
     return {key: stored[key] for key, kind in kinds.items() if isinstance(stored.get(key), kind)}
 
 
-def _columns(table: Any) -> dict[str, Any]:
+def _columns(table: Arrow) -> dict[str, Column]:
     known = {field.name for field in fields(Trace)}
-    found: dict[str, Any] = {}
+    found: dict[str, Column] = {}
     for name in table.column_names:
         if name == _PARENTS:
             found |= _dependencies(table.column(name).combine_chunks())
@@ -121,7 +123,7 @@ def _columns(table: Any) -> dict[str, Any]:
     return found
 
 
-def _column(column: Any, kind: Any) -> Any:
+def _column(column: Arrow, kind: type[np.generic]) -> Column:
     values = column.to_numpy()
     if kind is np.int32:
         if values.dtype.kind not in "iu":
@@ -132,7 +134,7 @@ def _column(column: Any, kind: Any) -> Any:
     return np.array(values, dtype=kind)
 
 
-def _dependencies(lists: Any) -> dict[str, Any]:
+def _dependencies(lists: Arrow) -> dict[str, Column]:
     counts = np.asarray(lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False), dtype=np.int64)
     parent = np.array(lists.flatten().to_numpy(zero_copy_only=False), dtype=np.int32)
     return {"parent": parent, "child": np.repeat(np.arange(len(counts), dtype=np.int32), counts)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from stretto.core.trace import Trace
 from stretto.files.document import Document
@@ -82,7 +82,7 @@ class Faults:
             self.document.fail(f"no usable job; the first of {self.total:,} rows left out: {reason}", line=line)
         self.document.fail("the file holds no jobs")
 
-    def meta(self) -> dict[str, Any]:
+    def meta(self) -> dict[str, object]:
         """Return what the trace says about the rows that are not in it."""
         return {"skipped": sorted(self.listed), "num_skipped": self.total}
 

@@ -83,7 +83,10 @@ def _header(document: Document, text: str, line: int) -> dict[str, int]:
     index = {name: at for at, name in enumerate(names) if name}
     for needed in (("submit",), ("jobid", "jobidraw"), ("elapsedraw", "elapsed", "end")):
         if not any(name in index for name in needed):
-            document.fail(f"the header names no {' or '.join(needed)}; ask sacct for it with --format", line=line)
+            wanted = " or ".join(needed)
+            document.fail(
+                f"the header has no column {wanted}; export it with sacct --format={needed[0]},...", line=line
+            )
     return index
 
 

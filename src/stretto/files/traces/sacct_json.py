@@ -7,7 +7,6 @@ Each value is looked for in every place where some version keeps it.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from stretto.core.trace import UNKNOWN, Trace
 from stretto.files.document import Document
@@ -38,7 +37,7 @@ class SacctJson:
 
     def read(self, document: Document, options: ReadOptions) -> Trace:
         """Read one job per record; faults are counted by record, from one."""
-        root: Any = document.json
+        root: object = document.json
         records = root.get("jobs") if isinstance(root, dict) else None
         if not isinstance(records, list):
             document.fail("there is no list of jobs", field="jobs")
@@ -63,10 +62,10 @@ class SacctJson:
         return jobs.trace(graph_name(document), unix_time=True, meta=meta)
 
 
-def _find(record: dict[str, Any], *paths: str) -> Any:
+def _find(record: dict[str, object], *paths: str) -> object:
     """Return the value at the first of these dotted paths that there is."""
     for path in paths:
-        value: Any = record
+        value: object = record
         for key in path.split("."):
             value = value.get(key) if isinstance(value, dict) else None
         if value is not None:
@@ -74,7 +73,7 @@ def _find(record: dict[str, Any], *paths: str) -> Any:
     return None
 
 
-def _number(record: dict[str, Any], *paths: str) -> float:
+def _number(record: dict[str, object], *paths: str) -> float:
     """Return the first of these values that is a number; NaN where none is."""
     for path in paths:
         value = slurm.json_number(_find(record, path))
@@ -83,7 +82,7 @@ def _number(record: dict[str, Any], *paths: str) -> float:
     return math.nan
 
 
-def _text(record: dict[str, Any], *paths: str) -> str:
+def _text(record: dict[str, object], *paths: str) -> str:
     for path in paths:
         value = _find(record, path)
         if isinstance(value, str) and value:
@@ -91,20 +90,20 @@ def _text(record: dict[str, Any], *paths: str) -> str:
     return ""
 
 
-def _state(record: dict[str, Any]) -> str:
+def _state(record: dict[str, object]) -> str:
     state = _find(record, "state.current", "job_state", "state")
     if isinstance(state, list):
         state = state[0] if state else ""
     return state if isinstance(state, str) else ""
 
 
-def _moment(record: dict[str, Any], *paths: str) -> float:
+def _moment(record: dict[str, object], *paths: str) -> float:
     """Return Unix seconds; Slurm writes zero for "not yet"."""
     value = _number(record, *paths)
     return value if value > 0 else math.nan
 
 
-def _job(record: dict[str, Any]) -> JobRow:
+def _job(record: dict[str, object]) -> JobRow:
     submit = _moment(record, "time.submission", "submit_time")
     start = _moment(record, "time.start", "start_time")
     allocated = _resources(record, "tres.allocated", "tres_alloc_str")
@@ -133,7 +132,7 @@ def _int(value: float, otherwise: int) -> int:
     return int(value) if math.isfinite(value) else otherwise
 
 
-def _resources(record: dict[str, Any], *paths: str) -> dict[str, str]:
+def _resources(record: dict[str, object], *paths: str) -> dict[str, str]:
     """Return a resource list, written as text or as objects of type, name and count."""
     value = _find(record, *paths)
     if isinstance(value, str):
@@ -148,20 +147,20 @@ def _resources(record: dict[str, Any], *paths: str) -> dict[str, str]:
     return counts
 
 
-def _procs(record: dict[str, Any], allocated: dict[str, str], requested: dict[str, str]) -> int:
+def _procs(record: dict[str, object], allocated: dict[str, str], requested: dict[str, str]) -> int:
     direct = _number(record, "required.CPUs", "cpus")
     counts = [_int(direct, 0), slurm.whole(allocated.get("cpu", "")), slurm.whole(requested.get("cpu", ""))]
     return max(counts) or _int(_number(record, "allocation_nodes", "node_count"), 0)
 
 
-def _run_s(record: dict[str, Any], start: float) -> float:
+def _run_s(record: dict[str, object], start: float) -> float:
     elapsed = _number(record, "time.elapsed")
     if math.isnan(elapsed):
         elapsed = _moment(record, "time.end", "end_time") - start
     return 0.0 if math.isnan(elapsed) else elapsed  # never started
 
 
-def _memory(record: dict[str, Any], procs: int, allocated: dict[str, str], requested: dict[str, str]) -> float:
+def _memory(record: dict[str, object], procs: int, allocated: dict[str, str], requested: dict[str, str]) -> float:
     """Return bytes; resource lists and limits count megabytes."""
     total = allocated.get("mem") or requested.get("mem")
     if total:

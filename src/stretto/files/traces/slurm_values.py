@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from datetime import UTC, datetime
-from typing import Any
 
 from stretto.core.trace import UNKNOWN
 from stretto.files.traces.job_rows import CANCELLED, COMPLETED, FAILED
@@ -111,13 +110,13 @@ def is_unfinished(state: str) -> bool:
     return state.strip().upper().startswith(_UNFINISHED)
 
 
-def json_number(value: Any) -> float:
+def json_number(value: object) -> float:
     """Return a number of any Slurm's JSON: plain, text, or ``{"set", "infinite", "number"}``; NaN for none."""
     if isinstance(value, dict):
         if value.get("infinite") is True or value.get("set") is False:
             return math.nan
         value = value.get("number")
-    if value is None or isinstance(value, (bool, list, dict)):
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         return math.nan
     if isinstance(value, str) and is_nothing(value):
         return math.nan

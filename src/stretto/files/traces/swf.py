@@ -7,12 +7,10 @@ clock comes from the header; where it is silent, ``meta`` says what was taken in
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from stretto.core.csr import Floats, Ints
+from stretto.core.csr import Column, Floats, Ints
 from stretto.core.magnitudes import BYTES, SECONDS
 from stretto.core.trace import UNKNOWN, Trace
 from stretto.files.document import Document
@@ -71,10 +69,15 @@ class Swf:
         values, lines, num_late = _in_order(values, lines, faults)
         faults.settle(len(values))
         header = read_header(document)
-        meta: dict[str, Any] = {"format": "swf", **faults.meta(), "num_out_of_order": num_late, "header": header.fields}
+        meta: dict[str, object] = {
+            "format": "swf",
+            **faults.meta(),
+            "num_out_of_order": num_late,
+            "header": header.fields,
+        }
         meta["num_without_run_time"] = int(np.count_nonzero(values[:, RUN] <= 0))
         origin, submit = _clock(header, values[:, SUBMIT], meta)
-        columns = _columns(values, num_nodes(document, lines))
+        columns = _columns(values)
         if options.dependencies:
             columns["parent"], columns["child"] = _dependencies(values, meta)
         return Trace(
@@ -83,6 +86,7 @@ class Swf:
             np.maximum(values[:, RUN], 0.0),
             origin_unix_s=origin,
             max_procs=_machine(header, meta),
+            memory_bytes=_memory(values, num_nodes(document, lines)),
             meta=meta,
             **columns,
         )
@@ -147,7 +151,7 @@ def _in_order(values: Floats, lines: Lines, faults: Faults) -> tuple[Floats, Lin
     return values[order], lines[order], len(late)
 
 
-def _clock(header: Header, submit: Floats, meta: dict[str, Any]) -> tuple[float | None, Floats]:
+def _clock(header: Header, submit: Floats, meta: dict[str, object]) -> tuple[float | None, Floats]:
     """Return the Unix time of second zero, and the submissions counted from it."""
     stated = header.number("UnixStartTime")
     first = float(submit[0])
@@ -160,7 +164,7 @@ def _clock(header: Header, submit: Floats, meta: dict[str, Any]) -> tuple[float 
     return None, submit.copy()
 
 
-def _machine(header: Header, meta: dict[str, Any]) -> int | None:
+def _machine(header: Header, meta: dict[str, object]) -> int | None:
     """Return the size that the header states; the widest job says only that the machine was no smaller."""
     for key in ("MaxProcs", "MaxNodes"):
         stated = header.number(key)
@@ -170,14 +174,12 @@ def _machine(header: Header, meta: dict[str, Any]) -> int | None:
     return None
 
 
-def _columns(values: Floats, nodes: Floats | None) -> dict[str, Any]:
-    procs = np.maximum(values[:, ALLOCATED], values[:, REQUESTED])
+def _columns(values: Floats) -> dict[str, Column]:
     time, wait = values[:, REQUESTED_TIME], values[:, WAIT]
     return {
-        "num_procs": procs.astype(np.int32),
+        "num_procs": _procs(values).astype(np.int32),
         "estimate_s": np.where(time > 0, time, np.nan),
         "wait_s": np.where(wait >= 0, wait, np.nan),
-        "memory_bytes": _memory(values, procs, nodes),
         "job_id": _numbers(values[:, JOB]),
         "user": _numbers(values[:, USER]),
         "group": _numbers(values[:, GROUP]),
@@ -187,23 +189,27 @@ def _columns(values: Floats, nodes: Floats | None) -> dict[str, Any]:
     }
 
 
+def _procs(values: Floats) -> Floats:
+    return np.maximum(values[:, ALLOCATED], values[:, REQUESTED])
+
+
 def _numbers(column: Floats) -> Ints:
     """Return identifiers; what is no 32-bit number is unknown."""
     sound = (column >= 0) & (column <= _MAX_INT)
     return np.where(sound, column, UNKNOWN).astype(np.int32)
 
 
-def _memory(values: Floats, procs: Floats, nodes: Floats | None) -> Floats | None:
+def _memory(values: Floats, nodes: Floats | None) -> Floats | None:
     """Return bytes per job, zero where nobody said; SWF counts kilobytes per processor."""
     requested, used = (np.clip(values[:, k], 0.0, _MAX_KB) for k in (REQUESTED_MEMORY, USED_MEMORY))
     if nodes is not None:  # Alea: bytes per node
         return np.minimum(requested * nodes, BYTES.most)
     if not bool(np.any(requested > 0) or np.any(used > 0)):
         return None
-    return np.minimum(np.where(requested > 0, requested, used) * _KB * procs, BYTES.most)
+    return np.minimum(np.where(requested > 0, requested, used) * _KB * _procs(values), BYTES.most)
 
 
-def _dependencies(values: Floats, meta: dict[str, Any]) -> tuple[Ints, Ints]:
+def _dependencies(values: Floats, meta: dict[str, object]) -> tuple[Ints, Ints]:
     """Return pairs (preceding job, job); a job that names itself or a later one waits for none."""
     job, preceding = values[:, JOB], values[:, PRECEDING]
     order = np.argsort(job, kind="stable")

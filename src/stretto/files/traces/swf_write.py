@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from stretto.core.csr import Floats, Ints
@@ -61,7 +59,7 @@ def _header(trace: Trace) -> list[str]:
         lines.append(f"; UnixStartTime: {int(trace.origin_unix_s)}")
     if trace.max_procs is not None:
         lines.append(f"; MaxProcs: {trace.max_procs}")
-    fields: Any = trace.meta.get("header", {})
+    fields: object = trace.meta.get("header", {})
     for key, value in fields.items() if isinstance(fields, dict) else ():
         for text in [] if key in _OWN_FIELDS else value if isinstance(value, list) else [value]:
             lines.append(f"; {key}: {' '.join(str(text).split())}")

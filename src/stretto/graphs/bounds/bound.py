@@ -12,7 +12,7 @@ _HERE = "stretto.graphs.bounds"
 
 #: ``method(relaxation, time_limit_s) -> seconds`` for tasks on devices.
 METHODS: dict[str, str] = {
-    "critical-path": f"{_HERE}.critical_path:critical_path",
+    "critical-path": f"{_HERE}.relaxation:critical_path",
     "area": f"{_HERE}.area:area",
     "combined": f"{_HERE}.interval:combined",
     "cp-sat": f"{_HERE}.cpsat:cpsat_bound",
@@ -61,7 +61,7 @@ def bound(problem: Problem, *, methods: Sequence[str] | None = None, time_limit_
     """
     if methods is None:
         if problem.arrays.duration.size > QUICK_FROM and problem.graph.resources is None:
-            value = lookup("bound", "quick", {"quick": f"{_HERE}.quick:quick"})(problem)
+            value = lookup("bound", "quick", {"quick": f"{_HERE}.area:quick"})(problem)
             return Bound(value, {"quick": value}, "quick")
         methods = DEFAULT_METHODS
     from stretto.graphs.bounds.relaxation import Relaxation

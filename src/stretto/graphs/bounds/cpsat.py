@@ -8,9 +8,9 @@ import numpy as np
 
 from stretto.graphs.bounds import cpsat_classes, cpsat_devices, cpsat_project
 from stretto.graphs.bounds.cpsat_instance import make_instance
-from stretto.graphs.bounds.cpsat_search import Limits, Outcome, Status, search
+from stretto.graphs.bounds.cpsat_search import CpSatOutcome, Limits, Status, search
 from stretto.graphs.bounds.interval import combined
-from stretto.graphs.bounds.list_schedule import Timed, first_schedule
+from stretto.graphs.bounds.list_schedule import TimedPlan, first_schedule
 from stretto.graphs.bounds.project import project_combined
 from stretto.graphs.bounds.relaxation import Relaxation
 from stretto.graphs.bounds.rounding import Ticks, on_grid
@@ -33,7 +33,7 @@ class Answer:
         ``optimal`` up to the rounding of ticks (at most one part in a million), or ``feasible``.
     """
 
-    timed: Timed
+    timed: TimedPlan
     lower_bound_s: float
     status: Status
 
@@ -67,7 +67,7 @@ def solve(relaxation: Relaxation, limits: Limits) -> Answer:
     return replace(answer, lower_bound_s=max(answer.lower_bound_s, lower_s))
 
 
-def _solve_devices(relaxation: Relaxation, known: Timed, lower_s: float, limits: Limits) -> Answer:
+def _solve_devices(relaxation: Relaxation, known: TimedPlan, lower_s: float, limits: Limits) -> Answer:
     problem = relaxation.problem
     instance = make_instance(relaxation, known, lower_s)
     if problem.is_free_to_move:
@@ -89,7 +89,7 @@ def _solve_devices(relaxation: Relaxation, known: Timed, lower_s: float, limits:
     return _answer(device, start, finish, outcome, instance.ticks)
 
 
-def _solve_project(relaxation: Relaxation, known: Timed, lower_s: float, limits: Limits) -> Answer:
+def _solve_project(relaxation: Relaxation, known: TimedPlan, lower_s: float, limits: Limits) -> Answer:
     model, starts, ticks = cpsat_project.build(relaxation, known, lower_s)
     outcome = search(model, _in_seconds(limits, ticks))
     if outcome.status == "unknown":
@@ -99,12 +99,12 @@ def _solve_project(relaxation: Relaxation, known: Timed, lower_s: float, limits:
     return _answer([0] * len(start), start, finish, outcome, ticks)
 
 
-def _answer(device: list[int], start: list[int], finish: list[int], outcome: Outcome, ticks: Ticks) -> Answer:
-    timed = Timed(np.array(device, dtype=np.int32), np.array(start) / ticks.per_s, np.array(finish) / ticks.per_s)
+def _answer(device: list[int], start: list[int], finish: list[int], outcome: CpSatOutcome, ticks: Ticks) -> Answer:
+    timed = TimedPlan(np.array(device, dtype=np.int32), np.array(start) / ticks.per_s, np.array(finish) / ticks.per_s)
     return Answer(timed, ticks.seconds(outcome.bound), outcome.status)
 
 
-def _nothing_better(known: Timed, outcome: Outcome, ticks: Ticks) -> Answer:
+def _nothing_better(known: TimedPlan, outcome: CpSatOutcome, ticks: Ticks) -> Answer:
     """The search had no time to find even the hint again: the first schedule stands."""
     return Answer(known, ticks.seconds(outcome.bound), "feasible")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from ortools.sat.python import cp_model
 
@@ -16,11 +15,11 @@ class ClassModel:
 
     instance: Instance
     groups: list[list[int]]
-    model: Any = field(default_factory=cp_model.CpModel)
-    start: list[Any] = field(default_factory=list)
-    end: list[Any] = field(default_factory=list)
-    choice: list[dict[int, Any]] = field(default_factory=list)
-    makespan: Any = None
+    model: cp_model.CpModel = field(default_factory=cp_model.CpModel)
+    start: list[cp_model.IntVar] = field(default_factory=list)
+    end: list[cp_model.IntVar] = field(default_factory=list)
+    choice: list[dict[int, cp_model.IntVar]] = field(default_factory=list)
+    makespan: cp_model.IntVar = field(init=False)
 
 
 def build(instance: Instance, device_class: list[int]) -> ClassModel:

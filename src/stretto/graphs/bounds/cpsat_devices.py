@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
 
 from ortools.sat.python import cp_model
 
@@ -16,11 +15,11 @@ class DeviceModel:
     """Variables of the model: a start and an end per task, and a choice per task and device."""
 
     instance: Instance
-    model: Any = field(default_factory=cp_model.CpModel)
-    start: list[Any] = field(default_factory=list)
-    end: list[Any] = field(default_factory=list)
-    choice: list[dict[int, Any]] = field(default_factory=list)
-    makespan: Any = None
+    model: cp_model.CpModel = field(default_factory=cp_model.CpModel)
+    start: list[cp_model.IntVar] = field(default_factory=list)
+    end: list[cp_model.IntVar] = field(default_factory=list)
+    choice: list[dict[int, cp_model.IntVar]] = field(default_factory=list)
+    makespan: cp_model.IntVar = field(init=False)
 
 
 def build(instance: Instance) -> DeviceModel:
@@ -60,7 +59,7 @@ def _add_task(built: DeviceModel, task: int) -> None:
 
 def _add_devices(built: DeviceModel) -> None:
     model, instance = built.model, built.instance
-    lanes: list[list[Any]] = [[] for _ in range(instance.num_devices)]
+    lanes: list[list[cp_model.IntervalVar]] = [[] for _ in range(instance.num_devices)]
     for task, choice in enumerate(built.choice):
         for d, x in choice.items():
             lanes[d].append(
@@ -85,7 +84,7 @@ def _break_symmetry(built: DeviceModel) -> None:
     """Among interchangeable devices, use the next one only after the one before it, by task index."""
     for group in built.instance.interchangeable:
         for before, device in pairwise(group):
-            earlier: list[Any] = []
+            earlier: list[cp_model.IntVar] = []
             for choice in built.choice:
                 if device in choice:
                     built.model.add(sum(earlier) >= choice[device])

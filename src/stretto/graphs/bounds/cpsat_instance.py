@@ -8,7 +8,7 @@ import numpy as np
 
 from stretto.core.csr import Floats, Ints
 from stretto.core.problem import Problem
-from stretto.graphs.bounds.list_schedule import Timed
+from stretto.graphs.bounds.list_schedule import TimedPlan
 from stretto.graphs.bounds.relaxation import Relaxation, merged_edges
 from stretto.graphs.bounds.rounding import Ticks, coarsest
 
@@ -71,7 +71,7 @@ def choose_ticks(problem: Problem, grid: Ticks | None, horizon_s: float) -> Tick
     return Ticks(_ROUNDED_TICKS / horizon_s if horizon_s > 0 else 1.0, False)
 
 
-def make_instance(relaxation: Relaxation, known: Timed, lower_s: float) -> Instance:
+def make_instance(relaxation: Relaxation, known: TimedPlan, lower_s: float) -> Instance:
     """Put a problem into ticks; ``known`` is any valid schedule."""
     problem = relaxation.problem
     ticks = choose_ticks(problem, relaxation.grid, known.makespan_s)

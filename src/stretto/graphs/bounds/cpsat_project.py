@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from ortools.sat.python import cp_model
 
-from stretto.core.csr import Floats
+from stretto.core.csr import Floats, Ints
 from stretto.core.problem import Problem
 from stretto.errors import Infeasible
 from stretto.graphs.bounds.cpsat_instance import choose_ticks
-from stretto.graphs.bounds.list_schedule import Timed
+from stretto.graphs.bounds.list_schedule import TimedPlan
 from stretto.graphs.bounds.relaxation import Relaxation, merged_edges
 from stretto.graphs.bounds.rounding import Ticks
 
 
-def serial_schedule(relaxation: Relaxation) -> Timed:
+def serial_schedule(relaxation: Relaxation) -> TimedPlan:
     """Return a first schedule: tasks by longest tail, each as early as resources allow."""
     problem = relaxation.problem
     duration, tail = relaxation.duration[:, 0], relaxation.tail[:, 0] + relaxation.duration[:, 0]
@@ -26,7 +24,7 @@ def serial_schedule(relaxation: Relaxation) -> Timed:
     return place_in_order(problem, duration, order)
 
 
-def place_in_order(problem: Problem, duration: Floats, order: list[int]) -> Timed:
+def place_in_order(problem: Problem, duration: Floats, order: list[int]) -> TimedPlan:
     """Place tasks in a precedence-feasible order, each at the earliest time when its resources are free."""
     resources, arrays = problem.graph.resources, problem.arrays
     assert resources is not None, "only projects come here"
@@ -41,14 +39,21 @@ def place_in_order(problem: Problem, duration: Floats, order: list[int]) -> Time
             if _fits(resources.demand, resources.capacity, placed, begins, ends, task, begin, duration[task]):
                 break
         else:
-            raise Infeasible(f"task {problem.graph.task_name(task)!r} needs more of a resource than there is")
+            raise Infeasible(f"task {problem.graph.task_name(task)!r} needs more of a resource than the project has")
         start[task], finish[task] = begin, begin + duration[task]
         placed.append(task)
-    return Timed(np.zeros(problem.num_tasks, dtype=np.int32), start, finish)
+    return TimedPlan(np.zeros(problem.num_tasks, dtype=np.int32), start, finish)
 
 
 def _fits(
-    demand: Any, capacity: Any, placed: list[int], begins: Floats, ends: Floats, task: int, begin: float, length: float
+    demand: Ints,
+    capacity: Ints,
+    placed: list[int],
+    begins: Floats,
+    ends: Floats,
+    task: int,
+    begin: float,
+    length: float,
 ) -> bool:
     """Say whether a task can run from ``begin``: usage only rises where some placed task starts."""
     during = (begins < begin + length) & (ends > begin)
@@ -60,7 +65,9 @@ def _fits(
     return True
 
 
-def build(relaxation: Relaxation, known: Timed, lower_s: float) -> tuple[Any, list[Any], Ticks]:
+def build(
+    relaxation: Relaxation, known: TimedPlan, lower_s: float
+) -> tuple[cp_model.CpModel, list[cp_model.IntVar], Ticks]:
     """Return the model, the start of each task, and the ticks they are in."""
     problem = relaxation.problem
     resources = problem.graph.resources
@@ -70,7 +77,7 @@ def build(relaxation: Relaxation, known: Timed, lower_s: float) -> tuple[Any, li
     model = cp_model.CpModel()
     makespan = model.new_int_var(ticks.floor(lower_s), upper, "makespan")
     length = [ticks.floor(t) for t in relaxation.duration[:, 0].tolist()]
-    starts: list[Any] = []
+    starts: list[cp_model.IntVar] = []
     for task, (head, tail) in enumerate(zip(relaxation.head[:, 0], relaxation.tail[:, 0], strict=True)):
         first, after = ticks.floor(float(head)), length[task] + ticks.floor(float(tail))
         start = model.new_int_var(first, max(first, upper - after), f"s{task}")

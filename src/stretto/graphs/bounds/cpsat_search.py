@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from ortools.sat.python import cp_model
 
@@ -34,13 +34,13 @@ class Limits:
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class CpSatOutcome:
     """What the search found; ``solver`` gives the values of variables unless the status is unknown."""
 
     status: Status
     objective: float
     bound: float
-    solver: Any
+    solver: cp_model.CpSolver
 
 
 class _Reporter(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
@@ -62,19 +62,19 @@ class _Reporter(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
             self.stop_search()
 
 
-def _choose_strategies(parameters: Any, num_threads: int) -> None:
+def _choose_strategies(solver: cp_model.CpSolver, num_threads: int) -> None:
     """Prove by clause learning without linear relaxations, and improve by large neighbourhoods beside it.
 
     On random graphs of 20 to 30 tasks and 4 to 8 devices this took less than half of the processor
     time of the default strategies: a relaxation of "one at a time" says little and costs much.
     """
     if num_threads == 1:
-        parameters.linearization_level = 0
+        solver.parameters.linearization_level = 0
     elif num_threads < 8:  # with eight or more, the solver's own mix contains these
-        parameters.subsolvers.extend(["no_lp", "default_lp"][: num_threads - 1])
+        solver.parameters.subsolvers.extend(["no_lp", "default_lp"][: num_threads - 1])
 
 
-def search(model: Any, limits: Limits) -> Outcome:
+def search(model: cp_model.CpModel, limits: Limits) -> CpSatOutcome:
     """Minimise the model's objective; Ctrl-C ends the search early and keeps the best solution."""
     solver = cp_model.CpSolver()
     # In the main thread Ctrl-C ends the search early, with what it has; elsewhere it is for whoever waits for us.
@@ -82,13 +82,13 @@ def search(model: Any, limits: Limits) -> Outcome:
     solver.parameters.max_time_in_seconds = limits.time_limit_s
     solver.parameters.num_workers = max(1, limits.num_threads)
     solver.parameters.random_seed = limits.seed % 2**31
-    _choose_strategies(solver.parameters, max(1, limits.num_threads))
+    _choose_strategies(solver, max(1, limits.num_threads))
     reporter = _Reporter(limits.on_solution) if limits.on_solution is not None else None
     code = solver.solve(model, reporter)
     if reporter is not None and reporter.failure is not None:
         raise reporter.failure
-    names: dict[Any, Status] = {cp_model.OPTIMAL: "optimal", cp_model.FEASIBLE: "feasible"}
+    names: dict[object, Status] = {cp_model.OPTIMAL: "optimal", cp_model.FEASIBLE: "feasible"}
     status = names.get(code, "unknown")
     objective = solver.objective_value if status != "unknown" else float("inf")
     bound = solver.best_objective_bound if code != cp_model.INFEASIBLE else 0.0
-    return Outcome(status, objective, max(0.0, bound), solver)
+    return CpSatOutcome(status, objective, max(0.0, bound), solver)

@@ -9,8 +9,7 @@ import numpy as np
 from stretto.core.csr import Floats
 from stretto.graphs.bounds import kernels
 from stretto.graphs.bounds.area import area, best_prices
-from stretto.graphs.bounds.critical_path import critical_path, least_heads
-from stretto.graphs.bounds.relaxation import Relaxation
+from stretto.graphs.bounds.relaxation import Relaxation, critical_path, least_heads
 from stretto.graphs.bounds.rounding import Ticks
 
 _THRESHOLDS = 128

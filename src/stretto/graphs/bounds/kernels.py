@@ -181,7 +181,7 @@ def priced_area(duration: Floats, price: Floats, load: Floats) -> float:
 def ascend(duration: Floats, count: Floats, price: Floats, num_steps: int, step: float) -> float:
     """Raise the priced area by multiplicative steps; ``price`` ends as the best found.
 
-    Columns that are busier than the bound become dearer, idle ones cheaper; prices keep
+    Columns that are busier than the bound become more expensive, idle ones cheaper; prices keep
     ``sum(count * price) == 1``.
     """
     num_columns = len(price)

@@ -13,7 +13,7 @@ from stretto.graphs.bounds.relaxation import Relaxation
 
 
 @dataclass(frozen=True, eq=False)
-class Timed:
+class TimedPlan:
     """Device and times of each task."""
 
     device: Ints  # [n]
@@ -25,7 +25,7 @@ class Timed:
         return float(self.finish_s.max())
 
 
-def first_schedule(relaxation: Relaxation) -> Timed:
+def first_schedule(relaxation: Relaxation) -> TimedPlan:
     """Return the best of a few list schedules, by mean rank, by tail and by latest start, and of each device alone."""
     problem = relaxation.problem
     tail = np.where(np.isfinite(relaxation.duration), relaxation.duration + relaxation.tail, np.inf).min(axis=1)
@@ -58,7 +58,7 @@ def _mean_rank(problem: Problem) -> Floats:
     return rank
 
 
-def _insert(problem: Problem, rank: Floats) -> Timed:
+def _insert(problem: Problem, rank: Floats) -> TimedPlan:
     """Schedule tasks by descending rank, predecessors first, each where and when it ends first."""
     n = problem.num_tasks
     device, start, finish = np.zeros(n, dtype=np.int32), np.zeros(n), np.zeros(n)
@@ -72,7 +72,7 @@ def _insert(problem: Problem, rank: Floats) -> Timed:
                 best = min(best, (begin + length, begin, d))
         finish[task], start[task], device[task] = best
         insort(busy[best[2]], (best[1], best[0]))
-    return Timed(device, start, finish)
+    return TimedPlan(device, start, finish)
 
 
 def _list_order(problem: Problem, rank: Floats) -> list[int]:
@@ -112,7 +112,7 @@ def _gap(busy: list[tuple[float, float]], ready: float, length: float) -> float:
     return begin
 
 
-def run_in_sequence(problem: Problem, device: Ints, order: Ints) -> Timed:
+def run_in_sequence(problem: Problem, device: Ints, order: Ints) -> TimedPlan:
     """Return the times of a plan when each device keeps the order, without contention."""
     n = problem.num_tasks
     start, finish = np.zeros(n), np.zeros(n)
@@ -121,4 +121,4 @@ def run_in_sequence(problem: Problem, device: Ints, order: Ints) -> Timed:
         at = device[task]
         start[task] = max(_ready_times(problem, task, device, finish)[at], free[at])
         finish[task] = free[at] = start[task] + problem.device_duration[task, at]
-    return Timed(device, start, finish)
+    return TimedPlan(device, start, finish)

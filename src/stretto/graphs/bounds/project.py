@@ -7,9 +7,8 @@ import math
 import numpy as np
 
 from stretto.core.csr import Floats
-from stretto.graphs.bounds.critical_path import critical_path
 from stretto.graphs.bounds.interval import crowded, sweep
-from stretto.graphs.bounds.relaxation import Relaxation
+from stretto.graphs.bounds.relaxation import Relaxation, critical_path
 
 _MAX_INTERVAL_WORK = 4e8
 

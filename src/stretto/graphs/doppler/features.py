@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from stretto.core.csr import Floats, Ints
 from stretto.core.problem import Problem
 from stretto.graphs.doppler.kernels.levels import bottom_chain, top_chain
-from stretto.graphs.doppler.kernels.state import Fixed
+from stretto.graphs.doppler.kernels.state import EpisodeInputs
 from stretto.graphs.kernels.construct.ranks import mean_durations
 
 Singles = NDArray[np.float32]
@@ -67,7 +67,7 @@ def static_features(problem: Problem) -> tuple[Floats, Ints, Ints]:
     return np.stack([weight, bottom, top, incoming, outgoing], axis=1), below, above
 
 
-def fixed_side(problem: Problem, raw: Floats) -> Fixed:
+def fixed_side(problem: Problem, raw: Floats) -> EpisodeInputs:
     """Return what the rollout kernel needs beside the problem's arrays."""
     p = problem.arrays
     n = problem.num_tasks
@@ -81,7 +81,7 @@ def fixed_side(problem: Problem, raw: Floats) -> Fixed:
     graph = problem.graph
     zeros = np.zeros(n)
     weight = np.ascontiguousarray(raw[:, 0])
-    return Fixed(
+    return EpisodeInputs(
         place=place,
         at_place=at_place,
         level=np.ascontiguousarray(raw[:, 1]),

@@ -1,7 +1,7 @@
-"""The last word on an engine: a few plans run in turns, and the one with the least median seconds wins.
+"""The final comparison on an engine: a few plans run in turns, and the one with the least median seconds is kept.
 
-While learning, every plan is measured once or twice, so that the best of many is partly the luckiest. And what was
-learned must not be slower than what a heuristic gives for nothing: its plan takes part.
+During training every plan is measured once or twice, so the best of many owes part of its time to chance. The plan of a
+heuristic takes part as well, so that the result is never slower than that.
 """
 
 from __future__ import annotations

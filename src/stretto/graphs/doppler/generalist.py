@@ -5,14 +5,15 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from stretto.core.kernels.shapes import Singles
 from stretto.files.checked_arrays import from_meta, take
 from stretto.files.checkpoint import load
 from stretto.graphs.doppler.parameters import init_params
-from stretto.graphs.doppler.settings import NetSettings
+from stretto.graphs.doppler.settings import DopplerSettings, saved_settings
 
 #: Where they are.
 GENERALIST = Path(__file__).with_name("generalist.npz")
@@ -20,21 +21,25 @@ _MAX_BYTES = 64 << 20
 _PREFIX = "params/"
 
 
-class Weights(NamedTuple):
+class ShippedWeights(NamedTuple):
     """Parameters with the shape of the network that they belong to."""
 
-    params: Mapping[str, Any]
-    settings: NetSettings
-    meta: Mapping[str, Any]
+    params: Mapping[str, Singles]
+    settings: DopplerSettings
+    meta: Mapping[str, object]
 
 
 @functools.cache
-def load_weights(path: Path = GENERALIST) -> Weights:
+def load_weights(path: Path = GENERALIST) -> ShippedWeights:
     """Read weights without tables from a checkpoint, and refuse shapes that its own settings do not make."""
     arrays, meta = load(path, max_bytes=_MAX_BYTES)
     source = str(path)
-    settings = from_meta(lambda: NetSettings(**{**meta["settings"], "tables": False}), source=source, field="settings")
+    settings = from_meta(
+        lambda: DopplerSettings(**{**saved_settings(meta["settings"]), "tables": False}),
+        source=source,
+        field="settings",
+    )
     params = {name.removeprefix(_PREFIX): value for name, value in arrays.items() if name.startswith(_PREFIX)}
     expected = {name: value.shape for name, value in init_params(settings, 0).items()}
     taken = {name: take(params, name, shape, source=source) for name, shape in expected.items()}
-    return Weights({name: np.asarray(value, dtype=np.float32) for name, value in taken.items()}, settings, meta)
+    return ShippedWeights({name: np.asarray(value, dtype=np.float32) for name, value in taken.items()}, settings, meta)

@@ -6,24 +6,23 @@ The same sums as ``network.heads`` for the light encoder without tables; a test 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from stretto.core.csr import Ints
 from stretto.errors import InvalidInput
 from stretto.graphs.doppler.features import GraphTensors, Singles
-from stretto.graphs.doppler.kernels.state import Net
+from stretto.graphs.doppler.kernels.state import Heads
 from stretto.graphs.doppler.parameters import PAPER_FEATURES
-from stretto.graphs.doppler.settings import NetSettings
+from stretto.graphs.doppler.settings import DopplerSettings
 
-Arrays = Mapping[str, Any]
+Arrays = Mapping[str, Singles]
 
 
-def heads_without_jax(params: Arrays, g: GraphTensors, settings: NetSettings, num_devices: int) -> Net:
+def heads_without_jax(params: Arrays, g: GraphTensors, settings: DopplerSettings, num_devices: int) -> Heads:
     """Encode the graph and return the heads with everything static in them computed."""
     if settings.encoder != "light" or settings.tables:
-        raise InvalidInput("only the light encoder without tables acts without jax", field="settings")
+        raise InvalidInput("only weights of the light encoder without tables can be used without jax", field="settings")
     h = _encode(params, g, settings.rounds)
     z = _leaky(g.node[:, :PAPER_FEATURES] @ params["static_in"] + params["static_bias"]) * g.mask[:, None]
     on_b = _over_tasks(_along(g.below, h), g.mask)
@@ -41,7 +40,7 @@ def heads_without_jax(params: Arrays, g: GraphTensors, settings: NetSettings, nu
         params["plc_skip"],
         h @ params["plc_sum"],
     )
-    return Net(*(np.ascontiguousarray(part, dtype=np.float32) for part in parts))
+    return Heads(*(np.ascontiguousarray(part, dtype=np.float32) for part in parts))
 
 
 def _encode(params: Arrays, g: GraphTensors, rounds: int) -> Singles:
@@ -74,24 +73,26 @@ class _Sums:
         self.begin = (np.cumsum(count) - count)[self.owners]
         self.size = size
 
-    def __call__(self, rows: Any) -> Any:
+    def __call__(self, rows: Singles) -> Singles:
         sums = np.zeros((self.size, rows.shape[1]), dtype=np.float32)
         sums[self.owners] = np.add.reduceat(rows[self.by_owner], self.begin, axis=0)
         return sums
 
 
-def _leaky(x: Any) -> Any:
-    return np.maximum(x, 0.1 * x)
+def _leaky(x: Singles) -> Singles:
+    bent: Singles = np.maximum(x, 0.1 * x)
+    return bent
 
 
-def _over_tasks(values: Any, mask: Singles) -> Any:
+def _over_tasks(values: Singles, mask: Singles) -> Singles:
     count = max(float(mask.sum()), 1.0)
     mean = (values * mask[:, None]).sum(axis=0) / count
     centred = (values - mean) * mask[:, None]
-    return centred / np.sqrt((centred * centred).sum(axis=0) / count + 1e-6)
+    scaled: Singles = centred / np.sqrt((centred * centred).sum(axis=0) / count + 1e-6)
+    return scaled
 
 
-def _along(chain: Ints, values: Any) -> Any:
+def _along(chain: Ints, values: Singles) -> Singles:
     sums = values
     for jump in chain:
         sums = sums + sums[jump]

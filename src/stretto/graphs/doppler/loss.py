@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from stretto.graphs.doppler.features import GraphTensors
-from stretto.graphs.doppler.kernels.state import Net, Record
+from stretto.graphs.doppler.kernels.state import EpisodeRecord, Heads
 from stretto.graphs.doppler.network import heads, leaky
 from stretto.graphs.doppler.parameters import Params
-from stretto.graphs.doppler.settings import NetSettings
+from stretto.graphs.doppler.settings import DopplerSettings
 
 _OUT = -1e9
 
@@ -23,45 +24,31 @@ class Selections(NamedTuple):
     Ready sets differ much in size: rows cost a quarter of what a padded table does.
     """
 
-    step: Any  # [R] i32 episode * S + slot; padding belongs to the step behind the last
-    candidate: Any  # [R] i32
-    x: Any  # [R, Fs] f32
-    target: Any  # [R] f32 share of the step's target
+    step: Array  # [R] i32 episode * S + slot; padding belongs to the step behind the last
+    candidate: Array  # [R] i32
+    x: Array  # [R, Fs] f32
+    target: Array  # [R] f32 share of the step's target
 
 
-class Batch(NamedTuple):
-    """Recorded episodes with what they are worth; B episodes, S recorded steps."""
+class UpdateBatch(NamedTuple):
+    """Recorded episodes with their advantages; B episodes, S recorded steps."""
 
     selections: Selections
-    task: Any  # [B, S] i32
-    y: Any  # [B, S, m, Fp] f32
-    allowed: Any  # [B, S, m] u8
-    plc_target: Any  # [B, S, m] u8
-    log_prob: Any  # [B, S] f32
-    order: Any  # [B, n] i32
-    device: Any  # [B, n] i32 of the tasks in that order
-    slot_of_step: Any  # [n] i32 the first recorded step after each step
-    step: Any  # [S] i32
-    step_weight: Any  # [S] f32 discount
-    advantage: Any  # [B] f32
-    imitate: Any  # [B] f32 weight of the plain log-likelihood; 0 for episodes that are judged
+    task: Array  # [B, S] i32
+    y: Array  # [B, S, m, Fp] f32
+    allowed: Array  # [B, S, m] u8
+    plc_target: Array  # [B, S, m] u8
+    log_prob: Array  # [B, S] f32
+    order: Array  # [B, n] i32
+    device: Array  # [B, n] i32 of the tasks in that order
+    slot_of_step: Array  # [n] i32 the first recorded step after each step
+    step: Array  # [S] i32
+    step_weight: Array  # [S] f32 discount
+    advantage: Array  # [B] f32
+    imitate: Array  # [B] f32 weight of the plain log-likelihood; 0 for episodes that are judged
 
 
-class WholeBatch(NamedTuple):
-    """Recorded episodes of a policy with a record and log-probabilities of its own; otherwise as :class:`Batch`."""
-
-    record: Any
-    log_prob: Any  # [B, S] f32
-    order: Any  # [B, n] i32
-    device: Any  # [B, n] i32 of the tasks in that order
-    slot_of_step: Any  # [n] i32
-    step: Any  # [S] i32
-    step_weight: Any  # [S] f32
-    advantage: Any  # [B] or [B, S] f32
-    imitate: Any  # [B] f32
-
-
-def flatten(record: Record, num_rows: int) -> Selections | int:
+def flatten(record: EpisodeRecord, num_rows: int) -> Selections | int:
     """Return the rows of a record's selections, or how many are needed when there is no room."""
     num, steps, width = record.candidate.shape
     count = np.where(record.num_candidates > 1, record.num_candidates, 0)
@@ -85,21 +72,21 @@ def flatten(record: Record, num_rows: int) -> Selections | int:
     return rows
 
 
-class Weights(NamedTuple):
+class LossWeights(NamedTuple):
     """Numbers of the loss that may change from update to update."""
 
-    inverse_temperature: Any
-    entropy: Any
-    clip: Any
+    inverse_temperature: float
+    entropy: float
+    clip: float
 
 
-def log_softmax(score: Any, allowed: Any) -> Any:
+def log_softmax(score: Array, allowed: Array) -> Array:
     """Return log-probabilities over the last axis; what is not allowed gets a very negative one."""
     score = jnp.where(allowed, score, _OUT)
     return score - jax.scipy.special.logsumexp(score, axis=-1, keepdims=True)
 
 
-def selection_log_probs(net: Net, rows: Selections, num_steps: int, inverse_temperature: Any) -> Any:
+def selection_log_probs(net: Heads, rows: Selections, num_steps: int, inverse_temperature: float) -> Array:
     """Return SEL's log-probability of each row's candidate, [R]; ``num_steps`` counts those of all episodes."""
     hidden = leaky(net.sel_node[rows.candidate] + rows.x @ net.sel_in)
     score = (hidden @ net.sel_out + rows.x @ net.sel_skip + net.sel_bias[rows.candidate]) * inverse_temperature
@@ -109,11 +96,11 @@ def selection_log_probs(net: Net, rows: Selections, num_steps: int, inverse_temp
     return shifted - jnp.log(total)[rows.step]
 
 
-def of_selections(log_probs: Any, rows: Selections, shape: tuple[int, int]) -> tuple[Any, Any]:
+def of_selections(log_probs: Array, rows: Selections, shape: tuple[int, int]) -> tuple[Array, Array]:
     """Return each step's log-probability of its target and its entropy, both [B, S]."""
     num_steps = shape[0] * shape[1]
 
-    def by_step(values: Any) -> Any:
+    def by_step(values: Array) -> Array:
         sums = jax.ops.segment_sum(values, rows.step, num_steps + 1, indices_are_sorted=True)
         return sums[:num_steps].reshape(shape)
 
@@ -121,11 +108,11 @@ def of_selections(log_probs: Any, rows: Selections, shape: tuple[int, int]) -> t
     return by_step(rows.target * log_probs), jnp.where(decided, by_step(-jnp.exp(log_probs) * log_probs), 0.0)
 
 
-def device_memory(net: Net, batch: Any, num_devices: int) -> Any:
+def device_memory(net: Heads, batch: UpdateBatch, num_devices: int) -> Array:
     """Return what each device remembers of its tasks before each recorded step, [B, S, m, K]."""
     num_steps = batch.step.shape[0]
 
-    def one(order: Any, device: Any) -> Any:
+    def one(order: Array, device: Array) -> Array:
         cell = batch.slot_of_step * num_devices + device
         sums = jax.ops.segment_sum(net.plc_sum[order], cell, (num_steps + 1) * num_devices)
         return jnp.cumsum(sums.reshape(num_steps + 1, num_devices, -1)[:-1], axis=0)
@@ -135,7 +122,7 @@ def device_memory(net: Net, batch: Any, num_devices: int) -> Any:
     return centred * jax.lax.rsqrt(1.0 + batch.step.astype(jnp.float32))[None, :, None, None]
 
 
-def placement_log_probs(net: Net, batch: Batch, inverse_temperature: Any) -> Any:
+def placement_log_probs(net: Heads, batch: UpdateBatch, inverse_temperature: float) -> Array:
     """Return PLC's log-probabilities, [B, S, m]."""
     hidden = leaky(
         net.plc_node[batch.task][:, :, None] + batch.y @ net.plc_in + device_memory(net, batch, batch.y.shape[2])
@@ -144,13 +131,13 @@ def placement_log_probs(net: Net, batch: Batch, inverse_temperature: Any) -> Any
     return log_softmax(score * inverse_temperature, batch.allowed != 0)
 
 
-def of_targets(log_probs: Any, target: Any) -> Any:
+def of_targets(log_probs: Array, target: Array) -> Array:
     """Return the mean log-probability of each step's targets; 0 where there are none."""
     chosen = target.astype(jnp.float32)
     return (jnp.where(target != 0, log_probs, 0.0)).sum(-1) / jnp.maximum(chosen.sum(-1), 1.0)
 
 
-def entropy_of(log_probs: Any, target: Any) -> Any:
+def entropy_of(log_probs: Array, target: Array) -> Array:
     """Return the entropy of each step at which there was something to decide."""
     inside = log_probs > 0.5 * _OUT
     spread = -jnp.where(inside, jnp.exp(log_probs) * log_probs, 0.0).sum(-1)
@@ -158,8 +145,8 @@ def entropy_of(log_probs: Any, target: Any) -> Any:
 
 
 def loss(
-    params: Params, g: GraphTensors, batch: Batch, weights: Weights, settings: NetSettings
-) -> tuple[Any, dict[str, Any]]:
+    params: Params, g: GraphTensors, batch: UpdateBatch, weights: LossWeights, settings: DopplerSettings
+) -> tuple[Array, dict[str, Array]]:
     """Return the loss of a batch and figures to watch."""
     num, num_steps, num_devices, _ = batch.y.shape
     net = heads(params, g, settings, num_devices)
@@ -170,7 +157,7 @@ def loss(
     return judged(log_prob, sel_spread + entropy_of(plc, batch.plc_target), batch, weights)
 
 
-def judged(log_prob: Any, spread: Any, batch: Any, weights: Weights) -> tuple[Any, dict[str, Any]]:
+def judged(log_prob: Array, spread: Array, batch: UpdateBatch, weights: LossWeights) -> tuple[Array, dict[str, Array]]:
     """Return the loss of steps with these log-probabilities and entropies, [B, S] each.
 
     Judged episodes enter by the clipped ratio (PPO; with one update per batch this is REINFORCE), imitated
@@ -179,8 +166,8 @@ def judged(log_prob: Any, spread: Any, batch: Any, weights: Weights) -> tuple[An
     ratio = jnp.exp(jnp.clip(log_prob - batch.log_prob, -20.0, 20.0))
     advantage = batch.advantage.reshape(len(batch.advantage), -1)  # of an episode, or of each step
     clipped = jnp.clip(ratio, 1.0 - weights.clip, 1.0 + weights.clip)
-    worth = jnp.minimum(ratio * advantage, clipped * advantage)
-    gain = jnp.where(batch.imitate[:, None] > 0, batch.imitate[:, None] * log_prob, worth)
+    clipped_gain = jnp.minimum(ratio * advantage, clipped * advantage)
+    gain = jnp.where(batch.imitate[:, None] > 0, batch.imitate[:, None] * log_prob, clipped_gain)
     share = batch.step_weight[None, :] / (jnp.maximum((batch.step_weight > 0).sum(), 1) * gain.shape[0])
     total = -(gain * share).sum() - weights.entropy * (spread * share).sum()
     return total, {"entropy": (spread * share).sum(), "log_prob": (log_prob * share).sum()}

@@ -5,25 +5,24 @@ Parameters are a flat dictionary of arrays, so that a checkpoint is a dictionary
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from stretto.graphs.doppler.features import GraphTensors
-from stretto.graphs.doppler.kernels.state import Net
+from stretto.graphs.doppler.kernels.state import Heads
 from stretto.graphs.doppler.parameters import PAPER_FEATURES, Params
-from stretto.graphs.doppler.settings import NetSettings
+from stretto.graphs.doppler.settings import DopplerSettings
 
 #: Tables learn faster than weights, as each of their numbers is seen once per episode.
 TABLE_GAIN = 10.0
 
 
-def leaky(x: Any) -> Any:
+def leaky(x: Array) -> Array:
     return jnp.maximum(x, 0.1 * x)
 
 
-def encode(params: Params, g: GraphTensors, settings: NetSettings) -> Any:
+def encode(params: Params, g: GraphTensors, settings: DopplerSettings) -> Array:
     """Return an embedding of each task, [N, hidden]; message passing over both directions."""
     if settings.encoder == "paper":
         return _encode_paper(params, g, settings)
@@ -35,13 +34,13 @@ def encode(params: Params, g: GraphTensors, settings: NetSettings) -> Any:
     down_share = jax.lax.rsqrt(jnp.maximum(in_degree, 1.0))[:, None]
     up_share = jax.lax.rsqrt(jnp.maximum(out_degree, 1.0))[:, None]
 
-    def gate(way: str) -> Any:
+    def gate(way: str) -> Array:
         weight, bias = params[f"gate_{way}"]
         return 2.0 * jax.nn.sigmoid(g.edge[:, None] * weight + bias) * g.edge_mask[:, None]
 
     gate_down, gate_up = gate("down"), gate("up")
 
-    def exchange(h: Any, _: Any) -> Any:
+    def exchange(h: Array, _: None) -> tuple[Array, None]:
         sent = (h @ params["message_down"])[g.source] * gate_down
         from_above = jax.ops.segment_sum(sent, g.target, size) * down_share
         sent = (h @ params["message_up"])[g.target] * gate_up
@@ -53,7 +52,7 @@ def encode(params: Params, g: GraphTensors, settings: NetSettings) -> Any:
     return jax.lax.scan(exchange, h, length=settings.rounds)[0] * mask
 
 
-def _encode_paper(params: Params, g: GraphTensors, settings: NetSettings) -> Any:
+def _encode_paper(params: Params, g: GraphTensors, settings: DopplerSettings) -> Array:
     """NNConv with a GRU on the bidirected graph: one matrix per edge, from its transfer time."""
     size, width = g.node.shape[0], settings.hidden
     mask = g.mask[:, None]
@@ -73,7 +72,7 @@ def _encode_paper(params: Params, g: GraphTensors, settings: NetSettings) -> Any
     return leaky(h)
 
 
-def _over_tasks(values: Any, mask: Any) -> Any:
+def _over_tasks(values: Array, mask: Array) -> Array:
     """Standardise columns over the tasks that exist."""
     count = jnp.maximum(mask.sum(), 1.0)
     mean = (values * mask[:, None]).sum(axis=0) / count
@@ -81,16 +80,16 @@ def _over_tasks(values: Any, mask: Any) -> Any:
     return centred * jax.lax.rsqrt((centred * centred).sum(axis=0) / count + 1e-6)
 
 
-def _along(chain: Any, values: Any) -> Any:
+def _along(chain: Array, values: Array) -> Array:
     """Return the sum of a value along the chain that begins at each task."""
     # A loop of the compiled program, not of ours: unrolled, it doubles the time to compile.
     return jax.lax.scan(lambda sums, jump: (sums + sums[jump], None), values, chain)[0]
 
 
-def heads(params: Params, g: GraphTensors, settings: NetSettings, num_devices: int) -> Net:
+def heads(params: Params, g: GraphTensors, settings: DopplerSettings, num_devices: int) -> Heads:
     """Encode the graph and return the heads with everything static in them computed.
 
-    Rows behind the last task are padding, of no meaning.
+    Rows after the last task are padding and mean nothing.
     """
     h = encode(params, g, settings)
     z = leaky(g.node[:, :PAPER_FEATURES] @ params["static_in"] + params["static_bias"]) * g.mask[:, None]
@@ -102,7 +101,7 @@ def heads(params: Params, g: GraphTensors, settings: NetSettings, num_devices: i
         sel_bias, plc_bias = TABLE_GAIN * params["sel_table"], TABLE_GAIN * params["plc_table"]
     else:
         sel_bias, plc_bias = jnp.zeros(g.mask.shape), jnp.zeros((*g.mask.shape, num_devices))
-    net = Net(
+    net = Heads(
         sel_node=sel,
         sel_bias=sel_bias,
         sel_in=params["sel_in"],
@@ -118,7 +117,7 @@ def heads(params: Params, g: GraphTensors, settings: NetSettings, num_devices: i
     return _blind(net, plc_bias + h[: len(plc_bias)] @ params["plc_devices"]) if settings.plc == "one-shot" else net
 
 
-def _blind(net: Net, by_device: Any) -> Net:
+def _blind(net: Heads, by_device: Array) -> Heads:
     """Return the heads with a PLC that sees only what the graph says about each device."""
     none = jnp.zeros_like
     return net._replace(plc_bias=by_device, plc_out=none(net.plc_out), plc_skip=none(net.plc_skip))

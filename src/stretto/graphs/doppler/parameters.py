@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from stretto.core.kernels.shapes import Floats, Singles
 from stretto.graphs.doppler.features import NUM_TASK_FEATURES
 from stretto.graphs.doppler.kernels.state import NUM_CANDIDATE_FEATURES, NUM_DEVICE_FEATURES
-from stretto.graphs.doppler.settings import NetSettings
+from stretto.graphs.doppler.settings import DopplerSettings
 
-Params = dict[str, Any]
+Params = dict[str, Singles]
 PAPER_FEATURES = 5
 
 
-def init_params(settings: NetSettings, seed: int, num_tasks: int = 0, num_devices: int = 0) -> Params:
+def init_params(settings: DopplerSettings, seed: int, num_tasks: int = 0, num_devices: int = 0) -> Params:
     """Return fresh parameters: orthogonal weights and zero biases, as in the released code.
 
-    The sizes of the graph matter only to tables, to the one-shot placement, and to encodings of placements.
+    The sizes of the graph matter only to tables and to the one-shot placement.
     """
     rng = np.random.default_rng([seed, 0xD0])
     h, k = settings.hidden, settings.head
-    params: dict[str, Any] = {}
+    params: Params = {}
 
     def linear(name: str, rows: int, columns: int, gain: float = 1.0) -> None:
         params[name] = (gain * orthogonal(rng, rows, columns)).astype(np.float32)
@@ -59,16 +58,13 @@ def init_params(settings: NetSettings, seed: int, num_tasks: int = 0, num_device
     linear("plc_sum", h, k, 0.1)
     if settings.plc == "one-shot":
         linear("plc_devices", h, num_devices, 0.1)
-    if settings.encode_every:
-        # Zeros: a fresh policy does what one that never looks again would do.
-        params["enc_placed"] = np.zeros((1 + num_devices, h), np.float32)
     if settings.tables:
         params["sel_table"] = np.zeros(num_tasks, np.float32)
         params["plc_table"] = np.zeros((num_tasks, num_devices), np.float32)
     return params
 
 
-def orthogonal(rng: np.random.Generator, rows: int, columns: int) -> Any:
+def orthogonal(rng: np.random.Generator, rows: int, columns: int) -> Floats:
     """Return a matrix with orthonormal rows or columns, whichever are fewer."""
     tall = rng.standard_normal((max(rows, columns), min(rows, columns)))
     q, r = np.linalg.qr(tall)

@@ -7,16 +7,18 @@ import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
+from stretto.core import argument_checks as checks
 from stretto.core.csr import Floats
 from stretto.core.plan import DISCIPLINES, Discipline, Plan
 from stretto.core.planner import Budget, Progress, no_projects
 from stretto.core.problem import Problem
 from stretto.errors import InvalidInput, MissingExtra
+from stretto.graphs.doppler.tuning import TUNED, SearchPhase
 from stretto.graphs.kernels.search.decode import tails
 from stretto.graphs.search.annealing import Annealing, AnnealingChain, ConservingChain
-from stretto.graphs.search.anytime import DEFAULT_TIME_LIMIT_S, OPTIMAL, Chain, Outcome, Solution, run_chains
+from stretto.graphs.search.anytime import DEFAULT_TIME_LIMIT_S, OPTIMAL, Chain, SearchOutcome, Solution, run_chains
 from stretto.graphs.search.lns import LargeNeighbourhood, RuinChain
 from stretto.graphs.search.starts import floor_s, starting_points
 from stretto.graphs.search.tabu import TabuChain, TabuSearch
@@ -24,41 +26,9 @@ from stretto.graphs.search.tabu import TabuChain, TabuSearch
 if TYPE_CHECKING:
     from stretto.graphs.doppler.trainer import DopplerTrainer
 
-#: With less time than this, compiling the update (some five seconds) would use up what it brings: only search is left.
-LEAST_TRAINING_S = 20.0
-#: Beyond this an episode takes so long that search uses the time better.
-MOST_TASKS = 20_000
-#: Episodes in which fresh weights imitate the look-ahead rule.
-IMITATED = 320
-#: The part of the limit that a turn of the last round takes. Warmed up and cooled down again and again a plan mostly
-#: becomes better than in fewer, longer coolings.
-TURN = 0.05
-#: Turns in vain, after which the search begins anew.
-PATIENCE = 4
-#: By how much less is trained in later rounds: by then search has the better plans.
-LATER_TRAINING = 3
-#: Exact weighing of all places pays up to here.
-MOST_TABU_TASKS = 3_000
-
-
-class Manner(NamedTuple):
-    """How to search: the first temperature, the kinds of chains that the cores take, and the last temperature."""
-
-    hot: float
-    kinds: tuple[str, ...]
-    cold: float = Annealing.cold
-
-
-#: On some graphs windows lead to the best basin, on others single steps do.
-SEEK, WANDER = Manner(0.25, ("ruin",)), Manner(0.5, ("anneal",))
-#: Its floor is found by little heat, for much leads back to where a plan came from, and by exact moves. Where tasks
-#: differ by orders of magnitude the small ones are in disorder long after the large ones have settled: cooled down to
-#: their scale, and warmed up less, every other turn puts only them in order.
-REFINE, SETTLE = Manner(0.05, ("ruin", "tabu"), 5e-6), Manner(0.005, ("ruin", "anneal"), 5e-7)
-
 
 @dataclass(frozen=True)
-class Doppler:
+class DopplerPlanner:
     """Doppler's two policies with local search, each starting from what the other found.
 
     Both policies are trained on the problem (reinforcement with self-imitation, for fresh weights after imitation of
@@ -93,10 +63,9 @@ class Doppler:
             raise InvalidInput(f"{self.discipline!r} is not one of {', '.join(DISCIPLINES)}", field="discipline")
         if not 0 <= self.train_share < 1:
             raise InvalidInput(f"{self.train_share} is not in [0, 1)", field="train_share")
-        if self.rounds < 1:
-            raise InvalidInput(f"{self.rounds} must be at least 1", field="rounds")
-        if self.max_evaluations is not None and self.max_evaluations < 1:
-            raise InvalidInput(f"{self.max_evaluations} must be positive", field="max_evaluations")
+        checks.at_least(1, rounds=self.rounds)
+        if self.max_evaluations is not None:
+            checks.at_least(1, max_evaluations=self.max_evaluations)
 
     def supports(self, problem: Problem) -> str | None:
         return no_projects(problem)
@@ -118,7 +87,7 @@ class Doppler:
 class Search:
     """One run of the planner: the best plan so far, and what looks for a better one."""
 
-    def __init__(self, problem: Problem, params: Doppler, budget: Budget) -> None:
+    def __init__(self, problem: Problem, params: DopplerPlanner, budget: Budget) -> None:
         self.problem, self.params, self.budget = problem, params, budget
         self.begin = time.perf_counter()
         self.is_counted = params.max_evaluations is not None
@@ -133,11 +102,11 @@ class Search:
         self.starts = starting_points(problem, params.starts, budget.seed)
         if params.discipline == "work-conserving":
             # Heuristics are judged in sequence; a chain executes its start as the runtime will.
-            executed = [self._chains([start], 1, SEEK, self.limit)[0].best for start in self.starts]
+            executed = [self._chains([start], 1, TUNED.seek, self.limit)[0].best for start in self.starts]
             self.starts = sorted(executed, key=lambda solution: solution.makespan_s)
         self.best = self.starts[0]
-        self.manner = SEEK
-        self.is_taught = False  # do the policies begin with weights that know nothing?
+        self.phase = TUNED.seek
+        self.is_untrained = False  # whether the policies start from fresh weights
         self.is_interrupted = False
         self.stop = threading.Event()
 
@@ -156,7 +125,7 @@ class Search:
 
     def plan(self) -> Plan:
         """Return the best plan so far."""
-        info: dict[str, Any] = {
+        info: dict[str, object] = {
             "evaluations": self.evaluations + self.episodes,
             "episodes": self.episodes,
             "interrupted": self.is_interrupted,
@@ -169,8 +138,8 @@ class Search:
         self._tell()  # the heuristics' plans are there; compiling the rest takes a while
         share = self.params.train_share
         problem = self.problem
-        worth_it = share > 0 and (self.is_counted or self.limit >= LEAST_TRAINING_S)
-        if not worth_it or problem.num_devices == 1 or not 1 < problem.num_tasks <= MOST_TASKS:
+        worth_it = share > 0 and (self.is_counted or self.limit >= TUNED.least_training_s)
+        if not worth_it or problem.num_devices == 1 or not 1 < problem.num_tasks <= TUNED.most_tasks:
             self.seek(self.starts, 0.5 * self.limit)
             self.refine(self.limit)
             return
@@ -180,9 +149,9 @@ class Search:
                 return
             begin = self.limit * number / self.params.rounds
             end = self.limit * (number + 1) / self.params.rounds
-            turn = begin + share * (end - begin) / (1 if number == 0 else LATER_TRAINING)
+            turn = begin + share * (end - begin) / (1 if number == 0 else TUNED.later_training)
             is_last = 0 < number == self.params.rounds - 1
-            training = self.train(training, turn, REFINE if is_last else SEEK)
+            training = self.train(training, turn, TUNED.refine if is_last else TUNED.seek)
             if is_last:
                 self.refine(end)
             else:
@@ -194,12 +163,12 @@ class Search:
 
     # -- the two ways of looking ------------------------------------------------------------------------------
 
-    def train(self, training: DopplerTrainer | None, until: float, manner: Manner) -> DopplerTrainer:
+    def train(self, training: DopplerTrainer | None, until: float, phase: SearchPhase) -> DopplerTrainer:
         """Train for a while, with the other cores searching from the best plan."""
         with ThreadPoolExecutor(1) as pool:
-            beside: Future[Outcome] | None = None
+            beside: Future[SearchOutcome] | None = None
             if self.threads > 1 and not self.is_counted:
-                chains = self._chains([self.best, *self.starts], self.threads - 1, manner, until)
+                chains = self._chains([self.best, *self.starts], self.threads - 1, phase, until)
                 beside = pool.submit(self._search, chains, until, False)
             try:
                 if training is None:
@@ -209,7 +178,7 @@ class Search:
                 while self.spent < until and not self.is_optimal:
                     if beside is not None and beside.done():  # early only when nothing is left to find
                         break
-                    if self.is_taught and training.episode < IMITATED:
+                    if self.is_untrained and training.episode < TUNED.imitated:
                         training.imitate("lookahead")
                     else:
                         training.reinforce()
@@ -226,40 +195,40 @@ class Search:
         return training
 
     def _examples(self) -> list[Solution]:
-        """Return plans to imitate: what search has found, at first those of heuristics, for those who know nothing."""
+        """Return plans to imitate: the best found so far; before any episode those of heuristics, for fresh weights."""
         if self.episodes > 0:
             return [self.best]
-        return self.starts if self.is_taught else []
+        return self.starts if self.is_untrained else []
 
     def seek(self, learned: list[Solution], until: float) -> None:
-        """Look for the basin: from the policy's plans, from those of heuristics, and once more as it went better."""
+        """Search for a good region: from the policy's plans, from those of heuristics, and again in the better way."""
         step = (until - self.spent) / 3
-        by_windows = self.polish(learned, self.spent + step, SEEK)
-        by_steps = self.polish(self.starts, self.spent + step, WANDER)
+        by_windows = self.polish(learned, self.spent + step, TUNED.seek)
+        by_steps = self.polish(self.starts, self.spent + step, TUNED.wander)
         if by_steps.makespan_s < by_windows.makespan_s:
-            self.manner = WANDER
-        self.polish((learned if self.manner is SEEK else self.starts)[::-1], until, self.manner)
+            self.phase = TUNED.wander
+        self.polish((learned if self.phase is TUNED.seek else self.starts)[::-1], until, self.phase)
 
     def refine(self, until: float) -> None:
-        """Warm up the best plan and cool it down, turn after turn; when that is in vain, look for another basin."""
-        step = TURN * self.limit
-        base, num_vain = self.best, 0
-        manners = itertools.cycle((REFINE, SETTLE))
+        """Warm up the best plan and cool it down, turn after turn; after some without gain, search another region."""
+        step = TUNED.turn * self.limit
+        base, num_idle = self.best, 0
+        phases = itertools.cycle((TUNED.refine, TUNED.settle))
         while self.spent < until and not self.is_optimal and not self.is_interrupted:
             end = self.spent + step
-            found = self.polish([base], until if end + 0.5 * step > until else end, next(manners))
-            num_vain = 0 if found.makespan_s < base.makespan_s else num_vain + 1
+            found = self.polish([base], until if end + 0.5 * step > until else end, next(phases))
+            num_idle = 0 if found.makespan_s < base.makespan_s else num_idle + 1
             base = found
-            if num_vain < PATIENCE:
+            if num_idle < TUNED.patience:
                 continue
-            num_vain, left = 0, until - self.spent
-            base = self.polish(self.starts, self.spent + 0.6 * left, self.manner) if left > 4 * step else self.best
+            num_idle, left = 0, until - self.spent
+            base = self.polish(self.starts, self.spent + 0.6 * left, self.phase) if left > 4 * step else self.best
 
-    def polish(self, starts: list[Solution], until: float, manner: Manner) -> Solution:
+    def polish(self, starts: list[Solution], until: float, phase: SearchPhase) -> Solution:
         """Search on all cores, each from another of some plans; return the best that was found from these."""
         if self.is_optimal or self.is_interrupted or (self.is_counted and self.spent >= until):
             return starts[0]
-        found = self._search(self._chains(starts, self.threads, manner, until), until, True)
+        found = self._search(self._chains(starts, self.threads, phase, until), until, True)
         self._take(found)
         self.is_interrupted |= found.interrupted
         return found.best
@@ -267,13 +236,13 @@ class Search:
     def _new_training(self) -> DopplerTrainer:
         try:
             from stretto.graphs.doppler.run import first_weights
-            from stretto.graphs.doppler.settings import NetSettings
+            from stretto.graphs.doppler.settings import DopplerSettings
             from stretto.graphs.doppler.trainer import DopplerTrainer
         except ImportError as error:
             raise MissingExtra(str(error.name), "learn", "the planner doppler") from None
-        settings = NetSettings()
+        settings = DopplerSettings()
         weights = first_weights(self.params.start, self.problem, settings)
-        self.is_taught = weights is None
+        self.is_untrained = weights is None
         return DopplerTrainer(
             self.problem,
             settings,
@@ -283,7 +252,7 @@ class Search:
             params=weights,
         )
 
-    def _chains(self, starts: list[Solution], num: int, manner: Manner, until: float) -> list[Chain]:
+    def _chains(self, starts: list[Solution], num: int, phase: SearchPhase, until: float) -> list[Chain]:
         """Return chains of several kinds, which begin with different plans."""
         left = max(until - self.spent, 1e-3)
         most = max(num, int(left)) if self.is_counted else None
@@ -291,22 +260,22 @@ class Search:
         chains: list[Chain] = []
         for i in range(num):
             self.streams += 1
-            kind = manner.kinds[i % len(manner.kinds)]
-            chains.append(self._chain(kind, starts[i % len(starts)], manner, most, budget))
+            kind = phase.kinds[i % len(phase.kinds)]
+            chains.append(self._chain(kind, starts[i % len(starts)], phase, most, budget))
         return chains
 
-    def _chain(self, kind: str, start: Solution, manner: Manner, most: int | None, budget: Budget) -> Chain:
-        problem, tail, stream, hot, cold = self.problem, self.tail, self.streams, manner.hot, manner.cold
+    def _chain(self, kind: str, start: Solution, phase: SearchPhase, most: int | None, budget: Budget) -> Chain:
+        problem, tail, stream, hot, cold = self.problem, self.tail, self.streams, phase.hot, phase.cold
         if self.params.discipline == "work-conserving":
-            conserving = Annealing("work-conserving", most, hot=hot, cold=cold)
+            conserving = Annealing(discipline="work-conserving", max_evaluations=most, hot=hot, cold=cold)
             return ConservingChain(problem, tail, start, conserving, budget, stream)
-        if kind == "ruin" or (kind == "tabu" and problem.num_tasks > MOST_TABU_TASKS):
+        if kind == "ruin" or (kind == "tabu" and problem.num_tasks > TUNED.most_tabu_tasks):
             return RuinChain(problem, tail, start, LargeNeighbourhood(most, hot=hot, cold=cold), budget, stream)
         if kind == "tabu":
             return TabuChain(problem, start, TabuSearch.patience, budget.seed, stream)
         return AnnealingChain(problem, tail, start, Annealing(max_evaluations=most, hot=hot, cold=cold), budget, stream)
 
-    def _search(self, chains: list[Chain], until: float, is_told: bool) -> Outcome:
+    def _search(self, chains: list[Chain], until: float, is_told: bool) -> SearchOutcome:
         left = max(until - self.spent, 1e-3)
         before = self.evaluations
 
@@ -328,7 +297,7 @@ class Search:
         if found.makespan_s < self.best.makespan_s:
             self.best = Solution(found.makespan_s, found.assignment.copy(), found.order.copy())
 
-    def _take(self, found: Outcome) -> None:
+    def _take(self, found: SearchOutcome) -> None:
         self.evaluations += found.evaluations
         self._offer(found.best)
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
+
+import numpy as np
 
 from stretto.core.plan import Plan
 from stretto.core.problem import Problem
@@ -12,25 +15,21 @@ from stretto.errors import InvalidInput
 from stretto.files import checkpoint
 from stretto.files.checked_arrays import take
 from stretto.graphs.doppler.generalist import GENERALIST
-from stretto.graphs.doppler.improver_trainer import ImproveTrainer
 from stretto.graphs.doppler.parameters import init_params
-from stretto.graphs.doppler.settings import NetSettings
+from stretto.graphs.doppler.settings import DopplerSettings
 from stretto.graphs.doppler.stages import ImitatePlanner, ImitateRule, Reinforce, ReinforceOnEngine
 from stretto.graphs.doppler.trainer import DopplerTrainer, Learning
-from stretto.graphs.doppler.variants import JointTrainer, StepwiseTrainer
-from stretto.learning.trainer import Arrays, Executor, TrainingRow, TrainingSpec, fingerprint
+from stretto.graphs.doppler.tuning import TUNED
+from stretto.graphs.training import PlanTrainer, fingerprint
+from stretto.learning.trainer import Arrays, Executor, Meta, TrainingRow, TrainingSpec
 
-#: Updates between looks at what the policy does without chance.
-GREEDY_EVERY = 10
-#: What the temperature of choices falls to where weights come from elsewhere: they need not look everywhere.
-LAST_TEMPERATURE = 0.3
 #: How the names of parameters end that belong to one problem.
 _TABLE = "_table"
 
 AnyStage: TypeAlias = ImitateRule | ImitatePlanner | Reinforce | ReinforceOnEngine
 
 
-class DopplerRun:
+class DopplerRun(PlanTrainer):
     """One training of both policies on one problem.
 
     Parameters
@@ -41,25 +40,29 @@ class DopplerRun:
         one goes on while there is time.
     """
 
+    trainer_class: type[DopplerTrainer] = DopplerTrainer
+
     def __init__(
         self,
         problem: Problem,
         spec: TrainingSpec,
         *,
-        settings: NetSettings | None = None,
+        settings: DopplerSettings | None = None,
         learning: Learning | None = None,
         stages: Sequence[AnyStage] | None = None,
     ) -> None:
         if problem.graph.resources is not None:
             raise InvalidInput("projects with renewable resources cannot be learned", field="graph")
-        self.spec, self.has_end = spec, spec.episodes is not None
-        weights = first_weights(spec.start, problem, settings or NetSettings())
+        super().__init__(problem, spec)
+        self.has_end = spec.episodes is not None
+        weights = first_weights(spec.start, problem, settings or DopplerSettings())
         self.is_usual, self.is_taught = stages is None, weights is None
         how = learning or usual_learning(spec.episodes, is_taught=self.is_taught)
         usual = usual_stages(how.episodes, spec.engine, is_taught=self.is_taught)
         self.stages = usual if stages is None else tuple(stages)
         self.num_greedy = 0
-        self.trainer = trainer_for(settings)(
+        self._chosen: tuple[int, Plan] | None = None  # the plan that an engine found fastest, after so many episodes
+        self.trainer = self.trainer_class(
             problem,
             settings,
             how,
@@ -91,11 +94,13 @@ class DopplerRun:
         trainer, number = self.trainer, self._stage_number()
         stage = self.stages[number]
         if trainer.stage < number:
+            if trainer.stage < 0:
+                self.untrained_s = trainer.greedy_plan().makespan_s
             stage.begin(trainer)
             trainer.stage = number
         mean_s = float(stage.step(trainer).mean())
         greedy_s = float("nan")
-        if trainer.num_updates % GREEDY_EVERY == 0:
+        if trainer.num_updates % TUNED.greedy_every == 0:
             greedy_s = trainer.greedy().makespan_s
             self.num_greedy += 1
         best = trainer.best
@@ -110,13 +115,21 @@ class DopplerRun:
         info = {"episodes": self.num_episodes}
         stage = self.stages[self.trainer.stage]
         if isinstance(stage, ReinforceOnEngine):
-            return replace(stage.choose(self.trainer), info=info)
+            if self._chosen is None or self._chosen[0] != self.num_episodes:
+                self._chosen = self.num_episodes, replace(stage.choose(self.trainer), info=info)
+            return self._chosen[1]
         return Plan(best.assignment.copy(), best.order.copy(), self.trainer.player.discipline, info)
 
-    def state(self) -> tuple[Arrays, dict[str, Any]]:
+    def weights(self) -> Arrays:
+        """Return the weights of both policies as they are now."""
+        return {name: np.asarray(value) for name, value in self.trainer.params.items()}
+
+    def state(self) -> tuple[Arrays, Meta]:
+        """Return everything that the next step depends on."""
         arrays, meta = self.trainer.state()
         more = {"has_end": self.has_end, "num_greedy": self.num_greedy, "is_taught": self.is_taught}
-        return arrays, {"trainer": meta, **more}
+        untrained_s = None if math.isnan(self.untrained_s) else self.untrained_s
+        return arrays, {"trainer": meta, **more, "untrained_s": untrained_s}
 
     def restore(self, arrays: Mapping[str, Any], meta: Mapping[str, Any]) -> None:
         """Go on; rates fall as they did, unless the user now plans for another number of episodes."""
@@ -130,6 +143,8 @@ class DopplerRun:
             trainer.learning = replace(trainer.learning, episodes=self.spec.episodes)
         self.has_end = self.has_end or bool(meta["has_end"])
         self.num_greedy = int(meta["num_greedy"])
+        untrained_s = meta.get("untrained_s")
+        self.untrained_s = float(untrained_s) if isinstance(untrained_s, (int, float)) else math.nan
 
     def _stage_number(self) -> int:
         """Return the stage by the episodes played, never an earlier one than before."""
@@ -141,18 +156,9 @@ class DopplerRun:
         return len(self.stages) - 1
 
 
-def trainer_for(settings: NetSettings | None) -> type[DopplerTrainer]:
-    """Return the class that trains a network with these settings."""
-    if settings is None or (settings.policy == "dual" and not settings.encode_every):
-        return DopplerTrainer
-    if settings.policy == "joint":
-        return JointTrainer
-    return ImproveTrainer if settings.policy == "improve" else StepwiseTrainer
-
-
 def usual_learning(episodes: int | None, *, is_taught: bool) -> Learning:
     """Return how to learn in so many episodes, by fresh weights or by those that have learned elsewhere."""
-    how = Learning() if is_taught else Learning(last_temperature=LAST_TEMPERATURE)
+    how = Learning() if is_taught else Learning(last_temperature=TUNED.last_temperature)
     return how if episodes is None else replace(how, episodes=episodes)
 
 
@@ -177,7 +183,7 @@ def _stage_name(stage: AnyStage) -> str:
 
 
 def first_weights(
-    start: str | None, problem: Problem | None = None, settings: NetSettings | None = None
+    start: str | None, problem: Problem | None = None, settings: DopplerSettings | None = None
 ) -> dict[str, Any] | None:
     """Return the weights that a training starts with, None for fresh ones.
 
@@ -194,7 +200,7 @@ def first_weights(
         raise checkpoint.InvalidCheckpoint("holds no weights", source=source, field="params")
     if problem is None or meta.get("problem") != fingerprint(problem):
         weights = {name: value for name, value in weights.items() if not name.endswith(_TABLE)}
-    for name, fresh in init_params(settings or NetSettings(), 0).items():
+    for name, fresh in init_params(settings or DopplerSettings(), 0).items():
         there = weights[name].shape if name in weights else None
         if there != fresh.shape and not name.endswith(_TABLE):
             message = f"its network has another shape: {there} instead of {fresh.shape}"

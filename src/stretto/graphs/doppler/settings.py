@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 from stretto.errors import InvalidInput
 
 Encoder = Literal["light", "paper"]
 SelRule = Literal["learned", "b-level"]
 PlcRule = Literal["learned", "one-shot", "earliest", "lookahead"]
-Policy = Literal["dual", "joint", "improve"]
 #: Sizes beyond these are slips or forged files; the paper's encoder has a weight for each triple of units.
 _MAX_SIZE = 1024
 _MAX_PAPER = 256
@@ -18,7 +18,7 @@ _MAX_ROUNDS = 64
 
 
 @dataclass(frozen=True)
-class NetSettings:
+class DopplerSettings:
     """How the graph is encoded and the heads are built.
 
     Attributes
@@ -42,14 +42,6 @@ class NetSettings:
         Which of the two decisions are learned; the others are the paper's ablations. ``one-shot`` learns all devices
         from the encoding of the graph alone, as GDP does: nothing that happens in the episode is seen, and
         the weights are good for one number of devices.
-    policy
-        ``dual``: a task, then its device. ``joint``: one choice among all (ready task, device) pairs, by the sum of the
-        two heads' scores. ``improve``: as Placeto, a random placement is there from the start, tasks are
-        visited in a fixed order, and each may be moved.
-    encode_every
-        0 encodes the graph once per update; k encodes it anew, with the placement so far, at every k-th step of an
-        episode. The weights are then good for one number of devices, and episodes are played outside
-        the fast loop.
     """
 
     encoder: Encoder = "light"
@@ -61,8 +53,6 @@ class NetSettings:
     symmetric: bool = True
     sel: SelRule = "learned"
     plc: PlcRule = "learned"
-    policy: Policy = "dual"
-    encode_every: int = 0
 
     def __post_init__(self) -> None:
         for name in ("hidden", "rounds", "head", "window"):
@@ -77,25 +67,22 @@ class NetSettings:
             ("encoder", ("light", "paper")),
             ("sel", ("learned", "b-level")),
             ("plc", ("learned", "one-shot", "earliest", "lookahead")),
-            ("policy", ("dual", "joint", "improve")),
         ):
             if getattr(self, name) not in known:
                 raise InvalidInput(f"{getattr(self, name)!r} is not one of {', '.join(known)}", field=name)
-        self._check_policy()
-
-    def _check_policy(self) -> None:
-        """Refuse combinations that no code plays."""
-        if self.encode_every < 0 or (self.policy == "improve" and self.encode_every == 0):
-            least = 1 if self.policy == "improve" else 0
-            raise InvalidInput(f"{self.encode_every} must be at least {least}", field="encode_every")
-        if self.policy == "joint" and self.encode_every:
-            raise InvalidInput("a joint policy encodes the graph once", field="encode_every")
-        if self.policy != "dual" and (self.sel, self.plc) != ("learned", "learned"):
-            raise InvalidInput(f"{self.policy!r} is one decision: sel and plc must both be learned", field="policy")
-        if self.encode_every and self.encoder != "light":
-            raise InvalidInput("only the light encoder sees placements", field="encode_every")
 
     @staticmethod
-    def paper() -> NetSettings:
+    def paper() -> DopplerSettings:
         """Return the size and the freedoms of the published network."""
-        return NetSettings(encoder="paper", hidden=128, rounds=6, head=64, tables=False, symmetric=False)
+        return DopplerSettings(encoder="paper", hidden=128, rounds=6, head=64, tables=False, symmetric=False)
+
+
+#: Fields that checkpoints of earlier versions hold, with the only value that is still trained here.
+_OLD_FIELDS: dict[str, object] = {"policy": "dual", "encode_every": 0}
+
+
+def saved_settings(saved: Mapping[str, object], kind: type[DopplerSettings] = DopplerSettings) -> dict[str, Any]:
+    """Return the settings of a checkpoint of any version: fields added since have their default."""
+    defaults = asdict(kind())
+    gone = {name for name, value in _OLD_FIELDS.items() if name not in defaults and saved.get(name) == value}
+    return defaults | {name: value for name, value in saved.items() if name not in gone}

@@ -24,12 +24,12 @@ from stretto.core.problem import Problem
 from stretto.errors import InvalidInput
 from stretto.files.checked_arrays import take, take_indices, take_like
 from stretto.graphs.doppler.features import bucket
-from stretto.graphs.doppler.loss import Batch, Selections, Weights, flatten, loss
+from stretto.graphs.doppler.loss import LossWeights, Selections, UpdateBatch, flatten, loss
 from stretto.graphs.doppler.network import heads
 from stretto.graphs.doppler.parameters import Params, init_params
-from stretto.graphs.doppler.rollout import Episodes, Manner, Mode, Player, Teacher, as_kernel_net
-from stretto.graphs.doppler.settings import NetSettings
-from stretto.graphs.kernels.construct.order import ready_order
+from stretto.graphs.doppler.rollout import Mode, PlayedEpisodes, Player, Sampling, Teacher, as_kernel_net
+from stretto.graphs.doppler.settings import DopplerSettings, saved_settings
+from stretto.graphs.kernels.construct.ranks import ready_order
 
 Baseline = Literal["running", "batch", "greedy"]
 #: Streams of random numbers: episodes use their own number, choices of steps start here.
@@ -125,11 +125,11 @@ class Elite(NamedTuple):
 
 
 @functools.lru_cache(maxsize=32)
-def _programs(settings: NetSettings, num_devices: int, max_norm: float, loss: Any) -> tuple[Any, Any, Any]:
+def _programs(settings: DopplerSettings, num_devices: int, max_norm: float, loss: Any) -> tuple[Any, Any, Any]:
     """Return the compiled update and encoding, and the optimiser, shared by all trainers of one shape."""
     optimiser = optax.chain(optax.clip_by_global_norm(max_norm), optax.scale_by_adam(eps=1e-6))
 
-    def update(params: Params, state: Any, g: Any, batch: Batch, weights: Weights, rate: Any) -> Any:
+    def update(params: Params, state: Any, g: Any, batch: UpdateBatch, weights: LossWeights, rate: Any) -> Any:
         (_, figures), gradient = jax.value_and_grad(loss, has_aux=True)(params, g, batch, weights, settings)
         # One long vector: Adam on each small array by itself takes seconds to compile.
         flat, unravel = ravel_pytree(params)
@@ -143,7 +143,7 @@ def _programs(settings: NetSettings, num_devices: int, max_norm: float, loss: An
 class DopplerTrainer:
     """The state of one training, and its steps.
 
-    Ablations that play or learn otherwise replace the player, the loss and the batch.
+    Variants in ``research/doppler`` replace the player, the loss and the batch.
     """
 
     make_player: type[Player] = Player
@@ -152,7 +152,7 @@ class DopplerTrainer:
     def __init__(
         self,
         problem: Problem,
-        settings: NetSettings | None = None,
+        settings: DopplerSettings | None = None,
         learning: Learning | None = None,
         *,
         seed: int = 0,
@@ -161,7 +161,7 @@ class DopplerTrainer:
         params: Params | None = None,
     ) -> None:
         self.problem, self.seed = problem, seed
-        self.settings, self.learning = settings or NetSettings(), learning or Learning()
+        self.settings, self.learning = settings or DopplerSettings(), learning or Learning()
         self.player = self.make_player(problem, self.settings, discipline=discipline, num_threads=num_threads)
         self._update, self._encode, self._optimiser = _programs(
             self.settings, problem.num_devices, self.learning.max_norm, self.loss
@@ -193,19 +193,24 @@ class DopplerTrainer:
         return self.elites[0] if self.elites else None
 
     def greedy(self) -> Elite:
-        """Return the plan of the most likely actions; remembers it."""
-        found = self.player.play(self.net, [(self.seed, 0)], Manner("greedy"))
-        self.remember_all(found)
+        """Return the plan of the most likely actions, and keep it among the elites if it is good enough."""
+        found = self.greedy_plan()
+        self.remember(*found)
+        return found
+
+    def greedy_plan(self) -> Elite:
+        """Return the plan of the most likely actions."""
+        found = self.player.play(self.net, [(self.seed, 0)], Sampling("greedy"))
         return Elite(float(found.makespan_s[0]), found.order[0].copy(), found.assignment[0].copy())
 
     def sample(
         self,
         num: int,
-        manner: Manner | None = None,
+        sampling: Sampling | None = None,
         steps: Ints | None = None,
         elites: Sequence[Elite] = (),
         judge: Judge | None = None,
-    ) -> Episodes:
+    ) -> PlayedEpisodes:
         """Play the next episodes of this training, retrace elites behind them, and remember the best.
 
         Parameters
@@ -215,7 +220,7 @@ class DopplerTrainer:
         """
         seeds = [(self.seed, self.episode + i + 1) for i in range(num)]
         plans = _stacked(elites) if elites else None
-        found = self.player.play(self.net, seeds, manner or self.manner(), steps, plans)
+        found = self.player.play(self.net, seeds, sampling or self.sampling(), steps, plans)
         self.episode += num
         if judge is not None:
             found.makespan_s[:num] = judge(found.order[:num], found.assignment[:num])
@@ -223,10 +228,10 @@ class DopplerTrainer:
         self.remember_all(found, num)
         return found
 
-    def manner(self) -> Manner:
+    def sampling(self) -> Sampling:
         """Return how actions are taken at this point of the training."""
         how, done = self.learning, self.progress
-        return Manner(
+        return Sampling(
             how.mode,
             how.epsilon + (how.last_epsilon - how.epsilon) * done,
             how.temperature + (how.last_temperature - how.temperature) * done,
@@ -239,7 +244,7 @@ class DopplerTrainer:
 
     # -- remembering ------------------------------------------------------------------------------------------
 
-    def remember_all(self, found: Episodes, num: int | None = None) -> None:
+    def remember_all(self, found: PlayedEpisodes, num: int | None = None) -> None:
         """Keep the best of these episodes, or of the first ``num`` of them, among the elites."""
         room = max(self.learning.elites, 1)
         worst = self.elites[-1].makespan_s if len(self.elites) >= room else np.inf
@@ -272,16 +277,16 @@ class DopplerTrainer:
 
     # -- learning ---------------------------------------------------------------------------------------------
 
-    def imitate(self, teacher: Teacher) -> Episodes:
+    def imitate(self, teacher: Teacher) -> PlayedEpisodes:
         """Stage I: play a batch and learn what the teacher would have done in the states it met (DAgger)."""
         steps = self._steps()
         # As many rows as an update of stage II has, with its elites: one program serves both.
         num = self.learning.batch + self.learning.elites
-        found = self.sample(num, replace(self.manner(), teacher=teacher), steps)
+        found = self.sample(num, replace(self.sampling(), teacher=teacher), steps)
         self._learn(found, np.zeros(len(found.makespan_s)), np.ones(len(found.makespan_s)))
         return found
 
-    def imitate_plans(self, plans: Iterable[Elite]) -> Episodes:
+    def imitate_plans(self, plans: Iterable[Elite]) -> PlayedEpisodes:
         """Learn from given plans by retracing them; they also count as found."""
         known = list(plans)
         num = self.learning.batch + self.learning.elites
@@ -292,7 +297,7 @@ class DopplerTrainer:
         self._learn(found, np.zeros(num), np.ones(num))
         return found
 
-    def reinforce(self, judge: Judge | None = None) -> Episodes:
+    def reinforce(self, judge: Judge | None = None) -> PlayedEpisodes:
         """Stages II and III: play a batch and learn from how long its plans take, simulated or measured."""
         how = self.learning
         steps = self._steps()
@@ -308,7 +313,7 @@ class DopplerTrainer:
         self._learn(found, worth, weight)
         return found
 
-    def _advantage(self, found: Episodes, num: int) -> Floats:
+    def _advantage(self, found: PlayedEpisodes, num: int) -> Floats:
         """Return what the first ``num`` episodes are worth."""
         how, cost_s = self.learning, found.makespan_s[:num]
         self.num_judged += len(cost_s)
@@ -330,10 +335,10 @@ class DopplerTrainer:
         rng = np.random.default_rng([self.seed, _STEP_STREAM, self.num_updates])
         return np.sort(rng.choice(n, self.learning.max_steps, replace=False)).astype(np.int32)
 
-    def _learn(self, found: Episodes, advantage: Floats, imitate: Floats) -> None:
+    def _learn(self, found: PlayedEpisodes, advantage: Floats, imitate: Floats) -> None:
         how = self.learning
         batch = self._batch(found, advantage, imitate)
-        weights = Weights(1.0 / self.manner().temperature, how.entropy, how.clip)
+        weights = LossWeights(1.0 / self.sampling().temperature, how.entropy, how.clip)
         rate = how.learning_rate + (how.last_learning_rate - how.learning_rate) * self.progress
         for _ in range(how.epochs):
             self.params, self.optimiser_state, figures = self._update(
@@ -347,7 +352,7 @@ class DopplerTrainer:
 
     def state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return everything that the next episode depends on, as arrays and as JSON values."""
-        arrays = {f"params/{name}": np.asarray(value) for name, value in self.params.items()}
+        arrays: dict[str, Any] = {f"params/{name}": np.asarray(value) for name, value in self.params.items()}
         leaves = jax.tree.leaves(self.optimiser_state)
         arrays |= {f"optimiser/{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
         if self.elites:
@@ -360,8 +365,7 @@ class DopplerTrainer:
 
     def restore(self, arrays: Mapping[str, Any], meta: Mapping[str, Any]) -> None:
         """Take over a saved state; the rest of the training is then the same to the last bit."""
-        # A checkpoint of an earlier version lacks settings that came later; it was made with what is their default now.
-        meta = {**meta, "settings": asdict(NetSettings()) | dict(meta.get("settings", {}))}
+        meta = {**meta, "settings": saved_settings(meta.get("settings", {}), type(self.settings))}
         for what, here in (
             ("settings", asdict(self.settings)),
             ("learning", asdict(self.learning)),
@@ -401,7 +405,7 @@ class DopplerTrainer:
             for value, one, where in zip(makespan, order, assignment, strict=True)
         ]
 
-    def _batch(self, found: Episodes, advantage: Floats, imitate: Floats) -> Any:
+    def _batch(self, found: PlayedEpisodes, advantage: Floats, imitate: Floats) -> Any:
         record = found.record
         selections = flatten(record, self.num_rows)
         if isinstance(selections, int):
@@ -409,7 +413,7 @@ class DopplerTrainer:
             self.num_rows = bucket(selections * 3 // 2)
             selections = flatten(record, self.num_rows)
         assert isinstance(selections, Selections)
-        return Batch(
+        return UpdateBatch(
             selections=selections,
             task=record.task,
             y=record.y,
@@ -418,7 +422,7 @@ class DopplerTrainer:
             **self._common(found, advantage, imitate),
         )
 
-    def _common(self, found: Episodes, advantage: Floats, imitate: Floats) -> dict[str, Any]:
+    def _common(self, found: PlayedEpisodes, advantage: Floats, imitate: Floats) -> dict[str, Any]:
         """Return what is in the batch of any policy."""
         n, steps = self.problem.num_tasks, found.steps
         discount = self.learning.gamma ** (n - 1 - steps.astype(np.float64))

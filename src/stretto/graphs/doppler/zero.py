@@ -1,22 +1,22 @@
-"""Doppler without training: the generalist proposes, a short search polishes, list planners stand behind."""
+"""Doppler without training: shipped weights propose, a short search improves, list planners are the fallback."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from stretto import catalog, registry
+from stretto.core import argument_checks as checks
 from stretto.core.plan import Plan
 from stretto.core.planner import Budget, no_projects
 from stretto.core.problem import Problem
-from stretto.errors import InvalidInput
 from stretto.graphs.doppler.generalist import load_weights
 from stretto.graphs.doppler.inference import heads_without_jax
-from stretto.graphs.doppler.rollout import Manner, Player
+from stretto.graphs.doppler.rollout import Player, Sampling
+from stretto.graphs.doppler.tuning import TUNED
 from stretto.graphs.kernels.search.decode import decode, tails
 from stretto.graphs.search.annealing import Annealing, AnnealingChain
 from stretto.graphs.search.anytime import Solution, run_chains
@@ -29,12 +29,6 @@ LISTS = tuple(
     for name, home in catalog.PLANNERS.items()
     if home.startswith("stretto.graphs.planners.") and name not in ("portfolio", "random")
 )
-#: Tasks and reads times episodes that take some tens of milliseconds.
-_EPISODE_WORK = 8_000
-#: The same for tasks and reads times moves of each half of the polish, and so many moves at most.
-_POLISH_WORK, _MOST_MOVES = 3_500_000, 10_000
-#: Last temperatures of single steps and of windows: so little heat gets over small rises and leaves a good plan whole.
-_COLD_STEPS, _COLD_WINDOWS = 7e-4, 2e-4
 
 
 @dataclass(frozen=True)
@@ -48,19 +42,19 @@ class DopplerZero:
     Parameters
     ----------
     episodes
-        How many episodes; None takes as many as a blink of an eye allows, at least one.
+        How many episodes; None takes as many as some ten milliseconds allow, at least one.
     polish
-        Moves of each search; None takes what another blink allows, 0 leaves the proposal as it is.
+        Moves of each search; None takes as many as some ten milliseconds allow, 0 leaves the proposal as it is.
     """
 
     episodes: int | None = None
     polish: int | None = None
 
     def __post_init__(self) -> None:
-        if self.episodes is not None and self.episodes < 1:
-            raise InvalidInput(f"{self.episodes} must be at least 1", field="episodes")
-        if self.polish is not None and self.polish < 0:
-            raise InvalidInput(f"{self.polish} must not be negative", field="polish")
+        if self.episodes is not None:
+            checks.at_least(1, episodes=self.episodes)
+        if self.polish is not None:
+            checks.at_least(0, polish=self.polish)
 
     def supports(self, problem: Problem) -> str | None:
         return no_projects(problem)
@@ -69,7 +63,7 @@ class DopplerZero:
         size = problem.num_tasks + len(problem.arrays.in_task)
         threads = max(1, budget.num_threads)
         with ThreadPoolExecutor(threads) as pool:
-            episodes = self.episodes or int(np.clip(_EPISODE_WORK // size, 1, 64))
+            episodes = self.episodes or int(np.clip(TUNED.episode_work // size, 1, 64))
             listed = [pool.submit(_planned, problem, name, budget.seed) for name in LISTS]
             learned = pool.submit(_played, problem, episodes, budget.seed)
             found = {name: plan for job in listed if (named := job.result()) for name, plan in [named]}
@@ -77,9 +71,9 @@ class DopplerZero:
         winner = min(found, key=lambda name: found[name].makespan_s)
         is_fallback = found[winner].makespan_s < proposal.makespan_s
         start = found[winner] if is_fallback else proposal
-        moves = self.polish if self.polish is not None else min(_POLISH_WORK // size, _MOST_MOVES)
+        moves = self.polish if self.polish is not None else min(TUNED.polish_work // size, TUNED.most_moves)
         best = _polished(problem, start, moves, budget) if moves and problem.num_devices > 1 else start
-        info: dict[str, Any] = {
+        info: dict[str, object] = {
             "proposed_by": winner if is_fallback else "generalist",
             "generalist_s": proposal.makespan_s,
             "best_list": winner,
@@ -114,8 +108,8 @@ def _polished(problem: Problem, start: Solution, moves: int, budget: Budget) -> 
     tail = tails(problem.arrays)
     most = 2 * moves
     share = Budget(budget.seed, None, budget.num_threads)
-    steps = Annealing(max_evaluations=most, hot=2 * _COLD_STEPS, cold=_COLD_STEPS)
-    windows = LargeNeighbourhood(max_evaluations=most, hot=2 * _COLD_WINDOWS, cold=_COLD_WINDOWS)
+    steps = Annealing(max_evaluations=most, hot=2 * TUNED.cold_steps, cold=TUNED.cold_steps)
+    windows = LargeNeighbourhood(max_evaluations=most, hot=2 * TUNED.cold_windows, cold=TUNED.cold_windows)
     chains = [
         AnnealingChain(problem, tail, start, steps, share, 0),
         RuinChain(problem, tail, start, windows, share, 1),
@@ -129,9 +123,13 @@ def _played(problem: Problem, episodes: int, seed: int) -> Solution:
     weights = load_weights()
     player = Player(problem, weights.settings, num_threads=1)
     net = heads_without_jax(weights.params, player.tensors, weights.settings, problem.num_devices)
-    rounds = [player.play(net, [(seed, 0)], Manner("greedy"))]
+    rounds = [player.play(net, [(seed, 0)], Sampling("greedy"))]
     if episodes > 1:
-        rounds.append(player.play(net, [(seed, stream) for stream in range(1, episodes)], Manner(temperature=0.5)))
+        rounds.append(
+            player.play(
+                net, [(seed, stream) for stream in range(1, episodes)], Sampling(temperature=TUNED.episode_temperature)
+            )
+        )
     tried = [
         Solution(float(found.makespan_s[b]), found.assignment[b].copy(), found.order[b].copy())
         for found in rounds

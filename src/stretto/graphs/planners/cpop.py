@@ -9,17 +9,16 @@ import numpy as np
 
 from stretto.core.csr import Floats, Ints
 from stretto.core.plan import Plan
-from stretto.core.planner import Budget, no_projects
+from stretto.core.planner import Budget
 from stretto.core.problem import Problem
 from stretto.errors import InvalidInput
 from stretto.graphs.kernels.construct.insertion import place_by_finish
 from stretto.graphs.kernels.construct.ranks import critical_path, downward_ranks, mean_durations, upward_ranks
-from stretto.graphs.planners.averages import Average, MeanLink, by_priority, check_average
-from stretto.graphs.planners.timed import timed_plan
+from stretto.graphs.planners.listing import AveragingPlanner, MeanLink, by_priority, timed_plan
 
 
 @dataclass(frozen=True)
-class Cpop:
+class Cpop(AveragingPlanner):
     """Critical Path On a Processor (Topcuoglu, Hariri, Wu 2002), with two repairs.
 
     A task's priority is what lies behind it plus what lies ahead of it. The tasks of one longest
@@ -29,8 +28,6 @@ class Cpop:
 
     Attributes
     ----------
-    average
-        Whether the mean transfer counts the free pairs of a device with itself.
     behind
         What the priority adds to the upward rank. ``mean``: the downward rank of the paper, in mean
         durations and transfers. ``least``: the earliest end of the task that is possible at all, in
@@ -44,19 +41,15 @@ class Cpop:
         where other tasks fill it first, a pinned path waits: up to 10 % longer on the same graphs.
     """
 
-    average: Average = "all"
     behind: Literal["least", "mean"] = "least"
     path: Literal["best", "pinned", "free"] = "best"
 
     def __post_init__(self) -> None:
-        check_average(self.average)
+        super().__post_init__()
         if self.behind not in ("least", "mean"):
             raise InvalidInput(f"{self.behind!r} is neither 'least' nor 'mean'", field="behind")
         if self.path not in ("best", "pinned", "free"):
             raise InvalidInput(f"{self.path!r} is none of 'best', 'pinned' and 'free'", field="path")
-
-    def supports(self, problem: Problem) -> str | None:
-        return no_projects(problem)
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         arrays = problem.arrays

@@ -6,18 +6,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from stretto.core import argument_checks as checks
 from stretto.core.kernels.rng import seeded
 from stretto.core.plan import Plan
-from stretto.core.planner import Budget, no_projects
+from stretto.core.planner import Budget
 from stretto.core.problem import Problem
-from stretto.errors import InvalidInput
-from stretto.graphs.doppler.kernels.teacher import append_by_start_at_random
-from stretto.graphs.planners.averages import Average, MeanLink, b_levels, by_priority, check_average
-from stretto.graphs.planners.timed import timed_plan
+from stretto.graphs.kernels.construct.appending import append_by_start_at_random
+from stretto.graphs.planners.listing import (
+    Average,
+    ListPlanner,
+    MeanLink,
+    b_levels,
+    by_priority,
+    check_average,
+    timed_plan,
+)
 
 
 @dataclass(frozen=True)
-class CriticalPath:
+class CriticalPath(ListPlanner):
     """The heuristic that teaches Doppler, and one of its baselines (Kwok, Ahmad 1999).
 
     The ready task of the highest b-level goes to the device with the earliest start; equal tasks
@@ -37,11 +44,7 @@ class CriticalPath:
 
     def __post_init__(self) -> None:
         check_average(self.average)
-        if self.repetitions < 1:
-            raise InvalidInput(f"{self.repetitions} must be at least 1", field="repetitions")
-
-    def supports(self, problem: Problem) -> str | None:
-        return no_projects(problem)
+        checks.at_least(1, repetitions=self.repetitions)
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         arrays = problem.arrays

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from stretto.core import argument_checks as checks
 from stretto.core.plan import Plan
-from stretto.core.planner import Budget, no_projects
+from stretto.core.planner import Budget
 from stretto.core.problem import Problem
-from stretto.errors import InvalidInput
 from stretto.graphs.kernels.construct.lookahead import place_with_lookahead
-from stretto.graphs.planners.averages import Average, MeanLink, b_levels, by_priority, check_average
-from stretto.graphs.planners.timed import timed_plan
+from stretto.graphs.planners.listing import AveragingPlanner, MeanLink, b_levels, by_priority, timed_plan
 
 
 @dataclass(frozen=True)
-class Lookahead:
+class Lookahead(AveragingPlanner):
     """HEFT with one step of look-ahead (Bittencourt, Sakellariou, Madeira 2010).
 
     Tasks by descending upward rank. Each device is tried for the task: its readers are placed
@@ -24,23 +23,16 @@ class Lookahead:
 
     Attributes
     ----------
-    average
-        Whether the mean transfer counts the free pairs of a device with itself.
     max_readers
         Of a task with more readers only so many, of the highest ranks, are tried; the paper tries
         all, which takes too long behind a task that a whole graph reads from.
     """
 
-    average: Average = "all"
     max_readers: int = 16
 
     def __post_init__(self) -> None:
-        check_average(self.average)
-        if self.max_readers < 1:
-            raise InvalidInput(f"{self.max_readers} must be at least 1", field="max_readers")
-
-    def supports(self, problem: Problem) -> str | None:
-        return no_projects(problem)
+        super().__post_init__()
+        checks.at_least(1, max_readers=self.max_readers)
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         arrays = problem.arrays

@@ -8,35 +8,21 @@ import numpy as np
 
 from stretto.core.csr import Floats
 from stretto.core.plan import Plan
-from stretto.core.planner import Budget, no_projects
+from stretto.core.planner import Budget
 from stretto.core.problem import Problem
 from stretto.graphs.kernels.construct.insertion import place_by_start
-from stretto.graphs.planners.averages import Average, MeanLink, b_levels, by_priority, check_average
-from stretto.graphs.planners.timed import timed_plan
+from stretto.graphs.planners.listing import AveragingPlanner, MeanLink, b_levels, by_priority, timed_plan
 
 
 @dataclass(frozen=True)
-class Mcp:
+class Mcp(AveragingPlanner):
     """Modified Critical Path (Wu, Gajski 1990).
 
     The latest start of a task is the critical path minus its b-level; the smallest goes first.
     The paper breaks ties by comparing the sorted latest starts of all descendants; here the
     most urgent reader decides, then the lower index, which keeps it O(E m) with fast gap searches.
     Equal starts on devices: earlier finish, then lower index.
-
-    Attributes
-    ----------
-    average
-        Whether the mean transfer counts the free pairs of a device with itself.
     """
-
-    average: Average = "all"
-
-    def __post_init__(self) -> None:
-        check_average(self.average)
-
-    def supports(self, problem: Problem) -> str | None:
-        return no_projects(problem)
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         arrays = problem.arrays

@@ -1,4 +1,4 @@
-"""PEFT: like HEFT, but looking at the cheapest way to the end behind each device."""
+"""PEFT and BIL: planners with a table of the cheapest way to the end behind each device."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from stretto.core.plan import Plan
 from stretto.core.planner import Budget, no_projects
 from stretto.core.problem import Problem
 from stretto.errors import InvalidInput
+from stretto.graphs.kernels.construct.imaginary import schedule_by_imaginary_level
 from stretto.graphs.kernels.construct.insertion import place_by_finish
 from stretto.graphs.kernels.construct.optimistic import mean_rows, optimistic_costs, optimistic_costs_by_mean
 from stretto.graphs.kernels.construct.ranks import mean_durations
-from stretto.graphs.planners.averages import MeanLink, by_priority
-from stretto.graphs.planners.timed import timed_plan
+from stretto.graphs.planners.listing import MeanLink, by_priority, timed_plan
 
 #: Entries of a table of tasks by devices; 1 GB of float64.
 MAX_TABLE = 125_000_000
@@ -36,7 +36,7 @@ class Peft:
     the end of the graph were every device idle. Of the ready tasks the one with the largest mean
     entry goes first, to the device where its finish (with insertion) plus its entry is least.
     Equal entries: the longer mean duration, then lower index. The paper leaves this open, but all
-    tasks that nobody reads from have entry zero: taking them by index costs 0.5 % of makespan on
+    tasks without readers have entry zero: taking them by index costs 0.5 % of makespan on
     5,000 tasks and 5 % on 500. O(E m²).
 
     Attributes
@@ -64,3 +64,22 @@ class Peft:
             table = optimistic_costs_by_mean(arrays, link.latency_s, link.inv_bandwidth)
         order = by_priority(arrays, mean_rows(arrays, table), mean_durations(arrays))
         return timed_plan(order, *place_by_finish(arrays, order, np.empty(0, dtype=np.int32), table))
+
+
+@dataclass(frozen=True)
+class Bil:
+    """Best Imaginary Level (Oh, Ha 1996).
+
+    The level of a task on a device is the shortest way from its start to the end of the graph,
+    were every device idle (with each link's own transfer time). Start plus level is an imaginary
+    makespan. With r ready tasks, the one whose r-th best makespan is largest goes first, to the
+    device where its makespan, revised for the crowd of ready tasks, is least. Equal ones: lower
+    index. O(E m² + n r m), and O(n m³) while fewer tasks are ready than there are devices.
+    """
+
+    def supports(self, problem: Problem) -> str | None:
+        return table_fits(problem)
+
+    def plan(self, problem: Problem, budget: Budget) -> Plan:
+        arrays = problem.arrays
+        return timed_plan(*schedule_by_imaginary_level(arrays, optimistic_costs(arrays)))

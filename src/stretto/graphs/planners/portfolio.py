@@ -10,7 +10,7 @@ from stretto.core.plan import Plan
 from stretto.core.planner import Budget, Planner
 from stretto.core.problem import Problem
 from stretto.errors import InvalidInput
-from stretto.graphs.planners.timed import PLANNED_MAKESPAN
+from stretto.graphs.planners.listing import PLANNED_MAKESPAN
 from stretto.registry import construct
 
 #: Nearly linear in the graph: they always run.
@@ -23,7 +23,7 @@ ROUNDS = ("etf", "dls", "minmin", "maxmin", "sufferage", "flb", "lookahead", "cr
 class Portfolio:
     """The best of many constructive heuristics by planned makespan.
 
-    Equal plans: the member that stands first. ``Plan.info`` says who won and what each planned.
+    Equal plans: the first member. ``Plan.info`` has the member that won and the makespan that each planned.
 
     Attributes
     ----------

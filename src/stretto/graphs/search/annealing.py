@@ -16,7 +16,7 @@ from stretto.graphs.kernels.search.anneal_conserving import anneal_conserving, l
 from stretto.graphs.kernels.search.decode import tails
 from stretto.graphs.search.anytime import DEFAULT_TIME_LIMIT_S, ROUNDS, Chain, Slice, Solution, run_chains
 from stretto.graphs.search.project import ProjectChain, project_floor_s
-from stretto.graphs.search.starts import floor_s, starting_points
+from stretto.graphs.search.starts import SearchPlanner, floor_s, starting_points
 
 #: Rounds at which the temperature rises again.
 CYCLES = (0, ROUNDS // 6, ROUNDS // 2)
@@ -27,7 +27,7 @@ SECONDS_PER_ITEM = 4e-9
 
 
 @dataclass(frozen=True)
-class Annealing:
+class Annealing(SearchPlanner):
     """Simulated annealing with late-starting, early-ending evaluations (Kirkpatrick 1983).
 
     Moves shift a task in the order within its precedences, change its device, swap two devices, or
@@ -39,26 +39,21 @@ class Annealing:
     discipline
         What the plan is for: ``sequence`` may wait on purpose and is searched fastest;
         ``work-conserving`` executes every proposal the way such a runtime would.
-    max_evaluations
-        Stop after this many proposals; the result is then the same on every run with a seed.
     hot, cold
         First and last temperature of a cycle, in units of the mean rise: by how much a move that
         lengthens the starting plan does so on average.
     """
 
     discipline: Discipline = "sequence"
-    max_evaluations: int | None = None
     hot: float = 0.5
     cold: float = 5e-4
-    starts: tuple[str, ...] = ("heft", "peft")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.discipline not in DISCIPLINES:
             raise InvalidInput(f"{self.discipline!r} is not one of {', '.join(DISCIPLINES)}", field="discipline")
         if not 0 < self.cold < self.hot:
-            raise InvalidInput(f"0 < cold={self.cold} < hot={self.hot} does not hold", field="annealing")
-        if self.max_evaluations is not None and self.max_evaluations < 1:
-            raise InvalidInput(f"{self.max_evaluations} must be positive", field="max_evaluations")
+            raise InvalidInput(f"cold={self.cold} must be positive and less than hot={self.hot}", field="annealing")
 
     def supports(self, problem: Problem) -> str | None:
         return None

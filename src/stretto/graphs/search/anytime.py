@@ -89,7 +89,7 @@ class Chain(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class SearchOutcome:
     """What a search found and what it took."""
 
     best: Solution
@@ -106,7 +106,7 @@ class Outcome:
 
 def run_chains(
     chains: Sequence[Chain], budget: Budget, *, max_evaluations: int | None = None, floor_s: float = 0.0
-) -> Outcome:
+) -> SearchOutcome:
     """Run the chains to the end of the budget, to a proven optimum, or to Ctrl-C.
 
     Parameters
@@ -149,7 +149,7 @@ def run_chains(
             for chain in chains:
                 chain.meet(best, number + 1)
     total = sum(chain.evaluations for chain in chains)
-    return Outcome(best, total, time.perf_counter() - begin, interrupted, optimal)
+    return SearchOutcome(best, total, time.perf_counter() - begin, interrupted, optimal)
 
 
 def _tell(budget: Budget, begin: float, chains: Sequence[Chain], best: Solution) -> bool:

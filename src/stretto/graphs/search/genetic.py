@@ -6,20 +6,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from stretto.core import argument_checks as checks
+from stretto.core.csr import Floats
 from stretto.core.kernels.rng import seeded
-from stretto.core.plan import Plan
-from stretto.core.planner import Budget, no_projects
+from stretto.core.planner import Budget
 from stretto.core.problem import Problem
-from stretto.errors import InvalidInput
-from stretto.graphs.kernels.search.decode import decode, tails
+from stretto.graphs.kernels.search.decode import decode
 from stretto.graphs.kernels.search.genetic import evolve, mutate
 from stretto.graphs.search.annealing import CHUNK_WORK
-from stretto.graphs.search.anytime import Slice, Solution, run_chains
-from stretto.graphs.search.starts import floor_s, starting_points
+from stretto.graphs.search.anytime import Slice, Solution
+from stretto.graphs.search.starts import SearchPlanner
 
 
 @dataclass(frozen=True)
-class Genetic:
+class Genetic(SearchPlanner):
     """Steady-state genetic search over assignment and order (after Wang 1997 and Omara 2010).
 
     One-point crossover keeps orders topological; a child replaces the loser of a reverse tournament. Each
@@ -27,27 +27,18 @@ class Genetic:
     the best member migrates between rounds.
     """
 
-    max_evaluations: int | None = None
     population: int = 64
     mutations: int = 4
-    starts: tuple[str, ...] = ("heft", "peft")
 
     def __post_init__(self) -> None:
-        if self.population < 4:
-            raise InvalidInput(f"{self.population} is less than 4", field="population")
-        if self.mutations < 1:
-            raise InvalidInput(f"{self.mutations} must be positive", field="mutations")
+        super().__post_init__()
+        checks.at_least(4, population=self.population)
+        checks.at_least(1, mutations=self.mutations)
 
-    def supports(self, problem: Problem) -> str | None:
-        return no_projects(problem)
-
-    def plan(self, problem: Problem, budget: Budget) -> Plan:
-        starts = starting_points(problem, self.starts, budget.seed)
-        chains = [
-            PopulationChain(problem, starts, self, budget.seed, stream) for stream in range(max(1, budget.num_threads))
-        ]
-        floor = floor_s(problem, tails(problem.arrays))
-        return run_chains(chains, budget, max_evaluations=self.max_evaluations, floor_s=floor).plan()
+    def chain(
+        self, problem: Problem, tail: Floats, starts: list[Solution], budget: Budget, stream: int
+    ) -> PopulationChain:
+        return PopulationChain(problem, starts, self, budget.seed, stream)
 
 
 class PopulationChain:

@@ -4,60 +4,47 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from stretto.core import argument_checks as checks
 from stretto.core.csr import Floats
-from stretto.core.plan import Plan
-from stretto.core.planner import Budget, no_projects
+from stretto.core.planner import Budget
 from stretto.core.problem import Problem
 from stretto.errors import InvalidInput
-from stretto.graphs.kernels.search.decode import tails
 from stretto.graphs.kernels.search.ruin import MAX_WINDOW, ruin_and_recreate
 from stretto.graphs.search.annealing import Annealing, AnnealingChain
-from stretto.graphs.search.anytime import Solution, run_chains
-from stretto.graphs.search.starts import floor_s, starting_points
+from stretto.graphs.search.anytime import Solution
+from stretto.graphs.search.starts import SearchPlanner
 
 
 @dataclass(frozen=True)
-class LargeNeighbourhood:
+class LargeNeighbourhood(SearchPlanner):
     """Iterated ruin and recreate on stretches of the order (Shaw 1998; Schrimpf 2000).
 
     Each move re-sorts up to ``window`` consecutive tasks by noisy remaining path length and places
     them where they end first; acceptance cools like annealing does. Every other slice of time goes to
-    annealing moves on the same solution: big moves find the basin, small ones its floor.
+    annealing moves on the same solution: large moves find a good region, small ones its best plan.
 
     Parameters
     ----------
     window, noise
-        Tasks that are sorted anew at most, and how far from their remaining paths.
+        Most tasks that are sorted again, and how far from their remaining paths.
     hot, cold
         First and last temperature of a cycle, as in annealing.
     """
 
-    max_evaluations: int | None = None
     window: int = 24
     noise: float = 0.5
     hot: float = 0.25
     cold: float = Annealing.cold
-    starts: tuple[str, ...] = ("heft", "peft")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not 2 <= self.window <= MAX_WINDOW:
             raise InvalidInput(f"{self.window} is not in 2..{MAX_WINDOW}", field="window")
-        if self.noise < 0:
-            raise InvalidInput(f"{self.noise} must not be negative", field="noise")
+        checks.not_negative(noise=self.noise)
         Annealing(hot=self.hot, cold=self.cold)  # refuses temperatures that do not fall
 
-    def supports(self, problem: Problem) -> str | None:
-        return no_projects(problem)
-
-    def plan(self, problem: Problem, budget: Budget) -> Plan:
-        tail = tails(problem.arrays)
-        starts = starting_points(problem, self.starts, budget.seed)
-        chains = [
-            RuinChain(problem, tail, starts[stream % len(starts)], self, budget, stream)
-            for stream in range(max(1, budget.num_threads))
-        ]
-        floor = floor_s(problem, tail)
-        return run_chains(chains, budget, max_evaluations=self.max_evaluations, floor_s=floor).plan()
+    def chain(self, problem: Problem, tail: Floats, starts: list[Solution], budget: Budget, stream: int) -> RuinChain:
+        return RuinChain(problem, tail, starts[stream % len(starts)], self, budget, stream)
 
 
 class RuinChain(AnnealingChain):

@@ -1,18 +1,55 @@
-"""Where searches start: the plans of quick heuristics, and simple bounds to know when to stop."""
+"""What searches share: the plans that they start from, a bound at which they stop, and how their chains are run."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from stretto import catalog, registry
+from stretto.core import argument_checks as checks
 from stretto.core.csr import Floats
-from stretto.core.planner import Budget
+from stretto.core.plan import Plan
+from stretto.core.planner import Budget, no_projects
 from stretto.core.problem import Problem
 from stretto.graphs.bounds.bound import QUICK_FROM, bound
 from stretto.graphs.kernels.search.decode import decode, decode_greedy, tails
-from stretto.graphs.search.anytime import Solution
+from stretto.graphs.search.anytime import Chain, Solution, run_chains
+
+
+@dataclass(frozen=True)
+class SearchPlanner:
+    """A search from the plans of heuristics, with one chain per core.
+
+    Parameters
+    ----------
+    max_evaluations
+        Stop after this many moves of all chains; the result is then the same on every run with a seed.
+    starts
+        The policies whose plans the search starts from.
+    """
+
+    max_evaluations: int | None = None
+    starts: tuple[str, ...] = ("heft", "peft")
+
+    def __post_init__(self) -> None:
+        if self.max_evaluations is not None:
+            checks.at_least(1, max_evaluations=self.max_evaluations)
+
+    def supports(self, problem: Problem) -> str | None:
+        return no_projects(problem)
+
+    def plan(self, problem: Problem, budget: Budget) -> Plan:
+        tail = tails(problem.arrays)
+        starts = starting_points(problem, self.starts, budget.seed)
+        chains = [self.chain(problem, tail, starts, budget, stream) for stream in range(max(1, budget.num_threads))]
+        floor = floor_s(problem, tail)
+        return run_chains(chains, budget, max_evaluations=self.max_evaluations, floor_s=floor).plan()
+
+    def chain(self, problem: Problem, tail: Floats, starts: list[Solution], budget: Budget, stream: int) -> Chain:
+        """Return the chain of one core."""
+        raise NotImplementedError
 
 
 def floor_s(problem: Problem, tail: Floats) -> float:

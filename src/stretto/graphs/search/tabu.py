@@ -1,19 +1,18 @@
-"""Tabu search over device sequences, with exact weighing of every place."""
+"""Tabu search over device sequences, with an exact evaluation of every place."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from stretto.core import argument_checks as checks
+from stretto.core.csr import Floats
 from stretto.core.kernels.rng import seeded
-from stretto.core.plan import Plan
-from stretto.core.planner import Budget, no_projects
+from stretto.core.planner import Budget
 from stretto.core.problem import Problem
-from stretto.errors import InvalidInput
-from stretto.graphs.kernels.search.decode import tails
 from stretto.graphs.kernels.search.tabu import tabu_search
 from stretto.graphs.kernels.search.tabu_state import load_tabu, new_tabu_state
-from stretto.graphs.search.anytime import ROUNDS, Slice, Solution, run_chains
-from stretto.graphs.search.starts import floor_s, starting_points
+from stretto.graphs.search.anytime import ROUNDS, Slice, Solution
+from stretto.graphs.search.starts import SearchPlanner
 
 #: Rounds before which the chains that lag behind take over the best solution of all.
 MEETINGS = (ROUNDS // 3, 2 * ROUNDS // 3)
@@ -22,43 +21,27 @@ CHUNK_WORK = 4_000_000
 
 
 @dataclass(frozen=True)
-class TabuSearch:
+class TabuSearch(SearchPlanner):
     """Tabu search on the critical path (Nowicki 1996; Mastrolilli 2000), with exact evaluations.
 
     A move takes a critical task out of its device's sequence and puts it where the makespan becomes
     least, over all devices and all places that are safe; where it came from is barred for a while. When that leads
-    nowhere, the best solution is shaken. The strongest search here from ten to some thousand tasks.
+    no further, the best solution is changed at random. The strongest search here from ten to some thousand tasks.
 
     Parameters
     ----------
-    max_evaluations
-        Stop after this many moves, each of which weighs all places of some tasks; the result is then the
-        same on every run with a seed.
     patience
-        Moves in vain before the best solution is shaken.
+        Moves without improvement before the best solution is changed at random.
     """
 
-    max_evaluations: int | None = None
     patience: int = 1000
-    starts: tuple[str, ...] = ("heft", "peft")
 
     def __post_init__(self) -> None:
-        if self.patience < 1:
-            raise InvalidInput(f"{self.patience} must be positive", field="patience")
-        if self.max_evaluations is not None and self.max_evaluations < 1:
-            raise InvalidInput(f"{self.max_evaluations} must be positive", field="max_evaluations")
+        super().__post_init__()
+        checks.at_least(1, patience=self.patience)
 
-    def supports(self, problem: Problem) -> str | None:
-        return no_projects(problem)
-
-    def plan(self, problem: Problem, budget: Budget) -> Plan:
-        starts = starting_points(problem, self.starts, budget.seed)
-        chains = [
-            TabuChain(problem, starts[stream % len(starts)], self.patience, budget.seed, stream)
-            for stream in range(max(1, budget.num_threads))
-        ]
-        floor = floor_s(problem, tails(problem.arrays))
-        return run_chains(chains, budget, max_evaluations=self.max_evaluations, floor_s=floor).plan()
+    def chain(self, problem: Problem, tail: Floats, starts: list[Solution], budget: Budget, stream: int) -> TabuChain:
+        return TabuChain(problem, starts[stream % len(starts)], self.patience, budget.seed, stream)
 
 
 class TabuChain:
@@ -73,7 +56,7 @@ class TabuChain:
         self.advance(0)  # compiles before the clock starts
 
     def adopt(self, solution: Solution) -> None:
-        """Go on from a solution."""
+        """Continue from a solution."""
         self.value = load_tabu(self.problem.arrays, self.state, solution.assignment, solution.order)
         self.best = Solution(self.value, solution.assignment.copy(), solution.order.copy())
 

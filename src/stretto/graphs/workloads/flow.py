@@ -19,13 +19,16 @@ class Flow:
     ----------
     noise
         Spread (sigma) of a log-normal factor of mean 1 on every duration; 0 keeps them exact.
+    value_bytes
+        Size of one number of a tensor.
     """
 
-    def __init__(self, name: str, *, seed: int = 0, noise: float = 0.0) -> None:
+    def __init__(self, name: str, *, seed: int = 0, noise: float = 0.0, value_bytes: int = 4) -> None:
         checks.not_negative(noise=noise)
         self._build = GraphBuilder(name)
         self._random = np.random.default_rng(seed)
         self._noise = noise
+        self._value_bytes = value_bytes
         self._producer: list[int] = []
 
     def step(
@@ -50,6 +53,13 @@ class Flow:
         times = {kind: value * factor for kind, value in seconds(category, flops, touched_bytes).items()}
         task = self._build.task(name, times["cpu"], durations=times, category=category)
         return self._connect(task, reads, out_bytes)
+
+    def tensor_kernel(
+        self, name: str, category: str, reads: list[int], flops: float, touched: float, out: float
+    ) -> int:
+        """Add a kernel on tensors, whose sizes are given in values."""
+        size = self._value_bytes
+        return self.kernel(name, category, reads, flops=flops, touched_bytes=size * touched, out_bytes=size * out)
 
     def output(self, handle: int, out_bytes: float) -> int:
         """Add one more output to the task behind a handle."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
 
 from stretto import catalog, registry
 from stretto.core.graph import TaskGraph
@@ -11,7 +10,7 @@ from stretto.core.provenance import DURATIONS, GENERATED
 from stretto.errors import InvalidInput, UnknownName
 
 
-def generate(name: str, **params: Any) -> TaskGraph:
+def generate(name: str, **params: object) -> TaskGraph:
     """Make the graph that the catalog calls ``name``.
 
     Examples

@@ -9,14 +9,18 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
 
 from stretto.errors import InvalidInput
-from stretto.queues.env.batch import Batch
+from stretto.queues.env.batch import EpisodeBatch
 
+Array = NDArray[np.generic]
 Observation = dict[str, Any]
+Options = dict[str, Any]
+Info = dict[str, Any]
 
 
-def observation_space(batch: Batch) -> spaces.Dict:
+def observation_space(batch: EpisodeBatch) -> spaces.Dict:
     """Return what an observation looks like; every number lies between zero and one."""
     parts: dict[str, spaces.Space[Any]] = {
         "jobs": spaces.Box(0.0, 1.0, batch.jobs.shape[1:], np.float32),
@@ -26,7 +30,7 @@ def observation_space(batch: Batch) -> spaces.Dict:
     return spaces.Dict(parts)
 
 
-def first_of(options: dict[str, Any] | None, batch: Batch) -> int | None:
+def first_of(options: Options | None, batch: EpisodeBatch) -> int | None:
     """Return the first job that the options of a reset ask for."""
     unknown = set(options or {}) - {"first"}
     if unknown:
@@ -42,15 +46,13 @@ class EpisodeEnv(gymnasium.Env[Observation, np.int64]):
 
     metadata = {"render_modes": []}  # noqa: RUF012 (Gymnasium declares it so)
 
-    def __init__(self, batch: Batch, num_actions: int) -> None:
+    def __init__(self, batch: EpisodeBatch, num_actions: int) -> None:
         self.batch = batch
         self.render_mode = None
         self.action_space = spaces.Discrete(num_actions)
         self.observation_space = observation_space(batch)
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Observation, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: Options | None = None) -> tuple[Observation, Info]:
         """Begin an episode at a random job."""
         super().reset(seed=seed)
         first = first_of(options, self.batch)
@@ -60,7 +62,7 @@ class EpisodeEnv(gymnasium.Env[Observation, np.int64]):
         self.batch.step([0], [first])
         return self._observation(), self._info()
 
-    def step(self, action: np.int64) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+    def step(self, action: np.int64) -> tuple[Observation, float, bool, bool, Info]:
         """Decide, and go on to the next decision."""
         if self.batch.is_over[0]:
             raise InvalidInput("the episode is over; call reset", field="step")
@@ -69,28 +71,28 @@ class EpisodeEnv(gymnasium.Env[Observation, np.int64]):
         self.batch.step([action], [0])
         return self._observation(), float(self.batch.reward[0]), bool(self.batch.is_over[0]), False, self._info()
 
-    def action_masks(self) -> Any:
+    def action_masks(self) -> NDArray[np.bool_]:
         """Return which actions mean something, in the form that sb3-contrib asks for."""
         return self._action_mask(0).astype(bool)
 
-    def _action_mask(self, place: int) -> Any:
-        return self.batch.mask[place].copy()
+    def _action_mask(self, place: int) -> NDArray[np.int8]:
+        return np.array(self.batch.mask[place], np.int8)
 
     def _observation(self) -> Observation:
         batch = self.batch
         return {"jobs": batch.jobs[0].copy(), "machine": batch.machine[0].copy(), "mask": batch.mask[0].copy()}
 
-    def _info(self) -> dict[str, Any]:
-        info: dict[str, Any] = {"action_mask": self._action_mask(0), "time_s": float(self.batch.time_s[0])}
+    def _info(self) -> Info:
+        info: Info = {"action_mask": self._action_mask(0), "time_s": float(self.batch.time_s[0])}
         return info | self.batch.figures(0) if self.batch.is_over[0] else info
 
 
-class EpisodeVectorEnv(VectorEnv[Observation, Any, Any]):
+class EpisodeVectorEnv(VectorEnv[Observation, Array, Array]):
     """Many environments, stepped by one call of compiled code; one that is over begins anew at the next step."""
 
     metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012
 
-    def __init__(self, batch: Batch, num_envs: int, num_actions: int) -> None:
+    def __init__(self, batch: EpisodeBatch, num_envs: int, num_actions: int) -> None:
         self.batch = batch
         self.num_envs = num_envs
         self.render_mode = None
@@ -100,8 +102,8 @@ class EpisodeVectorEnv(VectorEnv[Observation, Any, Any]):
         self.observation_space = batch_space(self.single_observation_space, num_envs)
 
     def reset(
-        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Observation, dict[str, Any]]:
+        self, *, seed: int | list[int | None] | None = None, options: Options | None = None
+    ) -> tuple[Observation, Info]:
         """Begin all episodes, at random jobs; one seed is for all of them."""
         if isinstance(seed, list):
             raise InvalidInput("one seed is for all environments", field="seed")
@@ -112,7 +114,7 @@ class EpisodeVectorEnv(VectorEnv[Observation, Any, Any]):
         self.batch.step(np.zeros(self.num_envs), firsts)
         return self._observation(), self._info(np.zeros(self.num_envs, dtype=bool))
 
-    def step(self, actions: Any) -> tuple[Observation, Any, Any, Any, dict[str, Any]]:
+    def step(self, actions: Array) -> tuple[Observation, Array, Array, Array, Info]:
         """Decide in every environment."""
         if not self.action_space.contains(actions):
             raise InvalidInput(f"{actions!r} is not in {self.action_space}", field="actions")
@@ -122,17 +124,17 @@ class EpisodeVectorEnv(VectorEnv[Observation, Any, Any]):
         truncated = np.zeros(self.num_envs, dtype=bool)
         return self._observation(), self.batch.reward.copy(), over, truncated, self._info(over)
 
-    def _firsts(self) -> Any:
+    def _firsts(self) -> NDArray[np.int64]:
         return self.np_random.integers(self.batch.num_firsts, size=self.num_envs)
 
-    def _action_mask(self) -> Any:
-        return self.batch.mask.copy()
+    def _action_mask(self) -> NDArray[np.int8]:
+        return np.array(self.batch.mask, np.int8)
 
     def _observation(self) -> Observation:
         return {"jobs": self.batch.jobs.copy(), "machine": self.batch.machine.copy(), "mask": self.batch.mask.copy()}
 
-    def _info(self, over: Any) -> dict[str, Any]:
-        info: dict[str, Any] = {"action_mask": self._action_mask(), "time_s": self.batch.time_s}
+    def _info(self, over: NDArray[np.bool_]) -> Info:
+        info: Info = {"action_mask": self._action_mask(), "time_s": self.batch.time_s}
         for place in np.flatnonzero(over):
             for name, value in self.batch.figures(int(place)).items():
                 info.setdefault(name, np.zeros(self.num_envs))[place] = value

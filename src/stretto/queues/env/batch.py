@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from stretto.catalog import STRATEGIES
 from stretto.core.csr import Floats
@@ -132,7 +131,7 @@ def _code(name: str) -> int | None:
     return None if code is None or strategy.uses_weights else int(code)
 
 
-class Batch:
+class EpisodeBatch:
     """Environments side by side; the buffers hold what the last step said."""
 
     def __init__(self, episode: Episode, count: int, strategies: Sequence[str] = ()) -> None:
@@ -171,7 +170,7 @@ class Batch:
         """Let episodes be over, whatever their state."""
         self._state.now["is_over"][places] = True
 
-    def step(self, action: Any, first: Any) -> None:
+    def step(self, action: ArrayLike, first: ArrayLike) -> None:
         """Take one action in each environment; one that is over begins anew at its ``first`` job."""
         actions = np.asarray(action, dtype=np.int64)
         firsts = np.asarray(first, dtype=np.int64)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from stretto.queues.env.base import EpisodeEnv, EpisodeVectorEnv
-from stretto.queues.env.batch import Batch, Episode
+from stretto.queues.env.batch import Episode, EpisodeBatch
 
 
 class QueueEnv(EpisodeEnv):
@@ -21,7 +21,7 @@ class QueueEnv(EpisodeEnv):
 
     def __init__(self, **params: Any) -> None:
         episode = Episode(**params)
-        super().__init__(Batch(episode, 1), episode.num_visible)
+        super().__init__(EpisodeBatch(episode, 1), episode.num_visible)
 
 
 class QueueVectorEnv(EpisodeVectorEnv):
@@ -29,4 +29,4 @@ class QueueVectorEnv(EpisodeVectorEnv):
 
     def __init__(self, num_envs: int = 1, **params: Any) -> None:
         episode = Episode(**params)
-        super().__init__(Batch(episode, num_envs), num_envs, episode.num_visible)
+        super().__init__(EpisodeBatch(episode, num_envs), num_envs, episode.num_visible)

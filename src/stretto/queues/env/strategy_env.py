@@ -10,17 +10,18 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stretto.errors import InvalidInput
 from stretto.queues.env.base import EpisodeEnv, EpisodeVectorEnv
-from stretto.queues.env.batch import Batch, Episode, plain_strategies
+from stretto.queues.env.batch import Episode, EpisodeBatch, plain_strategies
 
 
-def _batch(count: int, strategies: Sequence[str] | None, params: dict[str, Any]) -> Batch:
+def _batch(count: int, strategies: Sequence[str] | None, params: dict[str, Any]) -> EpisodeBatch:
     names = plain_strategies() if strategies is None else tuple(strategies)
     if not names:
         raise InvalidInput("there is nothing to choose from", field="strategies")
-    return Batch(Episode(**{"backfill": "easy", "interval_s": 3600.0, **params}), count, names)
+    return EpisodeBatch(Episode(**{"backfill": "easy", "interval_s": 3600.0, **params}), count, names)
 
 
 class StrategyEnv(EpisodeEnv):
@@ -36,7 +37,7 @@ class StrategyEnv(EpisodeEnv):
         batch = _batch(1, strategies, params)
         super().__init__(batch, len(batch.orders))
 
-    def _action_mask(self, place: int) -> Any:
+    def _action_mask(self, place: int) -> NDArray[np.int8]:
         return np.ones(len(self.batch.orders), np.int8)
 
 
@@ -47,5 +48,5 @@ class StrategyVectorEnv(EpisodeVectorEnv):
         batch = _batch(num_envs, strategies, params)
         super().__init__(batch, num_envs, len(batch.orders))
 
-    def _action_mask(self) -> Any:
+    def _action_mask(self) -> NDArray[np.int8]:
         return np.ones((self.num_envs, len(self.batch.orders)), np.int8)

@@ -40,7 +40,7 @@ DONE = 0
 STUCK = 1
 
 
-class Rules(NamedTuple):
+class RuleCodes(NamedTuple):
     """How a queue is run."""
 
     strategy: int  # of queue_keys, or MULTIFACTOR

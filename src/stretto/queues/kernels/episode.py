@@ -53,7 +53,7 @@ EPISODE = record(
 )
 
 
-class Episodes(NamedTuple):
+class QueueEpisodes(NamedTuple):
     """B episodes of m jobs; jobs are counted from the first of the episode."""
 
     now: np.ndarray  # [B] EPISODE
@@ -66,11 +66,11 @@ class Episodes(NamedTuple):
     expected_procs: np.ndarray  # [m] scratch
 
 
-def new_episodes(count: int, num_jobs: int) -> Episodes:
+def new_episodes(count: int, num_jobs: int) -> QueueEpisodes:
     """Return room for episodes; they are over, so that the first step begins them."""
     now = np.zeros(count, EPISODE)
     now["is_over"] = True
-    return Episodes(
+    return QueueEpisodes(
         now,
         np.full((count, num_jobs), -1.0),
         np.zeros((count, num_jobs)),

@@ -2,7 +2,7 @@
 
 Most jobs start and end while nobody waits; keeping them sorted all the time would cost more than the rest of a replay.
 So a started job is noted, an ended one marked, and the sorted list is brought up to date when a
-shadow is computed.
+shadow time is computed.
 """
 
 from __future__ import annotations

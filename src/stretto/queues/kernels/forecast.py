@@ -13,26 +13,27 @@ import numpy as np
 
 from stretto.core.kernels.compile import njit
 from stretto.core.kernels.rng import below, uniform
+from stretto.queues.parameters import PORTFOLIO_PARAMETERS as P
 
 #: Seconds that a short job counts as in the bounded slowdown.
-BOUND = 10.0
+BOUND = P.bound_s
 #: A job that is believed to run for more seconds than this is a long one.
-LONG = 3600.0
+LONG = P.long_s
 #: With one in so many processors free, no job is held back for the sake of others.
-PLENTY = 3
+PLENTY = P.free_share
 #: Ended jobs of a kind that draws are made from.
-RING = 16
+RING = P.ring_jobs
 #: How much of its weight a past job keeps when another one of its kind ends.
-DISCOUNT = 0.95
+DISCOUNT = P.discount
 #: A wider kind counts as so many jobs of the narrower one.
-LEAN = 2.0
+LEAN = P.lean_jobs
 #: Before anything has ended: run time over estimate, on the whole and for the weight of a job.
-FIRST_RATIO = 0.6
-FIRST_SHARP_RATIO = 0.5
+FIRST_RATIO = P.first_ratio
+FIRST_SHARP_RATIO = P.first_harmonic_ratio
 #: What the harmonic mean counts in a belief; the rest is the arithmetic mean.
-SHARPNESS = 0.25
+SHARPNESS = P.harmonic_share
 #: Tries to draw a run time that a running job has not outlived yet.
-TRIES = 8
+TRIES = P.draw_tries
 
 
 class Past(NamedTuple):
@@ -46,12 +47,12 @@ class Past(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def need_with(procs, spare, num_procs):
+def need_with(procs, reserve, num_procs):
     """Return how many processors must be free for a long job that is to leave some to others.
 
     To hold back a wide job can leave half a machine idle, so where there is plenty it need not leave any.
     """
-    return min(procs + spare, max(procs, -(-num_procs // PLENTY)))
+    return min(procs + reserve, max(procs, -(-num_procs // PLENTY)))
 
 
 @njit(cache=True, nogil=True)

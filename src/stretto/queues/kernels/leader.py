@@ -1,8 +1,8 @@
 """What long jobs should have left to short ones so far: the past is played again with more, with less, and narrowly.
 
 What suits one machine is too much on another, and too little on a third. What has been submitted until now is
-replayed from an empty machine under the base and under every candidate of the same order that spares another share, or
-lets only short jobs pass, with the run times of jobs that have ended and beliefs of the others; what counts is the
+replayed from an empty machine under the base and under every candidate of the same order that keeps another share free,
+or lets only short jobs pass, with the run times of jobs that have ended and beliefs of the others; what counts is the
 bounded slowdown until then. The base is replaced when another rule would have cost clearly less. (Other orders are not
 tried: between those, the past of a few thousand jobs says little about the next ones, and much that is chance.)
 
@@ -14,14 +14,15 @@ from __future__ import annotations
 
 from stretto.core.kernels.compile import njit
 from stretto.queues.kernels.forecast import BOUND
-from stretto.queues.kernels.lookahead import SPARE, work_off
+from stretto.queues.kernels.lookahead import RESERVE, work_off
+from stretto.queues.parameters import PORTFOLIO_PARAMETERS as P
 
 #: Reviews come when the past has grown by this part of itself.
-GROWTH = 0.25
+GROWTH = P.review_growth
 #: The last arrivals that a review goes back to.
-REACH = 10_000
+REACH = P.review_jobs
 #: By what part of its own cost the base must be beaten.
-MARGIN = 0.25
+MARGIN = P.review_margin
 
 
 @njit(cache=True, nogil=True)
@@ -31,7 +32,7 @@ def next_review(arrived, least):
 
 
 #: A review goes as far as three in four jobs have ended, of so many in a row, or of a quarter of the past.
-STRETCH = 200
+STRETCH = P.review_stretch
 
 
 @njit(cache=True, nogil=True)
@@ -76,7 +77,7 @@ def past_cost(s, trial, code, num_procs, first, arrived, now):
 
 @njit(cache=True, nogil=True)
 def leader(s, trial, codes, base, num_procs, arrived, now):
-    """Return the candidate to go on with: the base, or its order with other rules for long jobs that cost far less."""
+    """Return the candidate to continue with: the base, or its order with other rules for long jobs if far cheaper."""
     first = max(0, arrived - REACH)
     settle_runs(s, first, arrived, now)
     last = last_settled(s.ended, first, arrived)
@@ -86,7 +87,7 @@ def leader(s, trial, codes, base, num_procs, arrived, now):
     best = base
     least = past_cost(s, trial, codes[base], num_procs, first, arrived, now) * (1.0 - MARGIN)
     for c in range(codes.shape[0]):
-        if c != base and codes[c] % SPARE == codes[base] % SPARE:
+        if c != base and codes[c] % RESERVE == codes[base] % RESERVE:
             cost = past_cost(s, trial, codes[c], num_procs, first, arrived, now)
             if cost < least:
                 least = cost

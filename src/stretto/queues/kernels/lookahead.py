@@ -14,9 +14,9 @@ from stretto.queues.kernels.running import Running, begin_job, end_first, shadow
 #: Added to a code of ``queue_keys``: the same order, of believed run times in place of estimates.
 BELIEVED = 100
 #: Added to that once per percent of the machine which jobs believed to be long leave free for shorter ones.
-SPARE = 1000
+RESERVE = 1000
 #: Added to that where only jobs believed to be short may pass the head of the queue.
-NARROW = 100 * SPARE
+NARROW = 100 * RESERVE
 
 
 class Believed(NamedTuple):
@@ -33,7 +33,7 @@ class Believed(NamedTuple):
     expected: np.ndarray  # [n+G] end by the estimate, in the present trial
 
 
-class Trial(NamedTuple):
+class LookaheadTrial(NamedTuple):
     """Room for trials of C orders."""
 
     running: Running
@@ -48,7 +48,7 @@ class Trial(NamedTuple):
 @njit(cache=True, nogil=True)
 def key_of(b, code, job, now):
     """Return the key of a job under an order."""
-    code %= SPARE
+    code %= RESERVE
     length = b.estimate[job]
     if code >= BELIEVED:
         code -= BELIEVED
@@ -71,9 +71,9 @@ def need_of(b, code, job, num_procs):
     Whoever waits for a long job waits long; a short job that finds a few processors free waits for nobody.
     """
     procs = b.procs[job]
-    if code < SPARE or b.believed[job] <= LONG:
+    if code < RESERVE or b.believed[job] <= LONG:
         return procs
-    return need_with(procs, (code // SPARE % 100 * num_procs + 99) // 100, num_procs)
+    return need_with(procs, (code // RESERVE % 100 * num_procs + 99) // 100, num_procs)
 
 
 @njit(cache=True, nogil=True)
@@ -200,7 +200,7 @@ def start_job(b, r, job, moment, now):
 def work_off(b, trial, code, num_procs, size, now, free, guess, last_guess):
     """Return what waiting costs from now on when an order is followed until all have started.
 
-    The queue and the running jobs of the trial are used up. As in ``run_queue``, the shadow holds until a job
+    The queue and the running jobs of the trial are used up. As in ``run_queue``, the shadow time holds until a job
     ends, and until then only new arrivals are looked at.
     """
     r, queue, key = trial.running, trial.queue, trial.key

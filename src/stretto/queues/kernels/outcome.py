@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 
-class Outcome(NamedTuple):
+class ReplayOutcome(NamedTuple):
     """n jobs, K pools."""
 
     start: np.ndarray  # [n] of the attempt that ended the job
@@ -20,9 +20,9 @@ class Outcome(NamedTuple):
     usd: np.ndarray  # [K]
 
 
-def new_outcome(num_jobs: int, num_pools: int) -> Outcome:
+def new_outcome(num_jobs: int, num_pools: int) -> ReplayOutcome:
     """Return room for an outcome."""
-    return Outcome(
+    return ReplayOutcome(
         np.full(num_jobs, -1.0),
         np.full(num_jobs, -1.0),
         np.full(num_jobs, -1.0),

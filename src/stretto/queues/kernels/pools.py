@@ -43,13 +43,13 @@ def can_ever(p, s, job, k):
 def is_worth(q, p, rules, s, job, k, ahead):
     """Say whether leaving pool 0 saves the deadline, or more than it costs."""
     now = s.moment[0].now
-    home = (s.moment[0].backlog + ahead) / (p.pool[0].nodes * p.pool[0].procs_per_node) + span(p, s, job, 0)
+    here = (s.moment[0].backlog + ahead) / (p.pool[0].nodes * p.pool[0].procs_per_node) + span(p, s, job, 0)
     delay = 0.0 if p.width[job, k] <= s.pool[k].free else p.pool[k].provision
     there = delay + span(p, s, job, k)
     deadline = q.deadline[job]
-    if now + home > deadline and now + there <= deadline:
+    if now + here > deadline and now + there <= deadline:
         return True
-    gain = rules.wait_usd_per_hour * (home - there) / 3600.0
+    gain = rules.wait_usd_per_hour * (here - there) / 3600.0
     return gain > usd_of(p, rules, s, job, k) - usd_of(p, rules, s, job, 0)
 
 

@@ -12,18 +12,19 @@ Nothing is looked up that a scheduler would not know: the run time of a job is r
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from stretto.core.kernels.compile import njit
 from stretto.core.kernels.rng import below
+from stretto.core.trace import QueueArrays
 from stretto.queues.kernels.forecast import LONG, Past, believe, draw_rest, draw_run, new_past, remember
 from stretto.queues.kernels.leader import leader, next_review
 from stretto.queues.kernels.lookahead import (
-    SPARE,
+    RESERVE,
     Believed,
-    Trial,
+    LookaheadTrial,
     begin_trial,
     line_up,
     mark_started,
@@ -32,12 +33,13 @@ from stretto.queues.kernels.lookahead import (
     would_start,
 )
 from stretto.queues.kernels.running import Running, begin_job, end_first, new_running
+from stretto.queues.parameters import PORTFOLIO_PARAMETERS as P
 
 #: From so many scenarios on, choices that do worse than the base are given up.
-HEAT = 6
+HEAT = P.first_heat
 
 
-class Look(NamedTuple):
+class LookaheadRules(NamedTuple):
     """How to look ahead."""
 
     interval: float  # least seconds between epochs
@@ -52,7 +54,7 @@ class Look(NamedTuple):
 class Scene(NamedTuple):
     """What is the case at a moment; n jobs."""
 
-    q: Any  # the jobs as they are, ``QueueArrays``
+    q: QueueArrays  # the jobs as they are
     b: Believed
     past: Past
     running: Running
@@ -99,13 +101,13 @@ def imagine(s, size, arrived, now, look, state):
 def different_choices(s, trial, codes, size, now, free):
     """List what each order would start now; return the orders that no earlier one equals.
 
-    What the base leaves to spare, and whom it lets pass, they all do: that pays in the long run, of which a scenario
-    knows nothing.
+    All of them keep free what the base keeps free, and let pass what it does: that pays in the long run, which a
+    scenario does not show.
     """
     found = np.empty(codes.shape[0], np.int64)
     count = 0
     for c in range(codes.shape[0]):
-        code = codes[c] % SPARE + codes[0] // SPARE * SPARE
+        code = codes[c] % RESERVE + codes[0] // RESERVE * RESERVE
         line_up(s.b, code, now, s.waiting, size, trial.queue, trial.key)
         trial.num_started[c] = would_start(s.b, s.running, code, s.num_procs, now, free, trial, size, trial.started[c])
         if c == 0 and trial.num_started[c] == size:
@@ -232,7 +234,7 @@ def run_portfolio(q, kinds, num_procs, codes, look, state, start, chosen):
     kinds
         The kinds of each job, numbered without overlap, the narrowest first; [n, L].
     codes
-        Candidate orders, of ``queue_keys``, plus ``BELIEVED`` where they go by beliefs, ``SPARE`` per percent that
+        Candidate orders, of ``queue_keys``, plus ``BELIEVED`` where they go by beliefs, ``RESERVE`` per percent that
         long jobs leave free and ``NARROW`` where only short ones may pass the head; the first is the base.
     look, state
         How to look ahead, and the random state.
@@ -242,7 +244,7 @@ def run_portfolio(q, kinds, num_procs, codes, look, state, start, chosen):
     start[:] = -1.0
     s = new_scene(q, kinds, num_procs, start, room)
     num_codes = codes.shape[0]
-    trial = Trial(
+    trial = LookaheadTrial(
         new_running(room),
         np.empty(room, np.int64),
         np.empty(room),
@@ -260,7 +262,7 @@ def run_portfolio(q, kinds, num_procs, codes, look, state, start, chosen):
     codes = codes.copy()
     label = np.arange(num_codes)  # where each stood before the base changed
     review = look.review if look.review > 0 else n + 1
-    is_hurt = False  # has a short job had to wait? Until then nothing is spared
+    is_hurt = False  # has a short job had to wait? Until then nothing is kept free
     while arrived < n or s.running.size[0] > 0:
         now = s.running.end[0] if s.running.size[0] > 0 else np.inf
         if arrived < n:
@@ -279,7 +281,7 @@ def run_portfolio(q, kinds, num_procs, codes, look, state, start, chosen):
             label[0], label[first] = label[first], label[0]
         pause -= 1
         looks = size > 1 and now >= next_epoch and pause < 0
-        in_force = codes if is_hurt else codes % SPARE
+        in_force = codes if is_hurt else codes % RESERVE
         choices = different_choices(s, trial, in_force if looks else in_force[:1], size, now, free)
         best = 0
         if looks:

@@ -10,7 +10,7 @@ from stretto.core.kernels.compile import njit
 from stretto.queues.kernels.expected import SIZE, procs_at
 
 
-class Profile(NamedTuple):
+class ProcsProfile(NamedTuple):
     """``free[k]`` processors from ``begin[k]`` to ``begin[k+1]``, the last for ever."""
 
     begin: np.ndarray
@@ -21,7 +21,7 @@ class Profile(NamedTuple):
 @njit(cache=True, nogil=True)
 def new_profile(n, num_procs):
     """Return a profile of an empty machine, with room for the steps of n jobs."""
-    profile = Profile(np.empty(2 * n + 2), np.empty(2 * n + 2, np.int64), np.ones(1, np.int64))
+    profile = ProcsProfile(np.empty(2 * n + 2), np.empty(2 * n + 2, np.int64), np.ones(1, np.int64))
     profile.begin[0] = 0.0
     profile.free[0] = num_procs
     return profile

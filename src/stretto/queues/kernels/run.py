@@ -7,8 +7,8 @@ estimates only, when the head will fit (the shadow time) and how many processors
 takes no more than the extra. Both are computed anew at each event.
 
 Two observations make it fast without changing a single start. While nothing has ended since the last
-pass, the shadow and the extra still hold, and a job that could not be backfilled then cannot be
-now: only new arrivals are looked at. And the shadow is needed only where some later job fits.
+pass, the shadow time and the extra still hold, and a job that could not be backfilled then cannot be
+now: only new arrivals are looked at. And the shadow time is needed only where some later job fits.
 
 This loop keeps the queue sorted. Orders that change with time are in ``queue_dynamic``.
 
@@ -19,11 +19,10 @@ four fifths of the time.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from stretto.core.kernels.compile import njit
+from stretto.core.trace import QueueArrays
 from stretto.queues.kernels.dynamic import run_dynamic
 from stretto.queues.kernels.expected import expect, forget, new_expected, put_in_order, shadow_at
 from stretto.queues.kernels.fcfs import run_fcfs
@@ -42,7 +41,7 @@ from stretto.queues.kernels.waiting import (
 __all__ = ["Running", "begin_job", "end_first", "new_running", "run_queue", "shadow_of"]
 
 
-def run_queue(q: Any, num_procs: int, code: int, easy: bool, one_event: bool, start: np.ndarray) -> int:
+def run_queue(q: QueueArrays, num_procs: int, code: int, easy: bool, one_event: bool, start: np.ndarray) -> int:
     """Fill the start of each job, with the loop that can; all must fit the machine and run for some time.
 
     Parameters

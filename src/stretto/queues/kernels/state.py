@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from stretto.core.kernels.compile import njit
 from stretto.core.kernels.records import record
-from stretto.queues.kernels.codes import LAST_TWO, PoolArrays, Rules
+from stretto.core.trace import QueueArrays
+from stretto.queues.kernels.codes import LAST_TWO, PoolArrays, RuleCodes
 
 #: Ended jobs per user that predictions look at.
 WINDOW = 32
@@ -64,7 +65,7 @@ MOMENT = record(
 USER = record([("usage", np.float64), ("used", np.float64)])
 
 
-class State(NamedTuple):
+class QueueState(NamedTuple):
     """n jobs, K pools of at most M nodes, U users. Few arrays of records compile faster than many arrays."""
 
     moment: np.ndarray  # [1] MOMENT
@@ -87,7 +88,7 @@ class State(NamedTuple):
     num_past: np.ndarray  # [U]
 
 
-def new_state(q: Any, p: PoolArrays, rules: Rules) -> State:
+def new_state(q: QueueArrays, p: PoolArrays, rules: RuleCodes) -> QueueState:
     """Return the state before the first moment."""
     n = len(q.submit)
     num_pools = len(p.pool)
@@ -102,7 +103,7 @@ def new_state(q: Any, p: PoolArrays, rules: Rules) -> State:
     pool["closed"] = p.step["price"][p.pool["first_step"]] > p.pool["bid"]
     pool["num_up"] = np.where(pool["closed"], 0, p.pool["base"])
     pool["free"] = pool["num_up"] * p.pool["procs_per_node"]
-    return State(
+    return QueueState(
         moment=np.zeros(1, MOMENT),
         job=job,
         pool=pool,

@@ -1,4 +1,7 @@
-"""CMA-ES (Hansen 2016, arXiv 1604.00772) with antithetic samples; its state can be put away and taken up again."""
+"""CMA-ES (Hansen 2016, arXiv 1604.00772) with antithetic samples, whose state can be saved and restored.
+
+The library ``cmaes`` has neither: its state can only be pickled, which checkpoints never are.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ _LEAST_VARIANCE = 1e-14
 
 
 class Cma:
-    """Minimises a noisy function of a few dozen numbers by sampling around a mean.
+    """Minimizes a noisy function of a few dozen numbers by sampling around a mean.
 
     Parameters
     ----------

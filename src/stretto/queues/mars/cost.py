@@ -60,7 +60,7 @@ MEASURES: Mapping[str, Measure] = {
 
 
 @dataclass(frozen=True)
-class Cost:
+class JobCost:
     """Weights of time and money, and what time means.
 
     Money is what the processors of a job cost for as long as it holds them. On one plain machine that is the same
@@ -121,4 +121,4 @@ class Cost:
 
 
 #: What is compared unless the operator says otherwise.
-USUAL = Cost()
+USUAL = JobCost()

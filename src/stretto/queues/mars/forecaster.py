@@ -5,14 +5,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from stretto.errors import InvalidInput
 from stretto.queues.mars.kernels.forecast import NUM_HEADS, NUM_INPUTS, Forecaster
 
-#: What comes with Stretto; ``benchmarks/mars_forecaster.py ship`` makes it.
+#: What comes with Stretto; ``python -m research.mars.make_forecaster ship`` makes it.
 SHIPPED = Path(__file__).with_name("forecaster.npz")
 
 
@@ -34,7 +33,7 @@ def blend(parts: Sequence[Forecaster]) -> Forecaster:
     )
 
 
-def save_forecaster(path: str | Path, forecaster: Forecaster, meta: Mapping[str, Any]) -> None:
+def save_forecaster(path: str | Path, forecaster: Forecaster, meta: Mapping[str, object]) -> None:
     """Write the weights to a file."""
     from stretto.files import checkpoint
 
@@ -42,7 +41,7 @@ def save_forecaster(path: str | Path, forecaster: Forecaster, meta: Mapping[str,
     checkpoint.save(path, arrays, {"kind": "mars-forecaster", **meta})
 
 
-def load_forecaster(path: str | Path) -> tuple[Forecaster, dict[str, Any]]:
+def load_forecaster(path: str | Path) -> tuple[Forecaster, dict[str, object]]:
     """Read weights and what is said of them."""
     from stretto.files import checkpoint
 

@@ -8,8 +8,9 @@ import numpy as np
 
 from stretto.core.trace import QueueArrays, Trace
 from stretto.errors import InvalidInput
+from stretto.queues.mars.candidates import untrained_nets
 from stretto.queues.mars.cost import BOUNDED_SLOWDOWN
-from stretto.queues.mars.network import MarsNet, untrained_nets
+from stretto.queues.mars.network import MarsNet
 from stretto.queues.mars.trainer import Evolution, MarsTrainer, Objective
 from stretto.queues.mars.windows import draw_windows
 
@@ -22,16 +23,16 @@ _EVOLUTION = Evolution(
 
 @dataclass
 class OnlineLearner:
-    """Improves a network from time to time; between two lessons so many jobs arrive as had arrived at the first.
+    """Improves a network from time to time; between two trainings as many jobs arrive as had arrived at the first.
 
     Parameters
     ----------
     num_procs
         Of the machine.
     measure
-        What is to be least: one of ``queues/mars/cost.py``.
+        The cost that is minimized: one of ``queues/mars/cost.py``.
     num_generations
-        Of a lesson: its budget.
+        The budget of one training.
     memory_jobs
         Windows are drawn from so many of the last jobs.
     """
@@ -55,7 +56,7 @@ class OnlineLearner:
         self.num_lessons = 0
 
     def __call__(self, known: QueueArrays, num_jobs: int) -> MarsNet | None:
-        """Return an improved network when a lesson is due; ``known`` holds guesses for jobs that have not ended."""
+        """Return an improved network when a training is due; ``known`` holds guesses for jobs that have not ended."""
         if num_jobs < self._next:
             return None
         self._next = num_jobs + max(self.first_jobs, num_jobs // 2)

@@ -1,49 +1,93 @@
-"""Replay a trace with MARS: networks and classic orders as candidates, and a selector that follows the best."""
+"""Replay a trace with MARS: at every epoch, follow the candidate that the selector trusts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stretto.core.csr import Floats
-from stretto.core.trace import Trace
-from stretto.errors import InvalidInput, UnknownName
-from stretto.queues.mars.cost import USUAL, Cost
-from stretto.queues.mars.counsel import Counsel
-from stretto.queues.mars.ensemble import Ensemble, shipped_ensemble
-from stretto.queues.mars.follower import LEARNED, Aides, Follower, Learner, Watch
+from stretto.core.trace import QueueArrays, Trace
+from stretto.errors import InvalidInput
+from stretto.queues.mars.candidates import candidates_of, penalized_of, variants_of
+from stretto.queues.mars.cost import USUAL, JobCost
+from stretto.queues.mars.counterfactual import CounterfactualReplays
+from stretto.queues.mars.evidence import is_new_workload
 from stretto.queues.mars.forecaster import shipped
-from stretto.queues.mars.journal import Journal
-from stretto.queues.mars.kernels.forecast import Forecaster
-from stretto.queues.mars.network import (
-    CLASSICS,
-    OPEN,
-    STEADY,
-    MarsNet,
-    bold_nets,
-    classic_net,
-    open_net,
-    plain_net,
-    sister_nets,
-    untrained_nets,
-)
-from stretto.queues.mars.selector import STRATEGIST, Choice, Family, Selection, Selector
-from stretto.queues.mars.strategist import Strategist
-from stretto.queues.mars.strategist import shipped as shipped_strategist
-from stretto.queues.portfolio import Selector as PortfolioSelector
+from stretto.queues.mars.kernels.forecast import Forecaster, chains_of
+from stretto.queues.mars.kernels.run import advance, state_along, take_over
+from stretto.queues.mars.network import TRAINED, MarsNet, load_nets
+from stretto.queues.mars.parameters import MARS_PARAMETERS as P
+from stretto.queues.mars.parameters import Selection
+from stretto.queues.mars.run_record import ChoiceRecorder
+from stretto.queues.mars.selector import Choice, EpochComparison, Selector
+from stretto.queues.portfolio import kinds_of
+from stretto.queues.result import Watch
 from stretto.runlog import Run
 
-MARS = PortfolioSelector("at each epoch, the network or order that has done best in shadow replays")
-#: What the operator trusts, unless he says otherwise.
-DEFAULT = STEADY
-#: The same where somebody else starts the jobs and reserves room by user estimates.
-LIVE_DEFAULT = "saf"
-#: Classic orders among the candidates.
-CLASSIC_CANDIDATES = ("saf", "fcfs", "sjf", "wfp3", "f1", "f4", "expansion", "wfp3-believed", "smith-aged")
+#: Is given the jobs so far, with guesses for what has not ended, and how many have been replayed.
+Learner = Callable[[QueueArrays, int], MarsNet | None]
+#: The name of what a learner made, the last of the candidates.
+LEARNED = "learned"
+#: Files of older versions also hold the networks of an ensemble, which was never followed.
+_FORMER_ENSEMBLE = "net-"
+
+
+@dataclass(frozen=True)
+class MarsSettings:
+    """The choices of the operator; all of them have a default.
+
+    Attributes
+    ----------
+    nets
+        A file of trained networks, as ``stretto train mars --save`` writes it; none by default.
+    default
+        The order or network that is followed unless another one is surely better.
+    learns
+        Whether a network is trained during the replay, from what has ended.
+    """
+
+    nets: str | None = None
+    default: str | None = None
+    cost: JobCost = USUAL
+    learns: bool = False
+
+    def candidates(self, *, starts_jobs: bool = True) -> list[MarsNet]:
+        """Return what is chosen from, the default first.
+
+        Parameters
+        ----------
+        starts_jobs
+            Whether jobs can be held back; where they cannot, a trained network is asked for its order only.
+        """
+        nets = [] if self.nets is None else _read(self.nets)
+        if self.nets is None and self.default == TRAINED:
+            message = f"{TRAINED!r} is in the file that stretto train mars --save wrote; name it with --nets FILE"
+            raise InvalidInput(message, field="default")
+        if self.learns and any(net.name == LEARNED for net in nets):
+            message = f"holds a network {LEARNED!r}, the name of what --learn trains; rename it, or leave --learn out"
+            raise InvalidInput(message, source=self.nets, field="nets")
+        if not starts_jobs:
+            nets = [replace(net, net=net.net._replace(reserve=np.zeros(1))) for net in nets]
+        return candidates_of(default=self.default, nets=nets, starts_jobs=starts_jobs)
+
+    def spec(self) -> dict[str, object]:
+        """Return what is not the default, flat and by name."""
+        told = {"nets": self.nets, "default": self.default, **asdict(self.cost), "learns": self.learns}
+        usual = {"nets": None, "default": None, **asdict(USUAL), "learns": False}
+        return {name: value for name, value in told.items() if value != usual[name]}
+
+
+def _read(path: str) -> list[MarsNet]:
+    try:
+        return [net for net in load_nets(path)[0] if not net.name.startswith(_FORMER_ENSEMBLE)]
+    except InvalidInput as error:
+        raise error.at(path) from None
+    except (KeyError, TypeError):
+        raise InvalidInput("does not name the networks that it holds", source=path, field="nets") from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +104,6 @@ class MarsReplay:
         One per epoch, with the estimates behind it.
     cost
         What was compared.
-    left_out
-        Trained networks that were not replayed, for the ensemble says that they can never be followed.
     num_unplayed
         Jobs that had not arrived when the replay was stopped; they are not in ``trace``.
     """
@@ -72,56 +114,36 @@ class MarsReplay:
     chosen: NDArray[np.int64]  # [n]
     choices: tuple[Choice, ...]
     num_dropped: int
-    cost: Cost = USUAL
-    left_out: tuple[str, ...] = ()
+    cost: JobCost = USUAL
     num_unplayed: int = 0
 
 
-def pretrained() -> tuple[MarsNet, ...]:
-    """Return the networks that come with Stretto."""
-    return shipped_ensemble().members
-
-
-def candidates_of(
+def play_mars(
+    trace: Trace,
+    num_procs: int,
     *,
-    default: str | None = None,
-    nets: Sequence[MarsNet] | None = None,
-    classics: Sequence[str] = CLASSIC_CANDIDATES,
-    starts_jobs: bool = True,
-) -> list[MarsNet]:
-    """Return what a selector chooses from: the default, classic orders, untrained networks, and trained ones.
+    settings: MarsSettings | None = None,
+    run: Run | None = None,
+    watch: Watch | None = None,
+    seed: int = 0,
+) -> MarsReplay:
+    """Replay a trace with the settings of an operator; the other parameters are those of :func:`mars_replay`."""
+    said = settings if settings is not None else MarsSettings()
+    learner = None
+    if said.learns:
+        from stretto.queues.mars.online_learning import OnlineLearner
 
-    Parameters
-    ----------
-    default
-        The name of the first one, an order or a network; by default the one for whoever starts the jobs.
-    nets
-        The trained ones; by default those that come with Stretto.
-    starts_jobs
-        Whether jobs can be held back. The manager of a live queue starts what fits, in whatever order.
-    """
-    first = default or (DEFAULT if starts_jobs else LIVE_DEFAULT)
-    found = pretrained() if nets is None else nets
-    every = [*(classic_net(name) for name in classics), *untrained_nets(), *sister_nets(), open_net(), *found]
-    names = [net.name for net in every]
-    if len(set(names)) < len(names):
-        raise InvalidInput(f"two candidates are called {max(names, key=names.count)!r}", field="nets")
-    if first not in names:
-        if first not in CLASSICS:
-            raise UnknownName("default of mars", first, {*names, *CLASSICS})
-        every.append(classic_net(first))
-    every.sort(key=lambda net: net.name != first)
-    allowed = [net for net in every if starts_jobs or net.net.spare[0] == 0.0]
-    if allowed[0].name != first:
-        raise InvalidInput(f"{first!r} holds jobs back, which only who starts them can", field="default")
-    return allowed
-
-
-def doubted_of(names: Sequence[str]) -> list[str]:
-    """Return whose shadows are believed less: trained networks, and orders that hold jobs back but for a few."""
-    family = [net.name for net in (*sister_nets(), *bold_nets(), plain_net(), open_net())]
-    plain = {*CLASSICS, DEFAULT, *family}
-    return [name for name in names if name not in plain]
+        learner = OnlineLearner(num_procs, seed=seed, measure=said.cost.measure)
+    return mars_replay(
+        trace,
+        num_procs,
+        candidates=said.candidates(),
+        cost=said.cost,
+        learner=learner,
+        run=run,
+        watch=watch,
+        seed=seed,
+    )
 
 
 def mars_replay(
@@ -130,11 +152,9 @@ def mars_replay(
     *,
     candidates: Sequence[MarsNet] | None = None,
     selection: Selection | None = None,
-    cost: Cost = USUAL,
+    cost: JobCost = USUAL,
     learner: Learner | None = None,
     forecaster: Forecaster | None = None,
-    ensemble: Ensemble | None = None,
-    strategist: Strategist | None = None,
     run: Run | None = None,
     watch: Watch | None = None,
     seed: int = 0,
@@ -147,71 +167,170 @@ def mars_replay(
     candidates
         The first is the operator's default; by default those of :func:`candidates_of`.
     cost
-        What is to be least.
+        What is minimized.
     learner
         Asked at every epoch for a better network, which becomes the candidate ``learned``.
     forecaster
-        What candidates with foresight go by; by default the one that comes with Stretto.
-    ensemble
-        Says which candidates were trained on other queues, and whether one of these is likely enough to be cheaper than
-        the default to be followed at all; by default the one that comes with Stretto.
-    strategist
-        Who decides where ``selection`` says so; by default the one that comes with Stretto. It goes on learning.
+        What candidates with foresight use; by default the one that comes with Stretto.
     run
-        Where choices and rewards (minus what an ended job cost) are recorded while the queue is played.
+        Where choices and rewards (minus what an ended job cost) are recorded during the replay.
     watch
         Told at every epoch how many jobs of how many have arrived. Where it returns False, the replay ends there: the
-        jobs that have arrived are worked off, and only they are in the result.
+        jobs that have arrived are replayed to their ends, and only they are in the result.
     seed
-        As all selectors have it; MARS draws no random numbers.
+        For guesses of run times in counterfactual replays.
     """
     if trace.parent is not None and len(trace.parent):
         raise InvalidInput("MARS replays jobs without dependencies only", field="dependencies")
     kept, num_dropped = trace.fitting(num_procs)
-    rules, judge = selection or Selection(), ensemble or shipped_ensemble()
-    nets, left_out = _followable(candidates if candidates is not None else candidates_of(), judge, rules)
+    nets = list(candidates if candidates is not None else candidates_of())
     if learner is not None:
-        nets.append(replace(nets[0], name=LEARNED))  # until the first lesson, the default once more
+        nets.append(replace(nets[0], name=LEARNED))  # until something has been learned, the default once more
     names = [net.name for net in nets]
-    doubted = doubted_of(names)
-    sisters = [net.name for net in sister_nets()]
-    kin = Family(sisters, calm=OPEN) if names[0] == STEADY else Family()
-    counsel = None
-    if rules.by == STRATEGIST:
-        counsel = Counsel(strategist or shipped_strategist(), names, doubted, kin.sisters)
-    aides = Aides(
-        forecaster=forecaster or shipped(),
-        ensemble=judge,
-        counsel=counsel,
-        learner=learner,
-        journal=None if run is None else Journal(run, kept.num_jobs, names[0], cost),
-    )
-    follower = Follower(kept.arrays(), num_procs, nets, Selector(names, doubted, rules, kin), cost, aides)
+    selector = Selector(names, penalized_of(names), selection or Selection(), variants_of(names))
+    replayed = EpochReplay(kept.arrays(), num_procs, nets, selector, cost, forecaster or shipped(), seed=seed)
+    replayed.learner = learner
+    replayed.recorder = None if run is None else ChoiceRecorder(run, names[0], cost)
     with ThreadPoolExecutor(num_threads) as executor:
-        num_played = follower.follow(executor, watch)
+        num_played = replayed.play(executor, watch)
     part = kept if num_played == kept.num_jobs else kept.window(0, num_played)
     return MarsReplay(
         part,
         tuple(names),
-        follower.start[:num_played],
-        follower.chosen[:num_played],
-        tuple(follower.choices),
+        replayed.start[:num_played],
+        replayed.chosen[:num_played],
+        tuple(replayed.choices),
         num_dropped,
         cost,
-        left_out,
         kept.num_jobs - num_played,
     )
 
 
-def _followable(
-    candidates: Sequence[MarsNet], ensemble: Ensemble, rules: Selection
-) -> tuple[list[MarsNet], tuple[str, ...]]:
-    """Return who is replayed, and the names of those for whom that would be in vain.
+class EpochReplay:
+    """One replay, from epoch to epoch.
 
-    A strategist sees all of them beside one another, so that its probabilities would change without any.
+    Attributes
+    ----------
+    start
+        When each job started; negative before; [n].
+    chosen
+        The candidate that was followed when each arrived; [n].
+    choices
+        One per epoch.
+    learner, recorder
+        Asked for a better network, and told of choices and rewards, at every epoch.
     """
-    if ensemble.is_ever_sure or rules.by == STRATEGIST:
-        return list(candidates), ()
-    members = {net.name for net in ensemble.members}
-    kept = [net for k, net in enumerate(candidates) if k == 0 or net.name not in members]
-    return kept, tuple(net.name for net in candidates if net not in kept)
+
+    learner: Learner | None = None
+    recorder: ChoiceRecorder | None = None
+
+    def __init__(
+        self,
+        jobs: QueueArrays,
+        num_procs: int,
+        nets: list[MarsNet],
+        selector: Selector,
+        cost: JobCost,
+        forecaster: Forecaster,
+        *,
+        seed: int = 0,
+    ) -> None:
+        n = len(jobs.submit)
+        self._jobs, self._num_procs, self._nets = jobs, num_procs, nets
+        self._selector = selector
+        self._kinds = kinds_of(jobs)
+        chains = chains_of(jobs)
+        self._replays = CounterfactualReplays(jobs, self._kinds, num_procs, nets, forecaster, cost, chains, seed)
+        most_hidden = max(net.num_hidden for net in nets)
+        shape = (int(self._kinds.max()) + 1, num_procs, most_hidden)
+        self._state = state_along(jobs, chains, *shape, forecaster, np.ones(n, np.bool_))
+        memory = selector.rules.memory_jobs
+        age = np.arange(min(n, P.whole_memory * memory) - 1, -1, -1)
+        self._fade = np.exp(-age / memory)  # what jobs count, the latest last
+        self._num_settled = 0  # jobs that had arrived when the workload was last taken for another one
+        self.start = np.full(n, -1.0)
+        self.chosen = np.zeros(n, np.int64)
+        self.choices: list[Choice] = []
+
+    def play(self, executor: Executor, watch: Watch | None = None) -> int:
+        """Replay all jobs, and choose anew at every epoch; return how many have been replayed."""
+        n, selector = len(self.start), self._selector
+        for done in range(0, n, selector.rules.epoch_jobs):
+            until = min(done + selector.rules.epoch_jobs, n)
+            self.chosen[done:until] = selector.chosen
+            net = self._nets[selector.chosen].net
+            last = until if until < n else n + 1
+            advance(self._jobs, self._kinds, self._num_procs, net, self._state, last, self.start)
+            if watch is not None and not watch(until, n) and until < n:
+                return self._finish(until)
+            if until < n:
+                self._reconsider(until, executor)
+        if self.recorder is not None:
+            self.recorder.rest(self._jobs, self.start)
+        return n
+
+    def _finish(self, num_arrived: int) -> int:
+        """Replay the jobs that have arrived to their ends, as if no other came."""
+        jobs = self._jobs._replace(
+            **{
+                name: column[:num_arrived]
+                for name, column in self._jobs._asdict().items()
+                if len(column) >= num_arrived
+            }
+        )
+        net, kinds = self._nets[self._selector.chosen].net, self._kinds[:num_arrived]
+        advance(jobs, kinds, self._num_procs, net, self._state, num_arrived + 1, self.start[:num_arrived])
+        if self.recorder is not None:
+            self.recorder.rest(jobs, self.start[:num_arrived])
+        return num_arrived
+
+    def _reconsider(self, done: int, executor: Executor) -> None:
+        """Continue the counterfactual replays as far as possible, compare, and let what is chosen take over."""
+        selector, replays = self._selector, self._replays
+        now = float(self._jobs.submit[done - 1])
+        replays.learn(self.start, done, now)
+        played = min(done - selector.rules.lag_jobs, replays.num_playable)
+        if played <= selector.since:
+            return
+        is_taught = self._learn(done, played)
+        replays.play(played, executor)
+        before = selector.chosen
+        seen = self._compare(done, played, now, executor)
+        choice = selector.choose(seen)
+        for k in selector.hopeless(seen.cost, played):
+            replays.drop(k)
+        self.choices.append(choice)
+        if self.recorder is not None:
+            self.recorder.epoch(choice, selector, self._jobs, self.start, now)
+        if selector.chosen != before or (is_taught and selector.chosen == len(self._nets) - 1):
+            net = self._nets[selector.chosen].net
+            take_over(self._jobs, self._kinds, self._num_procs, net, self._state, now, self.start)
+
+    def _learn(self, done: int, played: int) -> bool:
+        """Ask for a better network; say whether there is one."""
+        taught = self.learner(self._replays.jobs, played) if self.learner is not None else None
+        if taught is None:
+            return False
+        self._nets[-1] = taught
+        self._replays.replace(len(self._nets) - 1, taught)
+        if self.recorder is not None:
+            self.recorder.learned(taught, done)
+        return True
+
+    def _compare(self, done: int, played: int, now: float, executor: Executor) -> EpochComparison:
+        """Return what all candidates have cost, and what the real queue has."""
+        selector, replays, rules = self._selector, self._replays, self._selector.rules
+        reached = float(self._jobs.submit[played - 1])
+        first = max(selector.since, played - P.whole_memory * rules.memory_jobs)
+        span = (first, played, reached)
+        cost, epochs = replays.compare(*span, self._fade, rules.epoch_jobs, executor)
+        latest = replays.real_costs(self.start, first, played, reached)[-rules.epoch_jobs :]
+        is_new = is_new_workload(self._jobs, done) and done - self._num_settled >= P.latest_jobs
+        self._num_settled = done if is_new else self._num_settled
+        return EpochComparison(
+            *(cost, epochs, played, done, now),
+            real=replays.real_cost(self.start, *span, self._fade),
+            real_latest=float(latest.mean()),
+            least=replays.least_cost(*span, self._fade),
+            is_new=is_new,
+        )

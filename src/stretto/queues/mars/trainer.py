@@ -13,18 +13,20 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stretto.core.csr import Floats
 from stretto.errors import InvalidInput, UnknownName
 from stretto.files.checked_arrays import take, take_indices, whole
-from stretto.learning.trainer import Arrays
+from stretto.learning.trainer import Arrays, Meta
+from stretto.queues.mars.candidates import plain_nets
 from stretto.queues.mars.cma import Cma
 from stretto.queues.mars.cost import BOUNDED_SLOWDOWN, MEASURES
 from stretto.queues.mars.kernels import policy as features
-from stretto.queues.mars.network import CLASSICS, MarsNet, classic_net, net_of, plain_nets
+from stretto.queues.mars.network import CLASSICS, MarsNet, classic_net, net_of
 from stretto.queues.mars.windows import OPPONENTS, Figures, Window
 
 #: Features that decide who may pass the head of the queue; the last is constant.
@@ -39,11 +41,11 @@ GATE = (
     features.NUM_FEATURES,
 )
 _NUM_LINEAR = features.NUM_JOB + len(GATE) + 3
-_PATIENCE, _TRUST, _SPARE = range(_NUM_LINEAR - 3, _NUM_LINEAR)
+_PATIENCE, _TRUST, _RESERVE = range(_NUM_LINEAR - 3, _NUM_LINEAR)
 #: How far each kind of weight is varied at first.
 _SKIP_SCALE, _AREA_SCALE, _GATE_SCALE, _PATIENCE_SCALE, _TRUST_SCALE = 1.0, 0.7, 0.5, 0.7, 0.5
-#: What is spared is varied by a few hundredths of the machine, of which more than a third is never spared.
-_SPARE_SCALE, _MOST_SPARE = 0.05, 0.33
+#: The reserve share is varied by a few hundredths of the machine and never above a third of it.
+_RESERVE_SCALE, _MOST_RESERVE = 0.05, 0.33
 #: Training windows on which networks to begin with are compared.
 _NUM_TRIED = 24
 #: A patience that nothing outlives, and that training does not find the end of.
@@ -53,7 +55,7 @@ _PATIENCE_UNIT = 2.0  # the patience is varied on a logarithmic scale, by half o
 
 @dataclass(frozen=True)
 class Objective:
-    """What is to be least.
+    """The cost that is minimized.
 
     Attributes
     ----------
@@ -136,10 +138,10 @@ class Evolution:
     use_patience: bool = True
 
 
-class MarsRow(NamedTuple):
-    """News of a generation; what was not looked at is NaN."""
+class Generation(NamedTuple):
+    """What one generation reports; what was not measured is NaN."""
 
-    generation: int
+    number: int
     train: float
     validation: float
     best_validation: float
@@ -153,7 +155,7 @@ class MarsTrainer:
     ----------
     starts
         Networks to begin with: the one that does best on some training windows is taken. By default, the best classic
-        and the bold orders.
+        and the orders that trust forecasts.
     """
 
     def __init__(
@@ -212,9 +214,18 @@ class MarsTrainer:
         scale[list(range(features.F1, features.F4_BELIEVED + 1))] = _AREA_SCALE
         scale[features.SUBMITTED] = 0.5 if self.evolution.use_submission else 1e-6
         scale[features.NUM_JOB : features.NUM_JOB + len(GATE)] = _GATE_SCALE
-        scale[_PATIENCE], scale[_TRUST], scale[_SPARE] = _PATIENCE_SCALE, _TRUST_SCALE, _SPARE_SCALE
+        scale[_PATIENCE], scale[_TRUST], scale[_RESERVE] = _PATIENCE_SCALE, _TRUST_SCALE, _RESERVE_SCALE
         scale[_NUM_LINEAR:] = 0.3
         return scale
+
+    @property
+    def generation(self) -> int:
+        return self._cma.generation
+
+    @property
+    def start(self) -> MarsNet:
+        """The network that the training began with."""
+        return self._first
 
     def net(self, name: str = "mars") -> MarsNet:
         """Return the network that did best on the validation windows."""
@@ -224,7 +235,7 @@ class MarsTrainer:
     def best_validation(self) -> float:
         return self._best_value
 
-    def step(self) -> MarsRow:
+    def step(self) -> Generation:
         """Play and learn from one generation."""
         samples = self._cma.ask(self._rng)
         if not self.evolution.use_submission:
@@ -237,7 +248,7 @@ class MarsTrainer:
             if self._cma.generation == 1 or self._cma.generation % self.evolution.validate_every == 0:
                 validation = self._validate(executor)
         num_jobs = len(samples) * sum(len(window.jobs.submit) for window in windows)
-        return MarsRow(self._cma.generation, float(values.min()), validation, self._best_value, num_jobs)
+        return Generation(self._cma.generation, float(values.min()), validation, self._best_value, num_jobs)
 
     def _next_windows(self) -> list[Window]:
         count = min(self.evolution.windows_per_generation, len(self._train))
@@ -252,7 +263,7 @@ class MarsTrainer:
         net = to_net(vector, "", self._first).net
         return self.objective.value(windows, [self._play(net, window) for window in windows])
 
-    def _play(self, net: features.Net, window: Window) -> Figures:
+    def _play(self, net: features.ScoreNet, window: Window) -> Figures:
         return window.play(net, measures=(self.objective.variant,))
 
     def _validate(self, executor: ThreadPoolExecutor) -> float:
@@ -269,29 +280,31 @@ class MarsTrainer:
                 self._best, self._best_value = vector.copy(), value
         return value
 
-    def state(self) -> tuple[Arrays, dict[str, Any]]:
+    def state(self) -> tuple[Arrays, Meta]:
         """Return everything that the next step depends on."""
         arrays: Arrays = {f"cma.{name}": array for name, array in self._cma.state().items()}
         arrays |= {"best": self._best, "order": self._order, "best_value": np.array(self._best_value)}
         return arrays, {"rng": self._rng.bit_generator.state, "place": self._place}
 
-    def restore(self, arrays: Mapping[str, Any], meta: Mapping[str, Any]) -> None:
+    def restore(self, arrays: Mapping[str, NDArray[np.generic]], meta: Mapping[str, object]) -> None:
         """Continue from what :meth:`state` returned; the windows must be the same."""
         best = take(arrays, "best", self._best.shape)
         best_value = take(arrays, "best_value", (), is_finite=False)
         order = take_indices(arrays, "order", self._order.shape, max(len(self._order), 1))
-        place = whole(meta.get("place"), "place")
+        place, rng = whole(meta.get("place"), "place"), meta.get("rng")
+        if not isinstance(rng, dict):
+            raise InvalidInput("is missing: the state of the random generator", field="rng")
         self._cma.restore({name.removeprefix("cma."): arrays[name] for name in arrays if name.startswith("cma.")})
         self._best, self._best_value = np.array(best), float(best_value)
         self._order, self._place = np.array(order), place
-        self._rng.bit_generator.state = meta["rng"]
+        self._rng.bit_generator.state = rng
 
 
 def to_vector(net: MarsNet, *, patience_s: float) -> Floats:
     """Return the weights that are trained, in one row; an endless patience becomes the given one."""
     n = net.net
     patience = float(n.patience[0]) if math.isfinite(n.patience[0]) else patience_s
-    linear = [n.skip, n.gate[list(GATE)], np.array([_PATIENCE_UNIT * math.log(patience)]), n.trust, n.spare]
+    linear = [n.skip, n.gate[list(GATE)], np.array([_PATIENCE_UNIT * math.log(patience)]), n.trust, n.reserve]
     return np.concatenate([*linear, n.hidden.ravel(), n.bias, n.out])
 
 
@@ -313,7 +326,7 @@ def to_net(vector: Floats, name: str, first: MarsNet) -> MarsNet:
             "out": rest[size + num_hidden :],
             "patience": np.array([patience]),
             "trust": np.clip(vector[_TRUST : _TRUST + 1], 0.0, 1.0),
-            "spare": np.clip(vector[_SPARE : _SPARE + 1], 0.0, _MOST_SPARE),
+            "reserve": np.clip(vector[_RESERVE : _RESERVE + 1], 0.0, _MOST_RESERVE),
             "foresight": first.net.foresight,
         },
     )

@@ -13,10 +13,10 @@ from stretto.core.csr import Floats
 from stretto.core.trace import QueueArrays, Trace
 from stretto.errors import InvalidInput
 from stretto.queues.kernels.run import run_queue
-from stretto.queues.mars.cost import BOUNDED_SLOWDOWN, MEASURES, Cost
+from stretto.queues.mars.cost import BOUNDED_SLOWDOWN, MEASURES, JobCost
 from stretto.queues.mars.forecaster import shipped
 from stretto.queues.mars.kernels.forecast import Forecaster
-from stretto.queues.mars.kernels.policy import Net
+from stretto.queues.mars.kernels.policy import ScoreNet
 from stretto.queues.mars.kernels.run import run_mars
 from stretto.queues.portfolio import kinds_of
 from stretto.registry import lookup
@@ -56,7 +56,7 @@ class Window:
     classics: dict[str, Figures]
 
     def play(
-        self, net: Net, forecaster: Forecaster | None = None, *, measures: Iterable[str] = (BOUNDED_SLOWDOWN,)
+        self, net: ScoreNet, forecaster: Forecaster | None = None, *, measures: Iterable[str] = (BOUNDED_SLOWDOWN,)
     ) -> Figures:
         """Replay with a network, and with the forecaster that comes with Stretto unless another is given."""
         start = np.empty(len(self.jobs.submit))
@@ -72,7 +72,7 @@ def figures(jobs: QueueArrays, start: Floats, measures: Iterable[str] = (BOUNDED
         early = f"job {job} starts at {start[job]:g}, before it is submitted at {jobs.submit[job]:g}"
         raise InvalidInput(early, field="start")
     makespan = float((start + jobs.run).max() - jobs.submit[0])
-    cost = {name: Cost(name).mean(wait, jobs.run, jobs.procs, jobs.user) for name in measures}
+    cost = {name: JobCost(name).mean(wait, jobs.run, jobs.procs, jobs.user) for name in measures}
     return Figures(cost, float(wait.max()), makespan)
 
 

@@ -7,7 +7,7 @@ from stretto.queues.reference.jobs import Jobs
 from stretto.queues.reference.pool import HOUR_S
 
 
-class Choice(Jobs):
+class PoolChoice(Jobs):
     """The rules of choice among pools."""
 
     def usd(self, job: int, k: int) -> float:
@@ -39,13 +39,13 @@ class Choice(Jobs):
         return [k for k in able if k == 0 or self.is_worth(job, k, ahead)]
 
     def is_worth(self, job: int, k: int, ahead: float) -> bool:
-        home = (self.backlog + ahead) / self.pools[0].pool.num_procs + self.span(job, 0)
+        here = (self.backlog + ahead) / self.pools[0].pool.num_procs + self.span(job, 0)
         fits = self.setup.width[job, k] <= self.pools[k].free
         there = (0.0 if fits else self.pools[k].pool.provision_s) + self.span(job, k)
         deadline = float(self.q.deadline[job])
-        if self.now + home > deadline and self.now + there <= deadline:
+        if self.now + here > deadline and self.now + there <= deadline:
             return True
-        gain = self.rules.wait_usd_per_hour * (home - there) / HOUR_S
+        gain = self.rules.wait_usd_per_hour * (here - there) / HOUR_S
         return gain > self.usd(job, k) - self.usd(job, 0)
 
     def prefer(self, job: int, room: dict[int, int], ahead: float) -> int | None:
@@ -58,7 +58,7 @@ class Choice(Jobs):
             return 0
         return min(fits, key=lambda k: self.score(job, k), default=None)
 
-    def work_at_home(self, job: int) -> float:
+    def work_in_first_pool(self, job: int) -> float:
         width = int(self.setup.width[job, 0])
         return self.span(job, 0) * width if width >= 0 else 0.0
 

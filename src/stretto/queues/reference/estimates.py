@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from stretto.queues.kernels import codes
-from stretto.queues.reference.state import State
+from stretto.queues.reference.state import ReferenceState
 
 #: Seconds by which an outlived prediction is raised, one after the other.
 RAISES_S = (60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000)
@@ -13,7 +13,7 @@ RAISES_S = (60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000)
 WINDOW = 32
 
 
-class Estimates(State):
+class ReferenceEstimates(ReferenceState):
     """Predictions: made on arrival, raised when outlived."""
 
     def predict(self, job: int) -> float:

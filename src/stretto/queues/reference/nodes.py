@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from stretto.queues.kernels import codes
-from stretto.queues.reference.choice import Choice
+from stretto.queues.reference.choice import PoolChoice
 from stretto.queues.setup import base_nodes
 
 
-class Nodes(Choice):
+class Nodes(PoolChoice):
     """The nodes of elastic and spot pools."""
 
     def order_nodes(self, queue: list[int], ahead: list[float]) -> None:

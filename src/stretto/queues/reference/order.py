@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 from stretto.queues.kernels import codes, keys
-from stretto.queues.reference.estimates import Estimates
+from stretto.queues.reference.estimates import ReferenceEstimates
 
 
-class Order(Estimates):
+class Order(ReferenceEstimates):
     """Keys, and the fair share that one of them needs."""
 
     def decayed(self, entry: tuple[float, float]) -> float:

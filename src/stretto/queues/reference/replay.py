@@ -30,7 +30,7 @@ one completion, or else all of the pools' news. Then a job may be due whose end 
   are computed anew in every pass, from estimates only.
 - *Backfill*: ``easy`` starts later jobs, in queue order, that fit now and, in the promised pool, end by the shadow
   time or take no more than the extra. ``easy-sjbf`` looks at them by estimate. ``slack`` replaces the shadow time by
-  the first shadow that this head was ever given plus ``slack`` times its estimate, if that is later. ``conservative``
+  the first shadow time that this head was given plus ``slack`` times its estimate, if that is later. ``conservative``
   plans all waiting jobs in queue order, each as early as the ones before it allow, and starts those whose time has
   come.
 
@@ -64,9 +64,9 @@ import math
 import numpy as np
 
 from stretto.queues.kernels import codes
-from stretto.queues.kernels.outcome import Outcome
+from stretto.queues.kernels.outcome import ReplayOutcome
 from stretto.queues.reference.start_pass import Passes
-from stretto.queues.setup import Setup
+from stretto.queues.setup import ReplaySetup
 
 
 class Reference(Passes):
@@ -120,7 +120,7 @@ class Reference(Passes):
             self.arrive(job)
 
 
-def replay_reference(setup: Setup) -> tuple[Outcome, int]:
+def replay_reference(setup: ReplaySetup) -> tuple[ReplayOutcome, int]:
     """Replay a set-up slowly; return what happened and DONE or STUCK."""
     replay = Reference(setup)
     with np.errstate(all="raise"):

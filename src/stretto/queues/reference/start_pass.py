@@ -19,7 +19,7 @@ class Passes(Nodes):
         queue = list(self.waiting)
         ahead = [0.0]
         for job in queue:
-            ahead.append(ahead[-1] + self.work_at_home(job))
+            ahead.append(ahead[-1] + self.work_in_first_pool(job))
         self.order_nodes(queue, ahead)
         promise = self.promise(queue[0])
         if promise is not None:

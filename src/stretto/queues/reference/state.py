@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 
-from stretto.queues.kernels.outcome import Outcome, new_outcome
+from stretto.queues.kernels.outcome import ReplayOutcome, new_outcome
 from stretto.queues.reference.pool import PoolState
-from stretto.queues.setup import Setup, base_nodes
+from stretto.queues.setup import ReplaySetup, base_nodes
 
 
-class State:
+class ReferenceState:
     """A replay in progress; each part of the reference adds what it does to it."""
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: ReplaySetup) -> None:
         self.setup, self.rules, self.q = setup, setup.rules, setup.jobs
         n = setup.trace.num_jobs
         self.n = n
-        self.out: Outcome = new_outcome(n, len(setup.pools))
+        self.out: ReplayOutcome = new_outcome(n, len(setup.pools))
         self.pools = [PoolState(pool) for pool in setup.pools]
         for state in self.pools:
             state.closed = state.is_closed(state.price(0.0))

@@ -16,7 +16,7 @@ import numpy as np
 from stretto.core.pool import Pool
 from stretto.core.trace import Trace
 from stretto.queues.workflows.grouping import GROUPINGS
-from stretto.queues.workflows.pools import WEIGHING, Aim, Trial, Way, try_way
+from stretto.queues.workflows.pools import WEIGHING, Aim, PoolTrial, Way, try_way
 
 STRATEGIES = ("fcfs", "sjf", "saf", "f4", "expansion")
 RULES = ("first", "cheapest", "fastest", "burst")
@@ -42,7 +42,7 @@ def fixed_ways(num_pools: int, waits_usd: Sequence[float] = (1.0,)) -> list[Way]
 
 def choose_way(
     trace: Trace, pools: Sequence[Pool], aim: Aim, *, seeds: Sequence[int] = (0,), among: Sequence[Way] | None = None
-) -> list[Trial]:
+) -> list[PoolTrial]:
     """Try ways of running workflows in pools; return the trials, best first.
 
     Parameters
@@ -52,7 +52,7 @@ def choose_way(
     among
         Only these ways; by default a search over all.
     """
-    tried: dict[Way, Trial] = {}
+    tried: dict[Way, PoolTrial] = {}
 
     def best_of(ways: Iterable[Way]) -> list[Way]:
         for way in ways:

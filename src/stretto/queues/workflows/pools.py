@@ -60,7 +60,7 @@ class Way:
 
 
 @dataclass(frozen=True)
-class Trial:
+class PoolTrial:
     """What a way came to, on the mean over seeds.
 
     Attributes
@@ -107,7 +107,7 @@ class Aim:
             if not getattr(self, name) > 0:
                 raise InvalidInput(f"{getattr(self, name)} must be positive", field=name)
 
-    def order(self, one: Trial) -> tuple[float, ...]:
+    def order(self, one: PoolTrial) -> tuple[float, ...]:
         """Return what trials are sorted by: limits first, then the objective."""
         over = max(0.0, one.cost_usd / self.budget_usd - 1.0) + max(0.0, one.flow_s / self.flow_limit_s - 1.0)
         time_usd = self.wait_usd_per_hour * one.num_workflows * one.flow_s / 3600.0
@@ -115,7 +115,7 @@ class Aim:
         return one.num_late, over, value, one.flow_s, one.cost_usd
 
 
-def try_way(trace: Trace, pools: Sequence[Pool], way: Way, aim: Aim, seeds: Sequence[int] = (0,)) -> Trial:
+def try_way(trace: Trace, pools: Sequence[Pool], way: Way, aim: Aim, seeds: Sequence[int] = (0,)) -> PoolTrial:
     """Simulate a way; one in which a job would wait for ever costs infinitely much."""
     number = workflows(trace)
     begin = np.full(int(number.max()) + 1, math.inf)
@@ -136,11 +136,11 @@ def try_way(trace: Trace, pools: Sequence[Pool], way: Way, aim: Aim, seeds: Sequ
                 seed=seed,
             )
         except Infeasible:
-            return Trial(way, len(begin), math.inf, math.inf, math.inf, float(len(begin)))
+            return PoolTrial(way, len(begin), math.inf, math.inf, math.inf, float(len(begin)))
         end = np.zeros(len(begin))
         np.maximum.at(end, number, found.end_s[group] + float(grouped.submit_s[0]))
         flow = end - begin
         late = float(np.sum(flow > aim.deadline_s * (1 + 1e-9)))
         figures.append(np.array([found.cost_usd.sum(), flow.mean(), end.max() - begin.min(), late]))
     cost, flow_s, makespan, num_late = np.mean(figures, axis=0).tolist()
-    return Trial(way, len(begin), cost, flow_s, makespan, num_late)
+    return PoolTrial(way, len(begin), cost, flow_s, makespan, num_late)

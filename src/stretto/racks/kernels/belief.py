@@ -1,4 +1,4 @@
-"""Belief about foreign load and utilisation: messages between sources of load and the resources that counters watch.
+"""Belief about foreign load and utilization: messages between sources of load and the resources that counters watch.
 
 A source is off or on at one of a few levels, and changes at random moments: that is its motion. What runs is known, so
 the load of every resource follows from the levels by filling up (``rack_rates``); to each other, sources are
@@ -32,7 +32,7 @@ class Belief(NamedTuple):
     """What is believed in B racks."""
 
     chance: np.ndarray  # [B, F, NUM_STATES] of each level of each source
-    load: np.ndarray  # [B, R] utilisation
+    load: np.ndarray  # [B, R] utilization
     load_sd: np.ndarray  # [B, R]
     pressure: np.ndarray  # [B, R] demand over capacity, above one where it is more than there is
     level: np.ndarray  # [F, NUM_STATES] first 0
@@ -188,7 +188,7 @@ def _send(row, others, variance, change, f, r, message, story):
 
 @njit(cache=True, nogil=True)
 def fill_belief(a, s, b, belief, params):
-    """Fill mean and spread of utilisation for what runs now."""
+    """Fill mean and spread of utilization for what runs now."""
     num_sources, num_res = a.source_demand.shape
     level, base = np.empty(num_sources), np.empty(num_res)
     change = np.empty((num_sources, NUM_STATES, num_res))

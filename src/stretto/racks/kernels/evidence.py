@@ -1,4 +1,4 @@
-"""What the counters of a window say about each resource: how likely its readings are at every utilisation.
+"""What the counters of a window say about each resource: how likely its readings are at every utilization.
 
 Samples of a counter scatter about its value v with a spread that is proportional to v, up to what is not known of that
 spread: given an expectation worth ``PRIOR_NU`` degrees of freedom, mean and spread of the samples together have a
@@ -35,7 +35,7 @@ def is_sane(readings, b, x):
 
 @njit(cache=True, nogil=True)
 def fill_evidence(a, c, b, m, readings, params, table, is_read):
-    """Fill log-likelihoods by utilisation for the resources of a machine, [R, NUM_VALUES], each with maximum 0."""
+    """Fill log-likelihoods by utilization for the resources of a machine, [R, NUM_VALUES], each with maximum 0."""
     for r in range(a.res_ptr[m], a.res_ptr[m + 1]):
         table[r, :] = 0.0
         is_read[r] = False
@@ -68,7 +68,7 @@ def fill_evidence(a, c, b, m, readings, params, table, is_read):
 
 @njit(cache=True, nogil=True)
 def likelihood(row, load):
-    """Return the likelihood at a utilisation, from one row of a table."""
+    """Return the likelihood at a utilization, from one row of a table."""
     place = math.sqrt(min(max(load, 0.0), 1.0)) * (NUM_VALUES - 1)
     low = min(int(place), NUM_VALUES - 2)
     part = place - low

@@ -1,6 +1,6 @@
 """What a policy sees of a rack, as one row of numbers per environment.
 
-Times are logarithms; what is believed of contention enters through ``pressure`` (zeros for who knows nothing of it).
+Times are logarithms; estimated contention enters through ``pressure`` (zeros where it is not estimated).
 """
 
 from __future__ import annotations

@@ -1,16 +1,23 @@
-"""The worlds that Symphony learns in: the small case of two NICs, and racks; training streams and held-out ones."""
+"""What Symphony learns on: a rack with its streams and counters, by name; training streams and held-out ones."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
 
 from stretto.core.graph import TaskGraph
 from stretto.core.machine_presets import preset
 from stretto.errors import UnknownName
-from stretto.racks.machine_work import KernelSpec, rack_model
-from stretto.racks.simulator import BeliefParams
-from stretto.racks.symphony.trainer import A2c, World
+from stretto.racks.kernels.counters import Counters
+from stretto.racks.kernels.features import fill_rows
+from stretto.racks.kernels.state import Streams
+from stretto.racks.machine_work import KernelSpec, RackModel, rack_model
+from stretto.racks.simulator import BeliefParams, RackBatch, counters_of
+from stretto.racks.symphony.settings import A2c
 from stretto.racks.workloads.graphs import PAPER_MIX, SHUFFLE_MIX
 from stretto.racks.workloads.kernels import PAPER_KERNELS, SHUFFLES
 from stretto.racks.workloads.streams import ForeignLoad, StreamSpec, streams_of
@@ -20,9 +27,48 @@ HELD_OUT_SEED = 7
 _FIRST_SEED = 1000
 #: Counters have been read for this long when the first job of a stream arrives: racks are older than streams.
 LEAD_S = 10.0
+#: More decisions than an episode can need, per task.
+_MOST_DECISIONS_PER_TASK = 50
+#: Worlds of a case that are kept: drawing streams takes longer than playing them once.
+_MAX_WORLDS = 8
 #: By ``calibrated_spread`` on training streams of seeds 0 and 1. Two switches below one root complex take each other's
 #: load: their errors go together, which the messages do not know.
 _SPREAD = {"m1": 1.05, "m2": 1.04, "hgx8": 1.45, "paper-rack": 0.9, "two-nics": 0.8}
+
+
+@dataclass(frozen=True)
+class World:
+    """A rack, its streams, its counters, and what a belief assumes of them."""
+
+    model: RackModel
+    streams: Streams
+    counters: Counters
+    belief: BeliefParams = field(default_factory=BeliefParams)
+
+    @staticmethod
+    def of(model: RackModel, streams: Streams, belief: BeliefParams | None = None) -> World:
+        return World(model, streams, counters_of(model), belief or BeliefParams())
+
+    def batch(self, num_envs: int, *, seed: int, is_believing: bool) -> RackBatch:
+        """Return so many racks of this world, not yet begun."""
+        return RackBatch(
+            self.model,
+            self.streams,
+            num_envs,
+            seed=seed,
+            counters=self.counters,
+            params=self.belief,
+            is_believing=is_believing,
+        )
+
+    @property
+    def most_decisions(self) -> int:
+        return _MOST_DECISIONS_PER_TASK * int(self.streams.kernel.shape[1])
+
+
+def observe(batch: RackBatch, out: NDArray[np.float32]) -> None:
+    """Fill a row per environment."""
+    fill_rows(batch.model.arrays, batch.streams, batch.state, batch.belief, batch.readings, batch.is_believing, out)
 
 
 @dataclass(frozen=True)
@@ -42,9 +88,18 @@ class Case:
     belief: BeliefParams
     a2c: A2c
     lookahead: A2c | None = None
+    _worlds: dict[tuple[int | None, int], World] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def world(self, *, seed: int | None, num_instances: int) -> World:
-        """Return the world with training streams of a seed, or with the held-out ones for None."""
+        """Return the world with training streams of a seed, or with the held-out ones for None; some are kept."""
+        key = seed, num_instances
+        if key not in self._worlds:
+            if len(self._worlds) >= _MAX_WORLDS:
+                del self._worlds[next(iter(self._worlds))]
+            self._worlds[key] = self._new_world(seed, num_instances)
+        return self._worlds[key]
+
+    def _new_world(self, seed: int | None, num_instances: int) -> World:
         model = rack_model(preset(self.rack), self.kernels, kinds=self.kinds)
         drawn = HELD_OUT_SEED if seed is None else _FIRST_SEED + seed
         streams = streams_of(model, self.mix, self.stream, num_instances=num_instances, seed=drawn)
@@ -59,7 +114,7 @@ def _two_nics() -> Case:
         SHUFFLES,
         ("nic",),
         SHUFFLE_MIX,
-        StreamSpec(num_jobs=40, utilisation=0.2, foreign=ForeignLoad(0.5, levels, 20.0)),
+        StreamSpec(num_jobs=40, utilization=0.2, foreign=ForeignLoad(0.5, levels, 20.0)),
         BeliefParams(share=0.5, period_s=20.0, level=levels, spread=_SPREAD["two-nics"]),
         A2c(horizon_s=3.0, anneal=120),
     )
@@ -73,7 +128,7 @@ def rack_case(name: str, num_jobs: int) -> Case:
         PAPER_KERNELS,
         ("cpu", "gpu", "fpga"),
         PAPER_MIX,
-        StreamSpec(num_jobs=num_jobs, utilisation=0.6),
+        StreamSpec(num_jobs=num_jobs, utilization=0.6),
         BeliefParams(spread=_SPREAD.get(name, 1.0)),
         A2c(horizon_s=20.0, anneal=120),
         A2c(num_envs=24, num_rollouts=1, epochs=4, entropy=0.02, anneal=60),
@@ -87,6 +142,7 @@ CASES: dict[str, Callable[[], Case]] = {
 }
 
 
+@cache
 def case(name: str) -> Case:
     """Return a case by name."""
     if name not in CASES:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stretto.racks.kernels.features import NUM_KERNEL, NUM_PAIR, NUM_PROC
-from stretto.racks.symphony.settings import GAP_NONE, GAP_SCALE, GUIDE_ORDER, GUIDE_PATIENCE, NetSettings, NetShape
+from stretto.racks.symphony.settings import PARAMS, NetSettings, NetShape
 
 Array = NDArray[np.float32]
 
@@ -56,14 +56,14 @@ class NumpyPolicy:
         hidden += (at_kernel @ p["pair_kernel"])[:, None]
         out = np.maximum(hidden, 0.0, out=hidden) @ p["pair_out"]
         is_open = (kernel[:, None, 0] > 0) & (proc[None, :, 0] > 0)
-        gap = np.where(is_open, pair[..., 3], GAP_NONE).min()
-        wait = core @ p["wait"] + p["wait_bias"] + GAP_SCALE * gap * p["wait_gap"]
+        gap = np.where(is_open, pair[..., 3], PARAMS.gap_none).min()
+        wait = core @ p["wait"] + p["wait_bias"] + PARAMS.gap_scale * gap * p["wait_gap"]
         if self.settings.guide > 0:
             is_ready = kernel[:, 0] > 0
             order = kernel[:, 4] - np.where(is_ready, kernel[:, 4], np.inf).min()
-            rule = np.where(is_ready, GUIDE_ORDER * order, 0.0)[:, None] + pair[..., 3]
+            rule = np.where(is_ready, PARAMS.guide_order * order, 0.0)[:, None] + pair[..., 3]
             out = out - self.settings.guide * rule[..., None]
-            wait = wait - self.settings.guide * GUIDE_PATIENCE
+            wait = wait - self.settings.guide * PARAMS.guide_patience
         execute = out[..., 0].ravel()
         if not self.settings.is_believing:
             execute = execute + core @ p["actor"]

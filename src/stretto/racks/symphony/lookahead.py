@@ -1,23 +1,20 @@
 """Learning what every choice of a decision would have cost, instead of only the one that was made.
 
-An actor-critic hears of one action per decision, in returns that hold the luck of everything that came after. In a
-simulator the others can be tried as well: the rest of the stream is played out by a rule once per candidate, under
+An actor-critic is told the return of one action per decision, which depends on the luck of everything that came after.
+In a simulator the others can be tried as well: the rest of the stream is played out by a rule once per candidate, under
 one and the same future (``racks/kernels/lookahead.py``). What the policy expects to pay is then a plain sum over
 candidates, whose gradient has no sampling noise of actions. The policy sees only what a scheduler sees; the future that
-the prices know averages out over streams. One such lesson is a step of policy improvement over the rule.
+the prices know averages out over streams. One such update is a step of policy improvement over the rule.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from numpy.typing import NDArray
 
 from stretto.core.csr import Floats
@@ -25,11 +22,10 @@ from stretto.core.kernels.rng import seeded
 from stretto.racks.kernels.lookahead import price_actions
 from stretto.racks.kernels.rules import SRPT
 from stretto.racks.simulator import RackBatch, new_state
-from stretto.racks.symphony.loss import A2c, optimiser
+from stretto.racks.symphony.cases import World, observe
 from stretto.racks.symphony.network import Params, forward
-from stretto.racks.symphony.settings import NetSettings, NetShape
-from stretto.racks.symphony.trainer import Iteration, SymphonyTrainer
-from stretto.racks.symphony.world import MASKED, World, observe
+from stretto.racks.symphony.settings import A2c, NetSettings, NetShape
+from stretto.racks.symphony.trainer import MASKED, Iteration, Jitted, SymphonyTrainer, optimizer, padded, update_by
 
 #: Candidates of a decision: the rule's own, and those that the policy holds most likely.
 WIDTH = 4
@@ -39,7 +35,6 @@ _SHARE = 0.2
 _LEAST = 0.005
 #: Regret beyond so many times the typical one counts as this much: one absurd choice should not fill a batch.
 _MOST = 10.0
-_PAD = 32
 
 
 class Priced(NamedTuple):
@@ -57,7 +52,6 @@ class LookaheadTrainer(SymphonyTrainer):
 
     def step(self) -> Iteration:
         """Play an episode in every environment, price its decisions and learn from that."""
-        begun = time.perf_counter()
         rng = np.random.default_rng([self.seed, self.iteration])
         drawn = rng.choice(len(self.world.streams.kernel), size=self.a2c.num_envs, replace=False)
         self._batch.start(drawn, seed=int(rng.integers(2**31)))
@@ -66,14 +60,11 @@ class LookaheadTrainer(SymphonyTrainer):
             self.scale = float(priced.regret[priced.is_one].mean())
         regret = np.minimum(priced.regret / max(self.scale, 1e-9), _MOST).astype(np.float32)
         update = _compiled(self.shape, self.net, self.a2c)
-        bonus = self.a2c.entropy * self._fade()
+        priced = priced._replace(regret=regret)
         for _ in range(self.a2c.epochs):
-            self.params, self.state, (loss, entropy) = update(
-                self.params, self.state, priced._replace(regret=regret), bonus
-            )
+            self.params, self.state, (loss, entropy) = update(self.params, self.state, priced, self._bonus())
         self.iteration += 1
-        self.seconds += time.perf_counter() - begun
-        return Iteration(self.iteration, self.seconds, cost, float(entropy), float(loss))
+        return Iteration(self.iteration, cost, float(entropy), float(loss))
 
     def _play_priced(self) -> tuple[Priced, float]:
         """Return an episode per environment, and what one cost on average."""
@@ -95,7 +86,8 @@ class LookaheadTrainer(SymphonyTrainer):
             is_live &= ~batch.is_over
             if not is_live.any():
                 break
-        return Priced(*(_padded(np.stack(part)) for part in zip(*steps, strict=True))), float(cost.mean())
+        whole = (padded(np.stack(part)) for part in zip(*steps, strict=True))
+        return Priced(*whole), float(cost.mean())
 
 
 class _Pricer:
@@ -127,20 +119,22 @@ class _Pricer:
         return int(price_actions(arrays, streams, self._racks, SRPT, mask, order, seeded(0, b), actions, costs))
 
 
-def _padded(array: Any) -> Any:
-    missing = -len(array) % _PAD
-    return np.concatenate([array, np.zeros((missing, *array.shape[1:]), array.dtype)])
-
-
 @lru_cache(maxsize=4)
-def _compiled_look(shape: NetShape, net: NetSettings) -> Callable[..., Any]:
-    look: Callable[..., Any] = jax.jit(partial(_look, shape, net))
+def _compiled_look(shape: NetShape, net: NetSettings) -> Jitted:
+    look: Jitted = jax.jit(partial(_look, shape, net))
     return look
 
 
 def _look(
-    shape: NetShape, net: NetSettings, params: Params, rows: Any, mask: Any, core: Any, key: Any, step: Any
-) -> tuple[Any, Any, Any]:
+    shape: NetShape,
+    net: NetSettings,
+    params: Params,
+    rows: jax.Array,
+    mask: jax.Array,
+    core: jax.Array,
+    key: jax.Array,
+    step: int,
+) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Return a drawn action, the chances of all, and the next state of the core."""
     logits, _, core = forward(params, shape, net, rows, core)
     logits = jnp.where(mask, logits, MASKED)
@@ -148,24 +142,17 @@ def _look(
 
 
 @lru_cache(maxsize=4)
-def _compiled(shape: NetShape, net: NetSettings, a2c: A2c) -> Callable[..., Any]:
-    update: Callable[..., Any] = jax.jit(partial(_update, shape, net, optimiser(a2c)))
+def _compiled(shape: NetShape, net: NetSettings, a2c: A2c) -> Jitted:
+    update: Jitted = jax.jit(partial(update_by, partial(expected_regret, shape, net), optimizer(a2c)))
     return update
 
 
-def _update(
-    shape: NetShape, net: NetSettings, optimiser: Any, params: Params, state: Any, priced: Priced, bonus: Any
-) -> tuple[Params, Any, tuple[Any, Any]]:
-    slope = jax.value_and_grad(partial(expected_regret, shape, net), has_aux=True)
-    (loss, entropy), gradient = slope(params, priced, bonus)
-    change, state = optimiser.update(gradient, state, params)
-    return optax.apply_updates(params, change), state, (loss, entropy)
-
-
-def expected_regret(shape: NetShape, net: NetSettings, params: Params, priced: Priced, bonus: Any) -> tuple[Any, Any]:
+def expected_regret(
+    shape: NetShape, net: NetSettings, params: Params, priced: Priced, bonus: float
+) -> tuple[jax.Array, jax.Array]:
     """Return what the policy expects to pay above the best candidates, less a bonus for being undecided."""
 
-    def unroll(core: Any, rows: Any) -> tuple[Any, Any]:
+    def unroll(core: jax.Array, rows: jax.Array) -> tuple[jax.Array, jax.Array]:
         logits, _, core = forward(params, shape, net, rows, core)
         return core, logits
 

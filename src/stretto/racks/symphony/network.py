@@ -1,22 +1,20 @@
 """The policy: graph networks over topology and kernels, a recurrent core, a score for every pair, and a value.
 
-Pure jax. Two variants of one size: *belief* labels the topology with believed utilisation and passes messages over it
+Pure jax. Two variants of one size: *belief* labels the topology with believed utilization and passes messages over it
 (as the paper does, with smaller blocks than its Table 2); *rnn* knows no topology: three dense layers over raw
 counters, a free vector per processor, and free weights from the core to every pair.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from stretto.racks.kernels.features import NUM_KERNEL, NUM_PAIR, NUM_PROC
-from stretto.racks.symphony.settings import GAP_NONE, GAP_SCALE, GUIDE_ORDER, GUIDE_PATIENCE, NetSettings, NetShape
+from stretto.racks.symphony.settings import PARAMS, NetSettings, NetShape
 
-Params = dict[str, Any]
+Params = dict[str, jax.Array]
 
 
 def init_params(shape: NetShape, settings: NetSettings, seed: int) -> Params:
@@ -24,10 +22,10 @@ def init_params(shape: NetShape, settings: NetSettings, seed: int) -> Params:
     rng = np.random.default_rng(seed)
     w, c = settings.width, settings.core
 
-    def dense(num_in: int, num_out: int, gain: float = 1.0) -> Any:
+    def dense(num_in: int, num_out: int, gain: float = 1.0) -> jax.Array:
         return jnp.asarray(rng.normal(size=(num_in, num_out)) * gain * (2.0 / num_in) ** 0.5, jnp.float32)
 
-    def zeros(*dims: int) -> Any:
+    def zeros(*dims: int) -> jax.Array:
         return jnp.zeros(dims, jnp.float32)
 
     params: Params = {
@@ -70,7 +68,9 @@ def num_weights(params: Params) -> int:
     return int(sum(np.prod(np.shape(value)) for value in params.values()))
 
 
-def forward(params: Params, shape: NetShape, settings: NetSettings, rows: Any, core: Any) -> tuple[Any, Any, Any]:
+def forward(
+    params: Params, shape: NetShape, settings: NetSettings, rows: jax.Array, core: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Return logits [B, A] before masking, values [B] and the next state of the core [B, c]."""
     num_kernels, num_procs, num_res = shape.num_kernels, shape.num_procs, shape.num_resources
     batch = rows.shape[0]
@@ -106,13 +106,13 @@ def forward(params: Params, shape: NetShape, settings: NetSettings, rows: Any, c
     out = hidden @ params["pair_out"]  # [B, K, P, 2] execute, configure
     # To wait is worth it when what is idle is slower than what will be free: the core cannot see that of single pairs.
     is_open = (kernel[:, :, None, 0] > 0) & (proc[:, None, :, 0] > 0)
-    gap = jnp.where(is_open, pair[..., 3], GAP_NONE).min((1, 2))
-    wait = core @ params["wait"] + params["wait_bias"] + GAP_SCALE * gap[:, None] * params["wait_gap"]
+    gap = jnp.where(is_open, pair[..., 3], PARAMS.gap_none).min((1, 2))
+    wait = core @ params["wait"] + params["wait_bias"] + PARAMS.gap_scale * gap[:, None] * params["wait_gap"]
     is_ready = kernel[..., 0] > 0
     order = kernel[..., 4] - jnp.where(is_ready, kernel[..., 4], jnp.inf).min(1, keepdims=True)
-    rule = jnp.where(is_ready, GUIDE_ORDER * order, 0.0)[:, :, None] + pair[..., 3]  # [B, K, P]
+    rule = jnp.where(is_ready, PARAMS.guide_order * order, 0.0)[:, :, None] + pair[..., 3]  # [B, K, P]
     out = out - settings.guide * rule[..., None]
-    wait = wait - settings.guide * GUIDE_PATIENCE
+    wait = wait - settings.guide * PARAMS.guide_patience
     execute = out[..., 0].reshape(batch, -1)
     if not settings.is_believing:  # who knows no topology needs weights of its own for every pair
         execute = execute + core @ params["actor"]
@@ -121,7 +121,7 @@ def forward(params: Params, shape: NetShape, settings: NetSettings, rows: Any, c
     return jnp.concatenate([execute, configure, wait], -1), value[:, 0], core
 
 
-def _topology(params: Params, shape: NetShape, settings: NetSettings, nodes: Any) -> Any:
+def _topology(params: Params, shape: NetShape, settings: NetSettings, nodes: jax.Array) -> jax.Array:
     """Pass messages along the links."""
     # Who sends and who hears as matrices: on a CPU, small products are faster than gathering and scattering.
     num_nodes, width = nodes.shape[1], settings.width
@@ -137,7 +137,7 @@ def _topology(params: Params, shape: NetShape, settings: NetSettings, nodes: Any
     return nodes
 
 
-def _gru(params: Params, x: Any, core: Any) -> Any:
+def _gru(params: Params, x: jax.Array, core: jax.Array) -> jax.Array:
     """Return the next state of a gated recurrent unit."""
     size = core.shape[-1]
     weight, bias = params["gate"], params["gate_bias"]

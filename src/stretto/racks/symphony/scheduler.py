@@ -1,13 +1,14 @@
-"""Deciding with a trained policy, one rack at a time, and what happens when its counters cannot be trusted.
+"""Deciding with a policy of Symphony, one rack at a time, and the fallback when its counters cannot be trusted.
 
-Readings that are missing, stale or absurd are counted before each decision. With too many of them the policy's eyes are
-gone: decisions then come from a contention-blind rule, and ``reason`` says so until enough counters are back.
+Readings that are missing, stale or absurd are counted before each decision. With too many of them a rule that ignores
+contention decides, and ``reason`` says so until enough counters are back. The weights that come with Stretto are
+untrained: their decisions are those of the guide in ``settings.py``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +17,15 @@ from numpy.typing import NDArray
 
 from stretto.core.kernels.rng import seeded
 from stretto.errors import InvalidInput
+from stretto.racks.dispatch import Decider, RandomState
 from stretto.racks.kernels.features import fill_rows
 from stretto.racks.kernels.rules import MCT, choose
 from stretto.racks.simulator import RackBatch
 from stretto.racks.symphony.inference import NumpyPolicy
-from stretto.racks.symphony.settings import NetSettings, NetShape, shape_of
-from stretto.racks.symphony.weights import weight_shapes
+from stretto.racks.symphony.settings import PARAMS, NetSettings, NetShape, shape_of, weight_shapes
 
-#: Below this share of counters that can be used, decisions are made blind.
-LEAST_SANE = 0.3
-#: A reading older than this many seconds says nothing about now.
-STALE_S = 60.0
-_ABSURD = 20.0
+#: The weights that come with Stretto: untrained.
+SHIPPED = Path(__file__).with_name("shipped.npz")
 
 
 class SymphonyScheduler:
@@ -93,10 +91,10 @@ class SymphonyScheduler:
         if float(self.batch.state.now_s[0]) <= 0:
             return None
         with np.errstate(invalid="ignore"):
-            absurd = ~(np.isfinite(readings.mean[0]) & (np.abs(readings.mean[0]) < _ABSURD))
-            stale = ~(readings.age_s[0] < STALE_S)
+            absurd = ~(np.isfinite(readings.mean[0]) & (np.abs(readings.mean[0]) < PARAMS.absurd))
+            stale = ~(readings.age_s[0] < PARAMS.stale_s)
         share = float(np.mean(~(absurd | stale)))
-        if share >= LEAST_SANE:
+        if share >= PARAMS.least_sane:
             return None
         num = len(absurd)
         return (
@@ -136,7 +134,9 @@ def load_policy(path: str | Path, batch: RackBatch) -> tuple[NumpyPolicy, dict[s
     shape = shape_of(batch.model, len(batch.counters.resource), batch.streams)
     if meta.get("num_actions") != shape.num_actions:
         raise InvalidInput(
-            f"trained for {meta.get('num_actions')} actions, the rack has {shape.num_actions}", source=source
+            f"these weights are for a rack with {meta.get('num_actions')} actions, this one has {shape.num_actions}:"
+            " make weights for it with stretto train symphony CASE --save FILE, and give them with --weights FILE",
+            source=source,
         )
     arrays.setdefault("wait_gap", np.zeros(1, np.float32))  # older policies did not look at it
     follows = take(arrays, "follows", shape.follows.shape, source=source)
@@ -144,6 +144,30 @@ def load_policy(path: str | Path, batch: RackBatch) -> tuple[NumpyPolicy, dict[s
     return NumpyPolicy(params, replace(shape, follows=follows), settings), meta
 
 
-def pretrained(batch: RackBatch) -> tuple[NumpyPolicy, dict[str, Any]]:
-    """Return the policy that comes with Stretto, which knows the small rack and its kernels only."""
-    return load_policy(Path(__file__).with_name("pretrained.npz"), batch)
+def shipped_policy(batch: RackBatch) -> tuple[NumpyPolicy, dict[str, Any]]:
+    """Return the policy that comes with Stretto: untrained, and for the small rack and its kernels only."""
+    return load_policy(SHIPPED, batch)
+
+
+def training_state(meta: Mapping[str, Any]) -> str:
+    """Say how long the weights of a checkpoint were trained."""
+    num = meta.get("iterations") or 0
+    return f"trained for {num:,} iteration{'s' * (num != 1)}" if num else "untrained"
+
+
+@dataclass(frozen=True)
+class SymphonyDispatcher:
+    """Symphony as a dispatcher: with weights of a file, or with those that come with Stretto."""
+
+    weights: str | None = None
+    summary = "Symphony, beliefs and a graph network; its shipped weights are untrained and fit small-rack only"
+
+    def policy(self, batch: RackBatch) -> tuple[NumpyPolicy, dict[str, Any]]:
+        """Return the policy and what its checkpoint says of itself."""
+        return shipped_policy(batch) if self.weights is None else load_policy(self.weights, batch)
+
+    def decider(self, batch: RackBatch, *, seed: int, random: RandomState) -> Decider:
+        return SymphonyScheduler(self.policy(batch)[0], batch)
+
+
+SYMPHONY = SymphonyDispatcher()

@@ -1,4 +1,4 @@
-"""What a Symphony policy is made of, and how its row of numbers is laid out."""
+"""The settings of Symphony: the sizes of its policy, how its row of numbers is laid out, how it learns. Without jax."""
 
 from __future__ import annotations
 
@@ -15,12 +15,31 @@ from stretto.racks.machine_work import RackModel
 
 #: ``belief``: beliefs on the topology. ``rnn``: raw counters, no topology; the model-free opponent.
 VARIANTS = ("belief", "rnn")
-#: How much slower the best idle place is than the best of all, where none is idle, and its weight for waiting.
-GAP_NONE, GAP_SCALE = 4.0, 4.0
-#: Of the guide: weight of what is left of a job, and how much slower the best idle place must be to wait for another.
-GUIDE_ORDER, GUIDE_PATIENCE = 0.1, 0.3
 _MAX_SIZE = 4096
+REWARDS = ("flow", "makespan", "inverse")
 _KINDS = ("core", "memory", "pcie-switch", "root-complex", "socket-link", "nic")
+
+
+@dataclass(frozen=True)
+class SymphonyParams:
+    """Constants of Symphony that were chosen, not learned; each line says where the value came from."""
+
+    #: Log ratio that stands for "no processor is idle" beside the best place of all: the largest that features hold.
+    gap_none: float = 4.0
+    #: Weight of that ratio for waiting. By hand; with it, two-nics went from 0.870 s to 0.851 s (32 streams, seed 0).
+    gap_scale: float = 4.0
+    #: Of the guide: weight of the tasks that a job has left. By hand, seen on validation streams of small-rack.
+    guide_order: float = 0.1
+    #: Of the guide: log ratio above which it waits for a faster processor. By hand, as guide_order.
+    guide_patience: float = 0.3
+    #: Share of usable counters below which a rule that ignores contention decides. Assumed, not measured.
+    least_sane: float = 0.3
+    #: Age from which a reading counts as stale, and its magnitude from which it counts as absurd. Assumed.
+    stale_s: float = 60.0
+    absurd: float = 20.0
+
+
+PARAMS = SymphonyParams()
 
 
 @dataclass(frozen=True)
@@ -57,9 +76,52 @@ class NetSettings:
         return self.variant == "belief"
 
 
+@dataclass(frozen=True)
+class A2c:
+    """How to learn; the paper's Table 3 has rate 0.005, 20 steps and 2 environments, and no word on the rest.
+
+    Attributes
+    ----------
+    num_envs, num_rollouts
+        Episodes per iteration, and how many of them run the same stream.
+    horizon_s
+        Over how many seconds a decision is held to account.
+    epochs, clip_ratio
+        Updates per iteration, and how far from the policy that played they may lead.
+    entropy
+        Weight of the bonus for being undecided in the first iteration; it falls to a tenth over ``anneal`` iterations.
+    clip
+        Largest norm of a gradient.
+    anneal
+        Iterations over which the learning rate and the bonus fall to a tenth; None keeps them.
+    """
+
+    num_envs: int = 32
+    num_rollouts: int = 4
+    horizon_s: float = 10.0
+    rate: float = 2e-3
+    epochs: int = 3
+    clip_ratio: float = 0.2
+    entropy: float = 0.1
+    value_weight: float = 0.25
+    clip: float = 0.5
+    reward: str = "flow"
+    anneal: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.reward not in REWARDS:
+            raise UnknownName("reward", self.reward, REWARDS)
+        if min(self.num_envs, self.num_rollouts, self.epochs) < 1 or not (self.rate > 0 and self.horizon_s > 0):
+            raise InvalidInput("num_envs, num_rollouts, epochs, rate and horizon_s must be positive", field="a2c")
+        if self.num_envs % self.num_rollouts:
+            raise InvalidInput(
+                f"{self.num_envs} environments cannot be shared out in groups of {self.num_rollouts}", field="a2c"
+            )
+
+
 @dataclass(frozen=True, eq=False)
 class NetShape:
-    """The graph side of a policy: who is next to whom, and where things stand in a row.
+    """The graph side of a policy: neighbors, and positions in a row.
 
     Nodes of the topology are the R resources, then the P processors.
     """
@@ -142,3 +204,42 @@ def _edges(model: RackModel) -> tuple[Ints, Ints]:
             pairs |= {(place, len(model.resources) + p), (len(model.resources) + p, place)}
     listed = sorted(pairs)
     return np.array([x for x, _ in listed], np.int32), np.array([y for _, y in listed], np.int32)
+
+
+def weight_shapes(shape: NetShape, settings: NetSettings) -> dict[str, tuple[int, ...]]:
+    """Return the shape of each array that ``network.init_params`` makes."""
+    w, c = settings.width, settings.core
+    shapes: dict[str, tuple[int, ...]] = {
+        "proc_in": (NUM_PROC + 4, w),
+        "kernel_in": (NUM_KERNEL, w),
+        "kernel_name": (shape.num_kernels, w),
+        "kernel_edge": (w, w),
+        "kernel_node": (2 * w, w),
+        "gate": (2 * w + c, 3 * c),
+        "gate_bias": (3 * c,),
+        "pair_proc": (w, c),
+        "pair_kernel": (w, c),
+        "pair_core": (c, c),
+        "pair_edge": (NUM_PAIR, c),
+        "pair_bias": (c,),
+        "pair_out": (c, 2),
+        "wait": (c, 1),
+        "wait_bias": (1,),
+        "wait_gap": (1,),
+        "value": (c, c),
+        "value_bias": (c,),
+        "value_out": (c, 1),
+    }
+    if settings.is_believing:
+        shapes["resource_in"] = (3 + 6, w)
+        for turn in range(settings.rounds):
+            shapes |= {f"edge{turn}": (2 * w, 2 * w), f"edge{turn}_out": (2 * w, w), f"node{turn}": (2 * w, w)}
+    else:
+        shapes |= {
+            "counter0": (2 * shape.num_counters, 4 * w),
+            "counter1": (4 * w, 2 * w),
+            "counter2": (2 * w, w),
+            "proc_name": (shape.num_procs, w),
+            "actor": (c, shape.num_kernels * shape.num_procs),
+        }
+    return shapes

@@ -25,7 +25,7 @@ ISSUE_WIDTH, _LINE_BYTES = 4.0, 64.0
 
 @dataclass(frozen=True)
 class HostReading:
-    """Samples of one window: utilisation between 0 and 1 (or bytes per second over capacity) by source.
+    """Samples of one window: utilization between 0 and 1 (or bytes per second over capacity) by source.
 
     Attributes
     ----------
@@ -158,4 +158,4 @@ class HostTelemetry:
 
     def _notes(self) -> Iterable[str]:
         if not self._text("proc/stat"):
-            yield "core utilisation: /proc/stat cannot be read"
+            yield "core utilization: /proc/stat cannot be read"

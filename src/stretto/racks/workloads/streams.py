@@ -48,20 +48,20 @@ class StreamSpec:
 
     Attributes
     ----------
-    utilisation
+    utilization
         Work that arrives over the work that the rack can do alone; sets the mean time between jobs.
     scale_sd
         Spread of a task's duration about that of its kernel, on a logarithmic scale; unknown to every policy.
     """
 
     num_jobs: int = 10
-    utilisation: float = 0.6
+    utilization: float = 0.6
     scale_sd: float = 0.15
     foreign: ForeignLoad = field(default_factory=ForeignLoad)
 
     def __post_init__(self) -> None:
-        if self.num_jobs < 1 or not self.utilisation > 0 or not self.scale_sd >= 0:
-            raise InvalidInput("num_jobs >= 1, utilisation > 0, scale_sd >= 0", field="stream")
+        if self.num_jobs < 1 or not self.utilization > 0 or not self.scale_sd >= 0:
+            raise InvalidInput("num_jobs >= 1, utilization > 0, scale_sd >= 0", field="stream")
 
 
 def kernel_codes(graph: TaskGraph, model: RackModel, kernel_of: Mapping[str, str] | None = None) -> list[int]:
@@ -109,7 +109,7 @@ def streams_of(
     codes = [np.array(kernel_codes(graph, model, kernel_of)) for graph in graphs]
     mean_s = np.array([_harmonic(row) for row in model.arrays.duration_s])
     work = [float(mean_s[code].sum()) for code in codes]
-    rate = spec.utilisation * _parallelism(model, codes) / np.mean(work)
+    rate = spec.utilization * _parallelism(model, codes) / np.mean(work)
     size = spec.num_jobs * max(graph.num_tasks for graph in graphs)
     edges = spec.num_jobs * max(max(graph.num_edges for graph in graphs), 1)
     num_sources = len(model.arrays.source_demand)

@@ -61,7 +61,7 @@ Stretto.css = name => getComputedStyle(document.documentElement).getPropertyValu
 Stretto.series = index => Stretto.css("--c" + (index % 9));
 Stretto.FONT = 'system-ui, "Segoe UI", "Helvetica Neue", Arial, sans-serif';
 
-// Whoever draws with colours is told when they change.
+// Whoever draws with colors is told when they change.
 Stretto.painters = new Set();
 Stretto.repaint = () => {
   for (const paint of Stretto.painters) paint();
@@ -73,7 +73,7 @@ Stretto.node = function (tag, attributes, ...children) {
   for (const [name, value] of Object.entries(attributes || {})) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
-    else if (name === "colour") node.style.background = value;
+    else if (name === "color") node.style.background = value;
     else node.setAttribute(name, value === true ? "" : value);
   }
   node.append(...children.filter(child => child !== null && child !== undefined));
@@ -111,6 +111,26 @@ Stretto.canvas = function (holder, label, height, paint) {
   return sheet;
 };
 
+// Keys of a chart that has the focus: a table from key to action.
+Stretto.keys = function (chart, actions) {
+  chart.addEventListener("keydown", event => {
+    const action = actions[event.key];
+    if (action && !event.ctrlKey && !event.metaKey && !event.altKey) {
+      event.preventDefault();
+      action();
+    }
+  });
+};
+// The wheel belongs to the page, unless the chart has the focus (or always takes it) or Ctrl is held.
+Stretto.wheel = function (chart, action, isAlways) {
+  const turned = event => {
+    if (!isAlways && !event.ctrlKey && document.activeElement !== chart) return;
+    event.preventDefault();
+    action(event);
+  };
+  chart.addEventListener("wheel", turned, { passive: false });
+};
+
 Stretto.tip = function (lines, x, y) {
   if (!Stretto.tipNode) {
     Stretto.tipNode = Stretto.node("div", { class: "tip", role: "status" });
@@ -121,8 +141,8 @@ Stretto.tip = function (lines, x, y) {
   if (!lines) return;
   tip.replaceChildren(
     ...lines.map((line, k) => {
-      const [text, colour] = Array.isArray(line) ? line : [line, null];
-      return Stretto.node(k ? "div" : "b", {}, colour ? Stretto.node("i", { colour }) : null, text);
+      const [text, color] = Array.isArray(line) ? line : [line, null];
+      return Stretto.node(k ? "div" : "b", {}, color ? Stretto.node("i", { color }) : null, text);
     }),
   );
   const wide = tip.offsetWidth,

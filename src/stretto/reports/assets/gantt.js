@@ -1,10 +1,13 @@
 "use strict";
+// Our own and not a library: uPlot draws series over one axis and has no bars in rows that can be searched by time.
 // A Gantt chart on a canvas. Rows of bars sorted by time are searched, never walked: it stays quick at 100,000 tasks.
-// data: what reports/gantt/html.py's chart_json returns. options: { onPick(task, name), label }.
+// data: what reports/gantt/html.py's chart_json returns. options: { onPick(task, name), label, isAlone }: alone on its
+// page, the chart takes the height of the window, and the wheel zooms without a click before.
 Stretto.gantt = function (holder, first, options) {
   const RIGHT = 60,
     TOP = 28,
-    MAX_HIGH = 560;
+    MAX_HIGH = options.isAlone ? Math.max(300, window.innerHeight - 190) : 560,
+    MAX_ROW = options.isAlone ? 46 : 30;
   let data,
     bars,
     moves,
@@ -27,13 +30,14 @@ Stretto.gantt = function (holder, first, options) {
   hint.append(
     "Zoom: ",
     ...keys("+", "-"),
-    " or wheel once focused (elsewhere with Ctrl) · Move: drag or arrow keys · Task: ",
+    (options.isAlone ? " or wheel" : " or wheel (Ctrl + wheel while the chart has no focus)") +
+      " · Move: drag or arrow keys · Task: ",
     ...keys(",", "."),
-    ...(options.onPick ? [" then ", ...keys("Enter"), " or click says why it is there"] : [" or hover"]),
+    ...(options.onPick ? [" then ", ...keys("Enter"), " or click explains its placement"] : [" or hover"]),
     " · All: ",
     ...keys("0"),
   );
-  const height = () => Math.min(MAX_HIGH, TOP + 6 + numRows * Math.max(14, Math.min(30, 300 / numRows)));
+  const height = () => Math.min(MAX_HIGH, TOP + 6 + numRows * Math.max(14, Math.min(MAX_ROW, (options.isAlone ? MAX_HIGH - TOP : 300) / numRows)));
 
   // Where the bars of each row begin, and its longest bar: with it a search by time finds all that reach into view.
   function index(part) {
@@ -115,7 +119,7 @@ Stretto.gantt = function (holder, first, options) {
       end = wide - RIGHT;
     pen.font = "12px " + Stretto.FONT;
     left = 16 + Math.min(190, Math.max(64, ...data.rows.slice(0, 400).map(row => pen.measureText(row[0]).width)));
-    rowHigh = Math.max(14, Math.min(30, (high - TOP - 4) / numRows));
+    rowHigh = Math.max(14, Math.min(MAX_ROW, (high - TOP - 4) / numRows));
     pen.fillStyle = Stretto.css("--panel");
     pen.fillRect(0, 0, wide, high);
     const r0 = Math.max(0, Math.floor(top0 / rowHigh)),
@@ -181,8 +185,8 @@ Stretto.gantt = function (holder, first, options) {
         isPicked = data.task[i] === picked;
       // Thousands of bars may share a pixel: the first of them is drawn, as a whole pixel.
       if (thin && column < covered && !isPicked) continue;
-      const [, fill, text] = data.legend[data.colour[i]];
-      const alpha = lit < 0 || lit === data.colour[i] ? 1 : 0.15;
+      const [, fill, text] = data.legend[data.color[i]];
+      const alpha = lit < 0 || lit === data.color[i] ? 1 : 0.15;
       if (pen.globalAlpha !== alpha) pen.globalAlpha = alpha;
       if (style !== fill) {
         pen.fillStyle = fill;
@@ -219,8 +223,8 @@ Stretto.gantt = function (holder, first, options) {
     for (let i = search(moves, r, from - moves.longest[r]); i < moves.first[r + 1] && moves.start[i] <= to; i++)
       pen.fillRect(x(moves.start[i]), y, Math.max(0.6, x(moves.start[i] + moves.length[i]) - x(moves.start[i])), tall);
   }
-  function rule(time, colour, dash, bottom) {
-    pen.strokeStyle = colour;
+  function rule(time, color, dash, bottom) {
+    pen.strokeStyle = color;
     pen.lineWidth = 1.5;
     pen.setLineDash(dash);
     pen.beginPath();
@@ -289,8 +293,8 @@ Stretto.gantt = function (holder, first, options) {
       long = part.length[i];
     const lines =
       part === data
-        ? [nameOf(i), data.legend[data.colour[i]][0], "on " + (data.rows[r][0] || "the shop")]
-        : ["output of " + part.names[i], "transfer", data.rows[part.from[i]][0] + " to " + data.rows[r][0]];
+        ? [nameOf(i), data.legend[data.color[i]][0], "on " + (data.rows[r][0] || "shared resources")]
+        : ["output of " + part.names[i], "transfer", data.rows[part.source[i]][0] + " to " + data.rows[r][0]];
     lines.push(
       Stretto.seconds(begin, 6) + " to " + Stretto.seconds(begin + long, 6),
       "takes " + Stretto.seconds(long, 5),
@@ -341,24 +345,13 @@ Stretto.gantt = function (holder, first, options) {
     },
     Escape: () => tell(null),
   };
-  canvas.addEventListener("keydown", event => {
-    const action = KEYS[event.key];
-    if (action && !event.ctrlKey && !event.metaKey && !event.altKey) {
-      event.preventDefault();
-      action();
-    }
-  });
-  canvas.addEventListener(
-    "wheel",
-    event => {
-      if (!event.ctrlKey && document.activeElement !== canvas) return;
-      event.preventDefault();
-      const turn = (event.deltaY || event.deltaX) * (event.deltaMode ? 30 : 1);
-      if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) pan(turn / 800, 0);
-      else zoom(Math.exp(turn / 400), event.offsetX);
-    },
-    { passive: false },
-  );
+  Stretto.keys(canvas, KEYS);
+  function turn(event) {
+    const far = (event.deltaY || event.deltaX) * (event.deltaMode ? 30 : 1);
+    if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) pan(far / 800, 0);
+    else zoom(Math.exp(far / 400), event.offsetX);
+  }
+  Stretto.wheel(canvas, turn, options.isAlone);
   let drag = null,
     moved = 0;
   canvas.addEventListener("pointerdown", event => {
@@ -389,7 +382,7 @@ Stretto.gantt = function (holder, first, options) {
   function name() {
     const entries = data.legend
       .map(
-        ([label, colour], k) =>
+        ([label, color], k) =>
           label &&
           Stretto.node(
             "li",
@@ -406,18 +399,19 @@ Stretto.gantt = function (holder, first, options) {
                   sheet.draw();
                 },
               },
-              Stretto.node("i", { colour }),
+              Stretto.node("i", { color }),
               Stretto.node("span", {}, label),
             ),
           ),
       )
       .filter(Boolean);
-    const mark = (text, colour) => {
+    const mark = (text, color) => {
       const sample = Stretto.node("i", { class: "rule" });
-      sample.style.borderColor = colour;
+      sample.style.borderColor = color;
       return Stretto.node("li", {}, sample, text);
     };
     if (moves) entries.push(mark("transfer", "var(--move)"));
+    if (options.isAlone) entries.push(mark("makespan", "var(--faint)"));
     if (data.bound !== null) entries.push(mark("lower bound " + Stretto.seconds(data.bound, 5), "var(--bound)"));
     legend.replaceChildren(...entries);
   }

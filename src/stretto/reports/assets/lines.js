@@ -1,7 +1,9 @@
 "use strict";
-// Curves over a common axis: hover or arrow keys read values, + and - zoom, a strip above may name who decided.
-// spec: { label, x: [..], series: [{ name, values, colour, step, fill, dash, band: [low, high], bandName }], xTime, xName, yFormat, yMin, yMax,
-//         rules: [{ name, value }], strip: [{ from, to, name, text, colour }], marks: [{ x, name }], height }
+// Our own and not a library: with uPlot 1.6 ordinary pages were 44 to 56 % larger (164 kB instead of 114 kB), loading was
+// no faster, and 294 lines of these 406 stayed: keys, labels, the strip and the tooltip are not part of it.
+// Curves over a common axis: hover or arrow keys read values, + and - zoom, a strip above may name the strategy.
+// spec: { label, x: [..], series: [{ name, values, color, step, fill, dash, band: [low, high], bandName }], xTime, xName, yFormat, yMin, yMax,
+//         rules: [{ name, value }], strip: [{ from, to, name, text, color }], marks: [{ x, name }], height }
 Stretto.lines = function (holder, first) {
   const LEFT = 64,
     RIGHT = 16,
@@ -29,7 +31,7 @@ Stretto.lines = function (holder, first) {
   }
   const px = value => LEFT + ((value - from) / (to - from)) * (sheet.width - LEFT - RIGHT);
   const at = pixel => from + ((pixel - LEFT) / (sheet.width - LEFT - RIGHT)) * (to - from);
-  const colour = (one, k) => one.colour || Stretto.series(k);
+  const color = (one, k) => one.color || Stretto.series(k);
 
   function range() {
     let low = Infinity,
@@ -78,18 +80,18 @@ Stretto.lines = function (holder, first) {
       .filter(mark => mark.x > ends()[0])
       .forEach(mark => stroke(pen, px(mark.x), ceiling, px(mark.x), floor, ink, [2, 3]));
     spec.series.forEach((one, k) => {
-      if (one.band) band(pen, one, colour(one, k), py);
-      curve(pen, one, colour(one, k), py, floor);
+      if (one.band) band(pen, one, color(one, k), py);
+      curve(pen, one, color(one, k), py, floor);
     });
     (spec.rules || []).forEach((rule, k) =>
-      stroke(pen, LEFT, py(rule.value), wide - RIGHT, py(rule.value), ruleColour(k), [6, 4]),
+      stroke(pen, LEFT, py(rule.value), wide - RIGHT, py(rule.value), ruleColor(k), [6, 4]),
     );
     pen.restore();
     if (spec.strip) strip(pen);
     names(pen, ceiling);
     if (cursor >= 0 && cursor < spec.x.length) reading(pen, py, floor, ceiling);
   }
-  const ruleColour = k => Stretto.series([3, 6, 8, 7][k % 4]);
+  const ruleColor = k => Stretto.series([3, 6, 8, 7][k % 4]);
   function stroke(pen, x0, y0, x1, y1, style, dash) {
     pen.strokeStyle = style;
     pen.lineWidth = 1.2;
@@ -207,7 +209,7 @@ Stretto.lines = function (holder, first) {
       const a = Math.max(LEFT, px(part.from)),
         b = Math.min(sheet.width - RIGHT, px(part.to));
       if (b <= LEFT || a >= sheet.width - RIGHT) continue;
-      pen.fillStyle = part.colour;
+      pen.fillStyle = part.color;
       pen.globalAlpha = 0.3;
       pen.fillRect(a, 8, Math.max(1, b - a - 1), 18);
       pen.globalAlpha = 1;
@@ -239,7 +241,7 @@ Stretto.lines = function (holder, first) {
     spec.series.forEach((one, k) => {
       const value = one.values[cursor];
       if (value === null || value === undefined) return;
-      pen.fillStyle = colour(one, k);
+      pen.fillStyle = color(one, k);
       pen.beginPath();
       pen.arc(X, py(value), 3.5, 0, 7);
       pen.fill();
@@ -256,11 +258,11 @@ Stretto.lines = function (holder, first) {
     const lines = [spec.xTime ? Stretto.seconds(value, 5) : (spec.xName || "") + " " + Stretto.number(value, 6)];
     const part = (spec.strip || []).find(one => value >= one.from && value < one.to);
     if (part) {
-      lines.push([part.name, part.colour]);
+      lines.push([part.name, part.color]);
       if (part.text) lines.push(part.text);
     }
     spec.series.forEach((one, k) => {
-      lines.push([one.name + "  " + words(one.values[cursor]), colour(one, k)]);
+      lines.push([one.name + "  " + words(one.values[cursor]), color(one, k)]);
       if (one.band) lines.push(one.bandName + "  " + one.band.map(side => words(side[cursor])).join(" to "));
     });
     (spec.note ? spec.note(cursor) : []).forEach(line => lines.push(line));
@@ -323,22 +325,8 @@ Stretto.lines = function (holder, first) {
       Stretto.tip(null);
     },
   };
-  canvas.addEventListener("keydown", event => {
-    const action = KEYS[event.key];
-    if (action && !event.ctrlKey && !event.metaKey && !event.altKey) {
-      event.preventDefault();
-      action();
-    }
-  });
-  canvas.addEventListener(
-    "wheel",
-    event => {
-      if (!event.ctrlKey && document.activeElement !== canvas) return;
-      event.preventDefault();
-      zoom(Math.exp(event.deltaY / 300), event.offsetX);
-    },
-    { passive: false },
-  );
+  Stretto.keys(canvas, KEYS);
+  Stretto.wheel(canvas, event => zoom(Math.exp(event.deltaY / 300), event.offsetX));
   let drag = null;
   canvas.addEventListener("pointerdown", event => {
     drag = event.clientX;
@@ -371,16 +359,16 @@ Stretto.lines = function (holder, first) {
   function name() {
     const entries = [];
     spec.series.forEach((one, k) => {
-      entries.push(Stretto.node("li", {}, Stretto.node("i", { colour: colour(one, k) }), one.name));
+      entries.push(Stretto.node("li", {}, Stretto.node("i", { color: color(one, k) }), one.name));
       if (one.band) {
-        const shade = Stretto.node("i", { colour: colour(one, k) });
+        const shade = Stretto.node("i", { color: color(one, k) });
         shade.style.opacity = "0.25";
         entries.push(Stretto.node("li", {}, shade, one.bandName));
       }
     });
     (spec.rules || []).forEach((rule, k) => {
       const mark = Stretto.node("i", { class: "rule" });
-      mark.style.borderColor = ruleColour(k);
+      mark.style.borderColor = ruleColor(k);
       entries.push(Stretto.node("li", {}, mark, rule.name + " " + words(rule.value)));
     });
     legend.replaceChildren(...entries);

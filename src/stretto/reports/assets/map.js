@@ -1,7 +1,7 @@
 "use strict";
-// The map of a cluster: tiles in the boxes of their machines, coloured by utilisation, at a moment that a slider picks.
-// Two kinds of data: what devices did (a tile per device), and what is believed of shared parts (a tile per part, with
-// the mean as a bar, the 95 % interval as a whisker, and the curve of the part that is picked below).
+// The map of a cluster: tiles in the boxes of their machines, colored by load, at a time that a slider picks.
+// Two kinds of data: the utilization of devices (a tile per device), and the estimated load of shared parts (a tile
+// per part: the mean as a bar, the 95 % interval as a whisker; the curve of the selected part stands below).
 Stretto.map = function (holder, first) {
   const node = Stretto.node,
     isBelief = first.kind === "belief";
@@ -12,7 +12,7 @@ Stretto.map = function (holder, first) {
     refresh = [],
     curve = null,
     shape = "";
-  const slider = node("input", { type: "range", min: "0", step: "1", "aria-label": "Moment of the map" }),
+  const slider = node("input", { type: "range", min: "0", step: "1", "aria-label": "Time shown on the map" }),
     moment = node("output", {}),
     key = node("ul", { class: "legend" }),
     board = node("div", { class: "map" }),
@@ -29,7 +29,7 @@ Stretto.map = function (holder, first) {
   const isWhole = () => !isBelief && frame === frames() - 1;
   const percent = value => (value === null || value === undefined ? "–" : Math.round(100 * value) + " %");
   const short = (low, high) => Math.round(100 * low) + "–" + Math.round(100 * high);
-  const colour = value =>
+  const color = value =>
     `color-mix(in oklab, var(--heat-high) ${Math.round(100 * Math.max(0, Math.min(1, value || 0)))}%, var(--heat-low))`;
   const capacity = part =>
     part.kind === "core" || !part.capacity ? part.model || "" : Stretto.number(part.capacity / 1e9, 3) + " GB/s";
@@ -51,10 +51,10 @@ Stretto.map = function (holder, first) {
   }
   function level(found, value) {
     found.fill.style.width = 100 * (value || 0) + "%";
-    found.fill.style.background = colour(value);
+    found.fill.style.background = color(value);
   }
 
-  // What devices did.
+  // Utilization of devices.
   function device(k) {
     const found = tile(data.names[k], data.notes[k]);
     refresh.push(() => {
@@ -75,7 +75,7 @@ Stretto.map = function (holder, first) {
     );
   }
 
-  // What is believed of parts.
+  // Estimated load of parts.
   function resource(part, k) {
     const found = tile(part.name, capacity(part), () => pick(k)),
       whisker = node("i", { class: "whisker" }),
@@ -104,7 +104,7 @@ Stretto.map = function (holder, first) {
       found.made.setAttribute("aria-pressed", String(picked === k));
       found.made.setAttribute(
         "aria-label",
-        `${data.resources[k]}: believed ${percent(mean)}, 95 % between ${percent(low)} and ${percent(high)}`,
+        `${data.resources[k]}: estimated load ${percent(mean)}, 95 % interval ${percent(low)} to ${percent(high)}`,
       );
     });
     return found.made;
@@ -166,32 +166,32 @@ Stretto.map = function (holder, first) {
     const k = picked,
       series = [
         {
-          name: "believed mean",
+          name: "estimate",
           values: data.mean[k],
           band: [data.low[k], data.high[k]],
           bandName: "95 % interval",
-          step: true, // what is believed holds until the next reading
+          step: true, // an estimate holds until the next reading
         },
       ];
     if (data.raw && data.raw[k].some(value => value !== null))
       series.push({
         name: "its counters",
         values: data.raw[k],
-        colour: Stretto.series(1),
+        color: Stretto.series(1),
         thin: true,
         dash: [2, 3],
         step: true,
       });
     if (data.truth)
       series.push({
-        name: "truth, which only a simulation knows",
+        name: "real load (known in simulations only)",
         values: data.truth[k],
-        colour: Stretto.series(2),
+        color: Stretto.series(2),
         thin: true,
         step: true,
       });
     const spec = {
-      label: "Belief about " + data.resources[k],
+      label: "Estimated load of " + data.resources[k],
       x: data.at_s,
       xTime: true,
       yPercent: true,
@@ -201,11 +201,11 @@ Stretto.map = function (holder, first) {
       series,
     };
     below.querySelector("h3")?.remove();
-    below.prepend(node("h3", {}, "Belief about " + data.resources[k] + " over time"));
+    below.prepend(node("h3", {}, "Estimated load of " + data.resources[k] + " over time"));
     if (curve) curve.update(spec);
     else curve = Stretto.lines(below, spec);
   }
-  // At first, the part that is believed to be the fullest of those about which there is any doubt.
+  // Selected at first: the part with the highest estimated load among those that are uncertain.
   function fullest() {
     let best = 0,
       most = -1;
@@ -217,7 +217,7 @@ Stretto.map = function (holder, first) {
     });
     return best;
   }
-  // A run that goes on is followed; of one that is over, its fullest moment says more than its last.
+  // A live run is followed; of a finished one, the busiest moment says more than the last.
   function begin() {
     frame = frames() - 1;
     if (!isBelief || data.isLive) return;
@@ -234,13 +234,13 @@ Stretto.map = function (holder, first) {
   function legend() {
     const scale = node("i", { class: "scale" });
     const entry = (mark, text) => node("li", {}, mark, text);
-    const parts = [entry(scale, "0 to 100 % in use")];
+    const parts = [entry(scale, isBelief ? "load, 0 to 100 %" : "utilization, 0 to 100 %")];
     if (isBelief) {
       parts.push(entry(node("i", { class: "whisker sample" }), "95 % interval"));
       if (data.raw) parts.push(entry(node("i", { class: "raw sample" }), "its own counters"));
-      if (data.truth) parts.push(entry(node("i", { class: "truth sample" }), "truth"));
+      if (data.truth) parts.push(entry(node("i", { class: "truth sample" }), "real load"));
       if (data.raw && data.raw.some(row => row.every(value => value === null)))
-        parts.push(entry(node("i", { class: "dashed" }), "has no counter: believed from the others"));
+        parts.push(entry(node("i", { class: "dashed" }), "no counter: estimated from other parts"));
     }
     key.replaceChildren(...parts);
   }
@@ -252,7 +252,7 @@ Stretto.map = function (holder, first) {
     else {
       const step = data.end_s / (frames() - 1);
       moment.textContent = isWhole()
-        ? "all of the time"
+        ? "whole run"
         : "from " + Stretto.seconds(frame * step, 3) + " to " + Stretto.seconds((frame + 1) * step, 3);
     }
     slider.setAttribute("aria-valuetext", moment.textContent);

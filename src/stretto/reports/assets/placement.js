@@ -1,5 +1,5 @@
 "use strict";
-// A placement on its graph: layers from left to right, colours by device; groups of tasks where there are too many.
+// A placement on its graph: layers from left to right, colors by device; groups of tasks where there are too many.
 Stretto.placement = function (holder, first, label) {
   const SVG = "http://www.w3.org/2000/svg",
     legend = Stretto.node("ul", { class: "legend" });
@@ -103,10 +103,10 @@ Stretto.placement = function (holder, first, label) {
     const entries =
       data.kind === "groups"
         ? []
-        : used.map(row => Stretto.node("li", {}, Stretto.node("i", { colour: `var(--c${row % 9})` }), data.rows[row]));
+        : used.map(row => Stretto.node("li", {}, Stretto.node("i", { color: `var(--c${row % 9})` }), data.rows[row]));
     entries.push(
-      Stretto.node("li", {}, Stretto.node("i", { colour: "var(--c3)" }), "link between devices"),
-      Stretto.node("li", {}, Stretto.node("i", { colour: "var(--faint)" }), "link within a device"),
+      Stretto.node("li", {}, Stretto.node("i", { color: "var(--c3)" }), "link between devices"),
+      Stretto.node("li", {}, Stretto.node("i", { color: "var(--faint)" }), "link within a device"),
     );
     legend.replaceChildren(...entries);
   }
@@ -132,13 +132,7 @@ Stretto.placement = function (holder, first, label) {
     ArrowUp: () => pan(0, -0.1),
     ArrowDown: () => pan(0, 0.1),
   };
-  svg.addEventListener("keydown", event => {
-    const action = KEYS[event.key];
-    if (action && !event.ctrlKey && !event.metaKey && !event.altKey) {
-      event.preventDefault();
-      action();
-    }
-  });
+  Stretto.keys(svg, KEYS);
   let drag = null;
   svg.addEventListener("pointerdown", event => {
     drag = [event.clientX, event.clientY];
@@ -151,15 +145,7 @@ Stretto.placement = function (holder, first, label) {
     pan((drag[0] - event.clientX) / svg.clientWidth, (drag[1] - event.clientY) / svg.clientHeight);
     drag = [event.clientX, event.clientY];
   });
-  svg.addEventListener(
-    "wheel",
-    event => {
-      if (!event.ctrlKey && document.activeElement !== svg) return;
-      event.preventDefault();
-      zoom(Math.exp(event.deltaY / 400));
-    },
-    { passive: false },
-  );
+  Stretto.wheel(svg, event => zoom(Math.exp(event.deltaY / 400)));
   draw();
   return {
     update: next => {

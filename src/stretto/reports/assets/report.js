@@ -14,7 +14,7 @@
       else high = mid;
     }
     if (all.task[low] !== task)
-      throw new Error("There are explanations of the longest tasks only, and this is not one of them.");
+      throw new Error("Only the longest tasks of this plan have explanations, and this task is not one of them.");
     const names = new Map(),
       chart = view.gantt,
       alternatives = [];
@@ -39,8 +39,9 @@
   }
   views.forEach((view, k) => {
     const by = view.settings.policy || view.settings.strategy || view.settings.algorithm || "";
+    const weights = view.settings.weights ? " (" + view.settings.weights + ")" : "";
     const on = view.settings.cluster || (view.settings.procs ? view.settings.procs + " processors" : "");
-    const text = [view.kind + (by ? " by " + by : "") + (on ? " on " + on : ""), view.id].filter(Boolean).join(" · ");
+    const text = [view.kind + (by ? " by " + by + weights : "") + (on ? " on " + on : ""), view.id].filter(Boolean).join(" · ");
     const part = node(
       "section",
       { id: "run" + k },

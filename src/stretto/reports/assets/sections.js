@@ -80,11 +80,11 @@ Stretto.sections = function (root, options) {
       step = data.end_s / bins;
     chart(
       "use",
-      "Utilisation over time",
-      view.queue ? "share of processors in use" : "share of devices that run a task",
+      "Utilization over time",
+      view.queue ? "share of processors in use" : "share of devices running a task",
       Stretto.lines,
       {
-        label: "Utilisation over time",
+        label: "Utilization over time",
         x: Array.from({ length: bins }, (_, k) => (k + 0.5) * step),
         xMin: 0,
         xTime: true,
@@ -100,14 +100,14 @@ Stretto.sections = function (root, options) {
     if (!view.map) return;
     const note = view.queue
       ? "share of each pool's processors in use"
-      : "share of the time that each device ran something";
+      : "share of time each device was busy";
     chart("map", "Cluster map", note, Stretto.map, view.map);
   }
   function belief(view) {
     if (!view.belief) return;
     const isLive = view.status === "running",
-      note = "what is believed of every shared part, with its 95 % interval" + (isLive ? "; as it comes in" : "");
-    chart("belief", "Machines and what is believed of them", note, Stretto.map, { ...view.belief, isLive });
+      note = "estimated load of every shared part, with its 95 % interval" + (isLive ? "; updated live" : "");
+    chart("belief", "Estimated load", note, Stretto.map, { ...view.belief, isLive });
   }
   function strip(view, end) {
     const choices = view.choices || [],
@@ -122,7 +122,7 @@ Stretto.sections = function (root, options) {
         to: end,
         name: choice.chosen,
         text: choice.reason,
-        colour: Stretto.series(names.indexOf(choice.chosen)),
+        color: Stretto.series(names.indexOf(choice.chosen)),
       });
     }
     return found;
@@ -135,7 +135,7 @@ Stretto.sections = function (root, options) {
     chart(
       "queue",
       "Queue length and strategy",
-      "jobs that could have started; the strip above says which strategy was followed",
+      "waiting jobs; the strip above the chart shows the strategy in use",
       Stretto.lines,
       {
         label: "Queue length over time",
@@ -146,8 +146,8 @@ Stretto.sections = function (root, options) {
         height: 240,
         strip: strip(view, data.end_s),
         series: [
-          { name: "waiting, mean", values: data.waiting_mean, fill: true },
-          { name: "waiting, most", values: data.waiting_most, thin: true },
+          { name: "waiting (mean)", values: data.waiting_mean, fill: true },
+          { name: "waiting (maximum)", values: data.waiting_most, thin: true },
         ],
       },
     );
@@ -158,7 +158,7 @@ Stretto.sections = function (root, options) {
       series = [{ name: "waiting", values: view.samples.map(one => one[1]), step: true, fill: true }];
     if (view.samples.some(one => one[2] !== null))
       series.push({ name: "running", values: view.samples.map(one => one[2]), step: true });
-    chart("samples", "Live queue", "jobs, as they were seen at each decision", Stretto.lines, {
+    chart("samples", "Live queue", "waiting and running jobs at each decision", Stretto.lines, {
       label: "Waiting and running jobs over time",
       x,
       xTime: true,
@@ -173,10 +173,10 @@ Stretto.sections = function (root, options) {
       count = view.choices.filter(isChange).length - 1,
       total = view.choices.length;
     const note =
-      `${total.toLocaleString("en")} in all, ` +
+      `${total.toLocaleString("en")} decision${total === 1 ? "" : "s"}, ` +
       (count ? `${count.toLocaleString("en")} change${count === 1 ? "" : "s"} of strategy` : "no change of strategy") +
-      "; the latest first";
-    const part = section("choices", "Decisions and their reasons", note);
+      "; latest first";
+    const part = section("choices", "Decisions and reasons", note);
     // The latest is of interest whether or not it changed anything.
     const rows = view.choices
       .filter((choice, k, all) => isChange(choice, k, all) || k === total - 1)
@@ -193,12 +193,12 @@ Stretto.sections = function (root, options) {
           choice.reason || "",
           costs
             .map(
-              ([name, cost]) => name + " " + Stretto.number(cost, 3) + (name === choice.chosen ? " (followed)" : ""),
+              ([name, cost]) => name + " " + Stretto.number(cost, 3) + (name === choice.chosen ? " (chosen)" : ""),
             )
             .join(", "),
         ];
       });
-    part.body.replaceChildren(Stretto.table([["at", "number"], "followed", "because", "cheapest candidates"], rows));
+    part.body.replaceChildren(Stretto.table([["time", "number"], "strategy", "reason", "cheapest candidates (expected cost)"], rows));
   }
   function training(view) {
     const data = view.training;
@@ -248,7 +248,7 @@ Stretto.sections = function (root, options) {
       least = rows[0][1],
       most = rows[rows.length - 1][1],
       own = view.settings.algorithm;
-    const part = section("judged", "Judged", (view.summary.judged_as || "") + "; less is better");
+    const part = section("judged", "Evaluation", (view.summary.judged_as || "") + "; lower is better");
     part.body.replaceChildren(
       Stretto.table(
         ["", ["value", "number"], ["above the best", "number"], ""],
@@ -271,7 +271,7 @@ Stretto.sections = function (root, options) {
     );
     part.body.replaceChildren(
       Stretto.table(
-        [["at", "number"], "task", "device", ["attempt", "number"], "at fault", "reason"],
+        [["time", "number"], "task", "device", ["attempt", "number"], "cause", "reason"],
         view.failures.map(one => [
           Stretto.seconds(one.at_s),
           one.task,
@@ -285,8 +285,8 @@ Stretto.sections = function (root, options) {
   }
   function progress(view) {
     if (!view.progress) return;
-    chart("progress", "Search", "best makespan found so far", Stretto.lines, {
-      label: "Best makespan by time of search",
+    chart("progress", "Search progress", "best makespan found so far", Stretto.lines, {
+      label: "Best makespan by search time",
       xTime: true,
       yTime: true,
       height: 180,
@@ -299,8 +299,8 @@ Stretto.sections = function (root, options) {
     if (!view.graph) return;
     const note =
       view.graph.kind === "groups"
-        ? "tasks gathered by depth and device; area is their number"
-        : "one dot per task, by depth";
+        ? "tasks grouped by depth and device; a larger dot stands for more tasks"
+        : "one dot per task; depth increases to the right";
     chart(
       "graph",
       "Placement on the graph",
@@ -315,11 +315,11 @@ Stretto.sections = function (root, options) {
       most = Math.max(1e-300, ...view.cost.map(line => line.usd));
     const part = section(
       "cost",
-      total > 0 ? "Cost breakdown" : "Time held and used",
-      total > 0 ? Stretto.usd(total) + " in all" : "nothing here has a price",
+      total > 0 ? "Cost" : "Device time",
+      total > 0 ? Stretto.usd(total) + " in total" : "no prices are known",
     );
     const idle = view.cost.filter(line => !line.held_s && !line.usd).map(line => line.name);
-    if (idle.length) part.text.textContent += "; not used: " + idle.join(", ");
+    if (idle.length) part.text.textContent += "; unused: " + idle.join(", ");
     const rows = view.cost
       .filter(line => line.held_s || line.usd)
       .map(line => {
@@ -338,7 +338,7 @@ Stretto.sections = function (root, options) {
       });
     part.body.replaceChildren(
       Stretto.table(
-        ["", ["held", "number"], ["busy", "number"], ["used", "number"], ...(total > 0 ? [["cost", "number"]] : []), ""],
+        ["", ["reserved", "number"], ["busy", "number"], ["utilization", "number"], ...(total > 0 ? [["cost", "number"]] : []), ""],
         rows,
       ),
     );

@@ -1,5 +1,5 @@
 "use strict";
-// Tables, the figures of a run in a few words, and why a task is where it is.
+// Tables, the key figures of a run, and explanations of placements.
 
 // heads: names, or [name, class]; a row is a list of cells, text or nodes.
 Stretto.table = function (heads, rows, chosen) {
@@ -47,11 +47,11 @@ Stretto.explanation = function (found) {
   ]);
   const heads = [
     "device",
-    ["data there", "number"],
+    ["data ready", "number"],
     "last data from",
     ["could start", "number"],
     ["could finish", "number"],
-    ...(isWhole ? [["whole plan then", "number"]] : []),
+    ...(isWhole ? [["makespan then", "number"]] : []),
   ];
   const shown = rows.slice(0, 12),
     rest = found.alternatives.length - shown.length;
@@ -67,7 +67,7 @@ Stretto.explanation = function (found) {
   );
 };
 
-// What matters about a run in a few figures: [name, text, small text].
+// The key figures of a run: [name, text, small text].
 Stretto.figures = function (view) {
   const summary = view.summary,
     found = [],
@@ -78,16 +78,17 @@ Stretto.figures = function (view) {
   if (view.status === "failed") add("outcome", "failed", Stretto.failure(view));
   else if (isCut) add("outcome", "interrupted");
   if (has("makespan_s") && !isCut)
-    add("makespan", Stretto.seconds(summary.makespan_s, 5), isTimed ? "timed: tasks only passed their time" : "");
-  else if (isTimed) add("engine", "timed", "tasks only pass their time");
+    add("makespan", Stretto.seconds(summary.makespan_s, 5), isTimed ? "timed run: tasks sleep instead of computing" : "");
+  else if (isTimed) add("engine", "timed", "tasks sleep instead of computing");
   if (has("predicted_s"))
-    add("predicted", Stretto.seconds(summary.predicted_s, 5), isCut ? "for the whole, by the simulator" : "by the simulator");
+    add("predicted", Stretto.seconds(summary.predicted_s, 5), isCut ? "for the complete run, by the simulator" : "by the simulator");
   if (has("lower_bound_s")) add("lower bound", Stretto.seconds(summary.lower_bound_s, 5), summary.bound_method);
   if (has("gap"))
     add(
       "gap",
       Stretto.isOptimal(summary.gap) ? "0 %" : Stretto.gap(summary.gap),
-      summary.verdict || (Stretto.isOptimal(summary.gap) ? "proven optimal" : "at most this far above optimal"),
+      summary.verdict ||
+        (Stretto.isOptimal(summary.gap) ? "proven optimal" : `at most ${Stretto.percent(summary.gap)} above optimal`),
     );
   if (has("mean_bounded_slowdown"))
     add(
@@ -97,10 +98,10 @@ Stretto.figures = function (view) {
     );
   if (has("mean_wait_s"))
     add("mean wait", Stretto.seconds(summary.mean_wait_s, 3), "longest " + Stretto.seconds(summary.max_wait_s, 3));
-  const use = has("utilisation") ? summary.utilisation : summary.utilization;
+  const use = summary.utilization;
   if (use > 1 + 1e-6)
-    add("tasks at a time", Stretto.number(use, 3)); // of a project, whose one shop does many at once
-  else if (use !== undefined) add("utilisation", Stretto.percent(use));
+    add("tasks at a time", Stretto.number(use, 3)); // of a project, whose tasks share one set of resources
+  else if (use !== undefined) add("utilization", Stretto.percent(use));
   if (summary.cost_usd > 0) add("cost", Stretto.usd(summary.cost_usd));
   if (has("num_tasks"))
     add(
@@ -118,17 +119,17 @@ Stretto.figures = function (view) {
     );
   if (has("belief_error"))
     add(
-      "belief off by",
+      "load estimate error",
       Stretto.percent(summary.belief_error),
-      has("counter_error") ? "of capacity; its counters by " + Stretto.percent(summary.counter_error) : "of capacity",
+      has("counter_error") ? "of capacity; counters alone: " + Stretto.percent(summary.counter_error) : "of capacity",
     );
-  if (has("coverage_95")) add("95 % intervals", Stretto.percent(summary.coverage_95), "of them held the truth");
+  if (has("coverage_95")) add("95 % intervals", Stretto.percent(summary.coverage_95), "contain the real load");
   if (has("num_decisions")) add("decisions", summary.num_decisions.toLocaleString("en"));
   if (has("num_jobs")) add("jobs", summary.num_jobs.toLocaleString("en"));
   for (const name of ["generations", "iterations"]) if (has(name)) add(name, summary[name].toLocaleString("en"));
   if (has("episodes")) add("episodes", summary.episodes.toLocaleString("en"));
-  if (has("plan_seconds") && !has("train_seconds")) add("planned in", Stretto.seconds(summary.plan_seconds, 3));
-  if (has("train_seconds")) add("trained for", Stretto.seconds(summary.train_seconds, 3));
+  if (has("plan_seconds") && !has("train_seconds")) add("planning time", Stretto.seconds(summary.plan_seconds, 3));
+  if (has("train_seconds")) add("training time", Stretto.seconds(summary.train_seconds, 3));
   return found;
 };
 Stretto.factList = view =>

@@ -1,4 +1,4 @@
-"""What a Gantt chart shows, before anyone draws it: rows, bars, colours, facts."""
+"""What a Gantt chart shows, before anyone draws it: rows, bars, colors, facts."""
 
 from __future__ import annotations
 
@@ -11,33 +11,31 @@ from stretto.core.problem import Problem
 from stretto.core.schedule import Schedule, Transfers
 from stretto.core.units import format_gap, format_seconds, is_zero_gap
 from stretto.errors import InvalidInput
-from stretto.reports.colours import PALETTE, REST, by_frequency
-
-_UNITS = (("ns", 1e-9), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0), ("min", 60.0), ("h", 3600.0), ("d", 86400.0))
+from stretto.reports.plots.colors import PALETTE, REST, by_frequency
 
 
 @dataclass(frozen=True)
-class Row:
+class GanttRow:
     """A device as a line of the chart, or one of its lanes where tasks overlap."""
 
     name: str
-    utilisation: float
+    utilization: float
     starts_group: bool
 
 
 @dataclass(frozen=True, eq=False)
 class GanttChart:
-    """Bars in rows. Rows are devices, by machine and kind; colours are categories, or jobs."""
+    """Bars in rows. Rows are devices, by machine and kind; colors are categories, or jobs."""
 
     title: str
     facts: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[GanttRow, ...]
     row_of: Ints  # [m] first row of each device
     row: Ints  # [n]
     start_s: Floats  # [n]
     finish_s: Floats  # [n]
-    colour: Ints  # [n] index into legend
-    legend: tuple[tuple[str, str], ...]  # label and colour; the label is empty where it says nothing
+    color: Ints  # [n] index into legend
+    legend: tuple[tuple[str, str], ...]  # label and color; the label is empty where it says nothing
     names: tuple[str, ...]
     makespan_s: float
     lower_bound_s: float | None
@@ -53,7 +51,7 @@ def make_chart(
     _check(problem, schedule, lower_bound_s)
     lane = lanes(schedule)
     rows, row_of = _rows(problem, schedule, lane)
-    colour, legend = _colours(problem)
+    color, legend = _colors(problem)
     names = tuple(problem.graph.task_name(task) for task in range(n))
     moved = schedule.transfers
     return GanttChart(
@@ -64,7 +62,7 @@ def make_chart(
         row=row_of[schedule.device] + lane,
         start_s=schedule.start_s,
         finish_s=schedule.finish_s,
-        colour=colour,
+        color=color,
         legend=legend,
         names=names,
         makespan_s=schedule.makespan_s,
@@ -72,16 +70,6 @@ def make_chart(
         transfers=moved,
         transfer_names=tuple(names[task] for task in problem.graph.object_task[moved.object_index]) if moved else (),
     )
-
-
-def time_unit(span_s: float) -> tuple[str, float]:
-    """Return the unit, and its seconds, in which a span reads as a number of moderate size."""
-    chosen = _UNITS[3] if span_s <= 0 else _UNITS[0]
-    for unit, seconds in _UNITS:
-        # Seconds stay seconds up to ten minutes, minutes up to three hours, hours up to four days.
-        if span_s >= seconds * {"min": 10, "h": 3, "d": 4}.get(unit, 1):
-            chosen = (unit, seconds)
-    return chosen
 
 
 def _check(problem: Problem, schedule: Schedule, lower_bound_s: float | None) -> None:
@@ -116,7 +104,7 @@ def lanes(schedule: Schedule) -> Ints:
     return lane
 
 
-def _rows(problem: Problem, schedule: Schedule, lane: Ints) -> tuple[tuple[Row, ...], Ints]:
+def _rows(problem: Problem, schedule: Schedule, lane: Ints) -> tuple[tuple[GanttRow, ...], Ints]:
     """Return the rows, by machine, kind, device and lane, and the first row of each device."""
     devices = problem.cluster.devices
     machines = {name: i for i, name in enumerate(dict.fromkeys(device.machine for device in devices))}
@@ -136,11 +124,11 @@ def _rows(problem: Problem, schedule: Schedule, lane: Ints) -> tuple[tuple[Row, 
         name = device.name if told else f"{device.machine}/{device.name}"
         first = place > 0 and keys[order[place - 1]] != keys[index]
         for k in range(num_lanes[index]):
-            rows.append(Row(name if k == 0 else "", float(busy[row_of[index] + k]), first and k == 0))
+            rows.append(GanttRow(name if k == 0 else "", float(busy[row_of[index] + k]), first and k == 0))
     return tuple(rows), row_of
 
 
-def _colours(problem: Problem) -> tuple[Ints, tuple[tuple[str, str], ...]]:
+def _colors(problem: Problem) -> tuple[Ints, tuple[tuple[str, str], ...]]:
     graph, num_jobs = problem.graph, len(problem.job_ptr) - 1
     if graph.category is not None and any(graph.categories):
         codes, names = graph.category, [name or "(none)" for name in graph.categories]
@@ -149,11 +137,11 @@ def _colours(problem: Problem) -> tuple[Ints, tuple[tuple[str, str], ...]]:
         names = [f"job {job}" for job in range(num_jobs)]
     else:
         return np.zeros(graph.num_tasks, dtype=np.int32), (("", PALETTE[0]),)
-    colour, kept = by_frequency(codes, len(names))
+    color, kept = by_frequency(codes, len(names))
     legend = [(names[code], PALETTE[place]) for place, code in enumerate(kept)]
-    if int(colour.max()) == len(kept):
+    if int(color.max()) == len(kept):
         legend.append(("other", REST))
-    return colour, tuple(legend)
+    return color, tuple(legend)
 
 
 def _facts(problem: Problem, schedule: Schedule, lower_bound_s: float | None) -> tuple[str, ...]:
@@ -162,7 +150,7 @@ def _facts(problem: Problem, schedule: Schedule, lower_bound_s: float | None) ->
     facts = [
         f"makespan {format_seconds(makespan)}",
         f"{n:,} task{'s' * (n != 1)} on {m:,} device{'s' * (m != 1)}",
-        f"mean utilisation {100 * busy:.0f} %" if problem.graph.resources is None else f"{busy:.1f} tasks at a time",
+        f"mean utilization {100 * busy:.0f} %" if problem.graph.resources is None else f"{busy:.1f} tasks at a time",
         schedule.discipline,
         f"contention {schedule.contention}",
     ]

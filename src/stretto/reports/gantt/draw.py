@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from stretto.core.problem import Problem
 from stretto.core.schedule import Schedule
-from stretto.errors import InvalidInput
+from stretto.files.load import write_atomically
 from stretto.reports.gantt import figure as gantt_figure
 from stretto.reports.gantt import html as gantt_html
 from stretto.reports.gantt.chart import make_chart
+from stretto.reports.plots.canvas import kind_of
 
 ENDINGS = ("png", "svg", "pdf", "html")
 
@@ -36,20 +36,6 @@ def draw_gantt(
         Drawn as a line, with the gap, when given.
     """
     target = Path(path)
-    kind = target.suffix.lower().removeprefix(".")
-    if kind not in ENDINGS:
-        raise InvalidInput(f"{target.suffix!r} is not one of .{', .'.join(ENDINGS)}", source=str(path), field="ending")
+    kind = kind_of(target, ENDINGS)
     chart = make_chart(problem, schedule, title=title, lower_bound_s=lower_bound_s)
-    data = gantt_html.render(chart) if kind == "html" else gantt_figure.render(chart, kind)
-    _write(target, data)
-
-
-def _write(target: Path, data: bytes) -> None:
-    """Write beside the target and rename, so that nobody ever sees half a file."""
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        part.write_bytes(data)
-        os.replace(part, target)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise InvalidInput(error.strerror or str(error), source=str(target)) from None
+    write_atomically(target, gantt_html.render(chart) if kind == "html" else gantt_figure.render(chart, kind))

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import io
-import warnings
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stretto.core.csr import Floats, Ints
-from stretto.reports.colours import text_on
-from stretto.reports.gantt.chart import GanttChart, time_unit
+from stretto.reports.gantt.chart import GanttChart
+from stretto.reports.plots.canvas import DASHED, FAINT, GRID, INK, new_figure, printable, saved, shortened, time_unit
+from stretto.reports.plots.colors import text_on
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _WIDTH_IN = 13.0
-_DPI = 130
 #: How many characters fit: left of a row, and in the line of the legend.
 _NAME_CHARS, _LEGEND_CHARS = 26, 165
-_INK, _FAINT, _GRID = "#202124", "#5f6368", "#e3e5e8"
 _TRANSFER, _BOUND = "#5f6368", "#b00020"
 #: Bars lie between these offsets from the middle of their row, transfers just below.
 _BAR = (-0.40, 0.24)
@@ -27,13 +31,10 @@ _MAX_VECTOR_SHAPES = 50_000
 
 def render(chart: GanttChart, kind: str) -> bytes:
     """Return the picture as the bytes of a ``png``, ``svg`` or ``pdf`` file."""
-    import matplotlib
-    from matplotlib.figure import Figure
-
     num_rows = len(chart.rows)
     row_in = 0.34 if num_rows <= 24 else max(0.03, min(0.34, 13.0 / num_rows))
     height_in = max(1.0, num_rows * row_in) + 1.35
-    figure = Figure(figsize=(_WIDTH_IN, height_in), dpi=_DPI, facecolor="white")
+    figure = new_figure(_WIDTH_IN, height_in)
     left = 0.35 + 0.085 * min(_NAME_CHARS, max(len(row.name) for row in chart.rows))
     box = (left / _WIDTH_IN, 0.5 / height_in, (_WIDTH_IN - left - 1.15) / _WIDTH_IN, 1 - 1.35 / height_in)
     axes = figure.add_axes(box)
@@ -47,25 +48,20 @@ def render(chart: GanttChart, kind: str) -> bytes:
     _moves(axes, chart, unit_s)
     _rows(axes, chart, row_in * 72)
     _limits(axes, chart, unit, unit_s)
-    _utilisation(side, chart, row_in * 72)
+    _utilization(side, chart, row_in * 72)
     _heading(figure, chart, left / _WIDTH_IN, height_in)
-    buffer = io.BytesIO()
-    # The same schedule gives the same file: no date inside, no random ids, text stays text.
-    with matplotlib.rc_context({"svg.hashsalt": "stretto", "svg.fonttype": "none"}), warnings.catch_warnings():
-        # A name in a script that the font lacks shows as boxes; that is no news for the user.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        figure.savefig(buffer, format=kind, metadata={"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind))
-    return buffer.getvalue()
+    return saved(figure, kind)
 
 
-def _boxes(left: Floats, right: Floats, row: Ints, span: tuple[float, float]) -> Any:
+def _boxes(left: Floats, right: Floats, row: Ints, span: tuple[float, float]) -> Sequence[Floats]:
     """Return rectangles as polygons, [n, 4, 2]."""
     low, high = row + span[0], row + span[1]
     corners = [[left, low], [right, low], [right, high], [left, high]]
-    return np.ascontiguousarray(np.array(corners, dtype=np.float64).transpose(2, 0, 1))
+    boxes = np.ascontiguousarray(np.array(corners, dtype=np.float64).transpose(2, 0, 1))
+    return cast("Sequence[Floats]", boxes)  # an array is a sequence to matplotlib, and its fast way in
 
 
-def _bars(axes: Any, chart: GanttChart, unit_s: float, points: float, row_points: float) -> None:
+def _bars(axes: Axes, chart: GanttChart, unit_s: float, points: float, row_points: float) -> None:
     from matplotlib.collections import PolyCollection
 
     span = _span(chart)
@@ -73,19 +69,19 @@ def _bars(axes: Any, chart: GanttChart, unit_s: float, points: float, row_points
     # Shorter than a hairline would vanish; the outline would drown what is a little longer.
     wide = (finish - start) * points
     finish_drawn = np.where(wide < 0.4, start + 0.4 / points, finish)
-    colours = np.array([colour for _, colour in chart.legend])[chart.colour]
+    colors = np.array([color for _, color in chart.legend])[chart.color]
     shapes = PolyCollection(
         _boxes(start, finish_drawn, chart.row, span),
-        facecolors=colours,
+        facecolors=colors,
         edgecolors="white",
         linewidths=np.clip((wide - 1.5) / 6, 0.0, 0.7),
         rasterized=len(start) > _MAX_VECTOR_SHAPES,
     )
     axes.add_collection(shapes)
-    _labels(axes, chart, (start + finish) / 2, wide, colours, row_points * (span[1] - span[0]))
+    _labels(axes, chart, (start + finish) / 2, wide, colors, row_points * (span[1] - span[0]))
 
 
-def _labels(axes: Any, chart: GanttChart, middle: Floats, wide: Floats, colours: Any, tall: float) -> None:
+def _labels(axes: Axes, chart: GanttChart, middle: Floats, wide: Floats, colors: NDArray[np.str_], tall: float) -> None:
     """Write names into the bars that have room for them, a little smaller where that helps."""
     full = min(8.0, tall * 0.72)
     least = max(3.5, 0.75 * full)
@@ -101,7 +97,7 @@ def _labels(axes: Any, chart: GanttChart, middle: Floats, wide: Floats, colours:
                 ha="center",
                 va="center_baseline",
                 fontsize=size,
-                color=text_on(str(colours[task])),
+                color=text_on(str(colors[task])),
                 parse_math=False,
                 clip_on=True,
             )
@@ -113,7 +109,7 @@ def _span(chart: GanttChart) -> tuple[float, float]:
     return _BAR if moved is not None and len(moved.start_s) else (-0.40, 0.40)
 
 
-def _moves(axes: Any, chart: GanttChart, unit_s: float) -> None:
+def _moves(axes: Axes, chart: GanttChart, unit_s: float) -> None:
     from matplotlib.collections import PolyCollection
 
     moved = chart.transfers
@@ -127,58 +123,58 @@ def _moves(axes: Any, chart: GanttChart, unit_s: float) -> None:
     )
 
 
-def _rows(axes: Any, chart: GanttChart, row_points: float) -> None:
+def _rows(axes: Axes, chart: GanttChart, row_points: float) -> None:
     every = max(1, int(np.ceil(6.0 / row_points)))
     shown = range(0, len(chart.rows), every)
     axes.set_yticks(list(shown), [shortened(chart.rows[i].name, _NAME_CHARS) for i in shown])
     for label in axes.get_yticklabels():
         label.set_parse_math(False)
-    axes.tick_params(axis="y", length=0, labelsize=min(8.5, max(4.5, row_points * 0.62)), labelcolor=_INK)
-    axes.tick_params(axis="x", length=3, labelsize=8, color=_FAINT, labelcolor=_FAINT)
+    axes.tick_params(axis="y", length=0, labelsize=min(8.5, max(4.5, row_points * 0.62)), labelcolor=INK)
+    axes.tick_params(axis="x", length=3, labelsize=8, color=FAINT, labelcolor=FAINT)
     for index, row in enumerate(chart.rows):
         if row.starts_group:
             axes.axhline(index - 0.5, color="#bdc1c6", linewidth=0.8)
-    axes.grid(axis="x", color=_GRID, linewidth=0.7)
+    axes.grid(axis="x", color=GRID, linewidth=0.7)
     axes.set_axisbelow(True)
     for place in ("top", "right", "left"):
         axes.spines[place].set_visible(False)
-    axes.spines["bottom"].set_color(_FAINT)
+    axes.spines["bottom"].set_color(FAINT)
 
 
-def _limits(axes: Any, chart: GanttChart, unit: str, unit_s: float) -> None:
-    axes.set_xlabel(f"time ({unit})", fontsize=8, color=_FAINT, labelpad=2)
-    axes.axvline(chart.makespan_s / unit_s, color=_INK, linewidth=1.0, linestyle=(0, (4, 2)))
+def _limits(axes: Axes, chart: GanttChart, unit: str, unit_s: float) -> None:
+    axes.set_xlabel(f"time ({unit})", fontsize=8, color=FAINT, labelpad=2)
+    axes.axvline(chart.makespan_s / unit_s, color=INK, linewidth=1.0, linestyle=DASHED)
     if chart.lower_bound_s is not None and 0 < chart.lower_bound_s <= chart.makespan_s * 1.0001:
         axes.axvline(chart.lower_bound_s / unit_s, color=_BOUND, linewidth=1.2, linestyle=(0, (1.5, 1.5)))
 
 
-def _utilisation(side: Any, chart: GanttChart, row_points: float) -> None:
-    values = np.array([row.utilisation for row in chart.rows])
+def _utilization(side: Axes, chart: GanttChart, row_points: float) -> None:
+    values = np.array([row.utilization for row in chart.rows])
     places = np.arange(len(values))
     side.barh(places, np.ones(len(values)), height=0.62, color="#eef0f2", linewidth=0)
     side.barh(places, values, height=0.62, color="#8ab4d8", linewidth=0)
     size = min(7.5, row_points * 0.6)
     if size >= 3.5:
         for place, value in enumerate(values):
-            side.text(0.97, place, f"{100 * value:.0f} %", ha="right", va="center_baseline", fontsize=size, color=_INK)
+            side.text(0.97, place, f"{100 * value:.0f} %", ha="right", va="center_baseline", fontsize=size, color=INK)
     side.set_xlim(0, 1)
     side.set_axis_off()
-    side.set_title("utilisation", fontsize=8, color=_FAINT, pad=3)
+    side.set_title("utilization", fontsize=8, color=FAINT, pad=3)
 
 
-def _heading(figure: Any, chart: GanttChart, left: float, height_in: float) -> None:
+def _heading(figure: Figure, chart: GanttChart, left: float, height_in: float) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
     top = 1 - 0.22 / height_in
     figure.text(
-        left, top, shortened(chart.title, 110), fontsize=12, weight="bold", color=_INK, va="center", parse_math=False
+        left, top, shortened(chart.title, 110), fontsize=12, weight="bold", color=INK, va="center", parse_math=False
     )
-    figure.text(left, top - 0.22 / height_in, "  ·  ".join(chart.facts), fontsize=8.5, color=_FAINT, va="center")
-    entries: list[tuple[Any, str]] = [(Patch(color=colour), label) for label, colour in chart.legend if label]
+    figure.text(left, top - 0.22 / height_in, "  ·  ".join(chart.facts), fontsize=8.5, color=FAINT, va="center")
+    entries: list[tuple[Artist, str]] = [(Patch(color=color), label) for label, color in chart.legend if label]
     if chart.transfers is not None and len(chart.transfers.start_s):
         entries.append((Patch(color=_TRANSFER, alpha=0.45), "transfer"))
-    entries.append((Line2D([], [], color=_INK, linewidth=1.0, linestyle=(0, (4, 2))), "makespan"))
+    entries.append((Line2D([], [], color=INK, linewidth=1.0, linestyle=DASHED), "makespan"))
     if chart.lower_bound_s is not None:
         entries.append((Line2D([], [], color=_BOUND, linewidth=1.2, linestyle=(0, (1.5, 1.5))), "lower bound"))
     legend = figure.legend(
@@ -200,14 +196,3 @@ def _heading(figure: Any, chart: GanttChart, left: float, height_in: float) -> N
     for text, (_, label) in zip(legend.get_texts(), entries, strict=True):
         text.set_parse_math(False)
         text.set_text(shortened(label, room))
-
-
-def shortened(text: str, room: int) -> str:
-    """Return the text, cut to this many characters."""
-    text = printable(text)
-    return text if len(text) <= room else text[: room - 1] + "…"
-
-
-def printable(text: str) -> str:
-    """Replace what a picture cannot hold: control characters, which XML forbids, and lone surrogates."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)

@@ -1,18 +1,16 @@
-"""A Gantt chart as one HTML page that needs nothing else: no network, no other file."""
+"""A Gantt chart as one HTML page, and as the JSON that any page draws."""
 
 from __future__ import annotations
 
 import html
-import json
-import re
-from typing import Any
 
 import numpy as np
 
 from stretto.core.csr import Floats
-from stretto.reports.colours import text_on
 from stretto.reports.gantt.chart import GanttChart
-from stretto.reports.gantt.page import PAGE
+from stretto.reports.page.html import document
+from stretto.reports.page.view_types import Column, GanttJson, TransferBars
+from stretto.reports.plots.colors import text_on
 
 #: Relative precision of the times in the page; a screen cannot show more.
 _DIGITS = 9
@@ -20,46 +18,36 @@ _DIGITS = 9
 
 def render(chart: GanttChart) -> bytes:
     """Return the page."""
-    parts = {
-        "@TITLE@": html.escape(_clean(chart.title)),
-        "@FACTS@": html.escape(" · ".join(chart.facts)),
-        "@DATA@": script_json(chart_json(chart)),
-    }
-    # In one pass: a title that spells a placeholder stays a title.
-    return re.sub("|".join(parts), lambda match: parts[match.group()], PAGE).encode()
+    body = [
+        '<main class="wide">',
+        f"<h1>{html.escape(chart.title)}</h1>",
+        f'<p class="faint">{html.escape(" · ".join(chart.facts))}</p>',
+        '<div id="gantt"></div>',
+        "</main>",
+    ]
+    return document(chart.title, body, chart_json(chart), ("base.js", "gantt.js", "gantt_page.js"))
 
 
-def script_json(value: Any) -> str:
-    """Write JSON that may stand inside a script element, whatever its strings contain."""
-    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
-    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
-
-
-def _clean(text: str) -> str:
-    """Replace lone surrogates, which no encoding can write."""
-    return text.encode(errors="replace").decode()
-
-
-def chart_json(chart: GanttChart) -> dict[str, Any]:
-    """Return what the page, or any other, draws."""
+def chart_json(chart: GanttChart) -> GanttJson:
+    """Return what a page draws."""
     order = np.lexsort((chart.finish_s, chart.start_s, chart.row))  # the page searches rows by time
     named = any(name != f"t{task}" for task, name in enumerate(chart.names))
     return {
-        "rows": [[row.name, round(row.utilisation, 4), int(row.starts_group)] for row in chart.rows],
-        "legend": [[label, colour, text_on(colour)] for label, colour in chart.legend],
+        "rows": [(row.name, round(row.utilization, 4), int(row.starts_group)) for row in chart.rows],
+        "legend": [(label, color, text_on(color)) for label, color in chart.legend],
         "makespan": chart.makespan_s,
         "bound": chart.lower_bound_s,
         "task": order.tolist(),
         "row": chart.row[order].tolist(),
         "start": _rounded(chart.start_s[order], chart.makespan_s),
         "length": _rounded((chart.finish_s - chart.start_s)[order], chart.makespan_s),
-        "colour": chart.colour[order].tolist(),
+        "color": chart.color[order].tolist(),
         "names": [chart.names[task] for task in order] if named else None,
         "moves": _moves(chart),
     }
 
 
-def _moves(chart: GanttChart) -> dict[str, Any] | None:
+def _moves(chart: GanttChart) -> TransferBars | None:
     moved = chart.transfers
     if moved is None or not len(moved.start_s):
         return None
@@ -67,15 +55,15 @@ def _moves(chart: GanttChart) -> dict[str, Any] | None:
     order = np.lexsort((moved.finish_s, moved.start_s, row))
     return {
         "row": row[order].tolist(),
-        "from": chart.row_of[moved.source][order].tolist(),
+        "source": chart.row_of[moved.source][order].tolist(),
         "start": _rounded(moved.start_s[order], chart.makespan_s),
         "length": _rounded((moved.finish_s - moved.start_s)[order], chart.makespan_s),
         "names": [chart.transfer_names[index] for index in order],
     }
 
 
-def _rounded(values: Floats, scale: float) -> list[float]:
+def _rounded(values: Floats, scale: float) -> Column:
     """Drop digits that cannot be seen, so that the page stays small."""
     decimals = _DIGITS - int(np.ceil(np.log10(scale))) if scale > 0 else _DIGITS
-    rounded: list[float] = np.round(values, decimals).tolist()
+    rounded: Column = np.round(values, decimals).tolist()
     return rounded

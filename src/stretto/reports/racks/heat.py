@@ -1,20 +1,35 @@
-"""Figures of a map: utilisation of each part over time as colour, and what is believed at one moment."""
+"""Figures of a map: load of each part over time as color, and the estimate at one moment."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stretto.reports.canvas import FAINT, HEIGHT_IN, INK, NAMES, View, axes_of, finished, numbers
-from stretto.reports.colours import PALETTE
-from stretto.reports.gantt.chart import time_unit
-from stretto.reports.gantt.figure import shortened
+from stretto.reports.page.view_types import BeliefJson, Column, Titled
+from stretto.reports.plots.canvas import (
+    FAINT,
+    HEIGHT_IN,
+    INK,
+    NAMES,
+    axes_of,
+    finished,
+    format_share,
+    numbers,
+    shortened,
+    time_unit,
+)
+from stretto.reports.plots.colors import PALETTE
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
-def heat(view: View, names: Sequence[str], rows: Sequence[Any], times: Any, what: str) -> Any:
-    """Return utilisation as colour, a row per device or part; times are an end, or the moment of each column."""
+def heat(
+    view: Titled, names: Sequence[str], rows: Sequence[Column], times: float | Sequence[float], what: str
+) -> Figure:
+    """Return shares as colors, a row per device or part; times are an end, or the moment of each column."""
     figure, axes = axes_of(
         view, f"{what} of each part over time", height_in=max(HEIGHT_IN, 1.4 + 0.17 * len(names)), left=NAMES
     )
@@ -27,32 +42,34 @@ def heat(view: View, names: Sequence[str], rows: Sequence[Any], times: Any, what
     box = axes.get_position()
     axes.set_position((box.x0, box.y0, 0.93 - box.x0, box.height))  # room for the scale and its words
     bar = figure.colorbar(drawn, ax=axes, fraction=0.03, pad=0.015, aspect=30)
-    bar.ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f} %")
+    bar.ax.yaxis.set_major_formatter(format_share)
     bar.ax.tick_params(length=3, labelsize=8, color=FAINT, labelcolor=FAINT)
     whole = finished(figure, axes, f"time ({unit})", has_legend=False)
     axes.grid(False)
     return whole
 
 
-def intervals(view: View) -> Any:
-    """Return what is believed at the fullest moment: means, 95 % intervals, counters and the truth if it is known."""
-    belief = view["belief"]
-    low, mean, high = (np.array([numbers(row) for row in belief[name]]) for name in ("low", "mean", "high"))
+def intervals(view: Titled, belief: BeliefJson) -> Figure:
+    """Return the estimates at the busiest moment: means, 95 % intervals, counters, and the real load if it is known."""
+    low, mean, high = (
+        np.array([numbers(row) for row in rows]) for rows in (belief["low"], belief["mean"], belief["high"])
+    )
     at = int(np.argmax(np.nansum(mean, axis=0)))
     names, places = belief["resources"], np.arange(len(belief["resources"]))
-    when = f"belief at {belief['at_s'][at]:,.4g} s, with 95 % intervals"
+    when = f"estimated load at {belief['at_s'][at]:,.4g} s, with 95 % intervals"
     figure, axes = axes_of(view, when, height_in=max(HEIGHT_IN, 1.4 + 0.2 * len(names)), left=NAMES)
     spread = np.stack([mean[:, at] - low[:, at], high[:, at] - mean[:, at]])
-    axes.barh(places, mean[:, at], height=0.6, color=PALETTE[4], alpha=0.6, label="believed mean")
+    axes.barh(places, mean[:, at], height=0.6, color=PALETTE[4], alpha=0.6, label="estimate")
     axes.errorbar(mean[:, at], places, xerr=spread, fmt="none", ecolor=INK, elinewidth=1.1, capsize=2.5)
-    for name, label, mark, colour in (("raw", "its counters", "o", PALETTE[1]), ("truth", "truth", "|", PALETTE[2])):
-        if name in belief:
-            values = np.array([numbers(row) for row in belief[name]])[:, at]
-            axes.plot(
-                values, places, mark, color=colour, markersize=8, markeredgewidth=2, fillstyle="none", label=label
-            )
+    for rows, label, mark, color in (
+        (belief.get("raw"), "its counters", "o", PALETTE[1]),
+        (belief.get("truth"), "real load", "|", PALETTE[2]),
+    ):
+        if rows is not None:
+            values = np.array([numbers(row) for row in rows])[:, at]
+            axes.plot(values, places, mark, color=color, markersize=8, markeredgewidth=2, fillstyle="none", label=label)
     axes.set_yticks(places, [shortened(name, 22) for name in names])
     axes.set_xlim(0, 1.02)
     axes.invert_yaxis()
-    axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f} %")
-    return finished(figure, axes, "utilisation")
+    axes.xaxis.set_major_formatter(format_share)
+    return finished(figure, axes, "load")

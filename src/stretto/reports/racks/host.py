@@ -1,4 +1,4 @@
-"""Watch this host beside a run: what its counters say, what that lets one believe, and a line of it every second."""
+"""Monitor this host during a run: read its counters, estimate its load, and record a sample every second."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stretto.core.csr import Floats
 from stretto.errors import StrettoError
 from stretto.racks.telemetry.host import HostReading, HostTelemetry
-from stretto.reports.racks.belief import Look, record_look
-from stretto.reports.racks.topology import TOPOLOGY
+from stretto.reports.racks.belief import BeliefSample, record_sample
+from stretto.reports.racks.topology import TOPOLOGY, MachineJson, PartJson, Topology
 from stretto.reports.strict_json import packed
 from stretto.runlog import Run, RunLog
 
 EVERY_S = 1.0
 _NUM_SAMPLES = 4
-#: All of so many first looks are kept, then every second of as many, every third, and so on.
+#: So many samples are all kept, then every second one of as many, every third, and so on.
 _DENSE = 600
 #: Networks of containers come by the dozen; the first few are shown.
 _MAX_NICS = 4
-#: What a load is believed to be before it is read, and how long it lasts.
+#: The estimate of a load before it is read, and the time after which an old reading counts for little.
 _PRIOR_MEAN, _PRIOR_SD, _MEMORY_S = 0.3, 0.4, 10.0
 #: Spread of samples that is expected, and how many degrees of freedom that expectation is worth.
 _EXPECTED_SD, _NU = 0.1, 4.0
@@ -44,7 +44,7 @@ class HostBelief:
         self.mean = np.full(num, _PRIOR_MEAN)
         self.variance = np.full(num, _PRIOR_SD**2)
 
-    def take_in(self, mean: Floats, sd: Floats, num: Any, dt_s: float) -> None:
+    def take_in(self, mean: Floats, sd: Floats, num: NDArray[np.int64], dt_s: float) -> None:
         """Let time pass, and take in the readings of sources that were read."""
         decay = math.exp(-dt_s / _MEMORY_S)
         self.mean = _PRIOR_MEAN + decay * (self.mean - _PRIOR_MEAN)
@@ -62,7 +62,7 @@ class HostBelief:
 
 
 class HostWatch:
-    """Writes what is believed of this host into a run, from a thread of its own; a context manager."""
+    """Writes the estimated load of this host into a run, from a thread of its own; a context manager."""
 
     def __init__(self, path: Path, *, every_s: float = EVERY_S, telemetry: HostTelemetry | None = None) -> None:
         self.path, self.every_s = path, every_s
@@ -104,10 +104,10 @@ class HostWatch:
             mean, sd, num = _columns(reading, names)
             belief.take_in(mean, sd, num, max(0.0, now_s - before_s))
             before_s = now_s
-            # The longer a run, the fewer of its looks are kept: a page shows a few hundred of them at most.
+            # The longer a run, the fewer of its samples are kept: a page shows a few hundred at most.
             if is_over or num_read % (1 + num_read // _DENSE) == 0:
                 raw = np.where(num > 0, mean, np.nan)
-                record_look(run, Look(now_s - started_s, belief.mean, np.sqrt(belief.variance), raw))
+                record_sample(run, BeliefSample(now_s - started_s, belief.mean, np.sqrt(belief.variance), raw))
             if is_over:
                 return
             num_read += 1
@@ -117,10 +117,12 @@ class HostWatch:
         return self.telemetry.read(num_samples=_NUM_SAMPLES, interval_s=self.every_s / _NUM_SAMPLES)
 
 
-def host_topology(names: Sequence[str]) -> dict[str, Any]:
+def host_topology(names: Sequence[str]) -> Topology:
     """Return this host as a machine: memory, and below it all that has a counter."""
-    memory = {"name": "memory", "kind": "memory", "model": "", "capacity": None}
-    parts, links, resources = [memory], [], []
+    memory: PartJson = {"name": "memory", "kind": "memory", "model": "", "capacity": None}
+    parts: list[PartJson] = [memory]
+    links: list[list[str]] = []
+    resources: list[str] = []
     for name in names:
         kind, _, what = name.partition("/")
         part = "memory" if kind == "memory" else what
@@ -128,7 +130,7 @@ def host_topology(names: Sequence[str]) -> dict[str, Any]:
         if kind != "memory":
             parts.append({"name": part, "kind": kind, "model": "", "capacity": None})
             links.append([part, "memory"])
-    machine = {"name": "host", "parts": parts, "links": links}
+    machine: MachineJson = {"name": "host", "parts": parts, "links": links}
     return {"name": "host", "machines": [machine], "resources": resources, "processors": []}
 
 
@@ -139,7 +141,7 @@ def _shown(names: Sequence[str]) -> list[str]:
     return [*(name for name in names if name.startswith("memory/")), *cores, *nics]
 
 
-def _columns(reading: HostReading, names: Sequence[str]) -> tuple[Floats, Floats, Any]:
+def _columns(reading: HostReading, names: Sequence[str]) -> tuple[Floats, Floats, NDArray[np.int64]]:
     """Return mean, spread and number of samples of the named sources; none for what was not read this time."""
     place = {name: k for k, name in enumerate(reading.names)}
     found = [place.get(name) for name in names]

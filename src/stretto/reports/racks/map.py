@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from stretto.core.csr import Floats, Ints
 from stretto.queues.result import QueueResult
 from stretto.queues.steps import binned, changes
+from stretto.reports.page.view_types import Column, MapJson, QueueJson
 from stretto.reports.strict_json import drawn
 
 #: Moments of a map; a slider goes over them.
@@ -27,7 +27,7 @@ def device_map(
     names: Sequence[str],
     kinds: Sequence[str],
     machines: Sequence[str],
-) -> dict[str, Any] | None:
+) -> MapJson | None:
     """Return the map of what ran where.
 
     Parameters
@@ -52,7 +52,7 @@ def device_map(
     return _map(groups, labels, notes, end_s, use, total)
 
 
-def pool_map(result: QueueResult, curves: Mapping[str, Any]) -> dict[str, Any]:
+def pool_map(result: QueueResult, curves: QueueJson) -> MapJson:
     """Return the map of a queue's pools."""
     labels = [pool.name for pool in result.pools]
     notes = [f"{pool.num_procs:,} processors" for pool in result.pools]
@@ -68,9 +68,9 @@ def _map(
     labels: list[str],
     notes: list[str],
     end_s: float,
-    use: list[list[float | None]],
+    use: list[Column],
     total: list[float],
-) -> dict[str, Any]:
+) -> MapJson:
     return {
         "kind": "devices",
         "groups": [{"name": name, "tiles": tiles} for name, tiles in groups.items()],

@@ -3,19 +3,48 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TypedDict
 
 from stretto.racks.machine_work import RackModel
+from stretto.reports.page.view_types import JsonObject
 
 TOPOLOGY = "topology.json.gz"
+
+
+class PartJson(TypedDict):
+    """A part of a machine."""
+
+    name: str
+    kind: str
+    model: str
+    capacity: float | None
+
+
+class MachineJson(TypedDict):
+    """A machine: its parts, and which are linked."""
+
+    name: str
+    parts: list[PartJson]
+    links: list[list[str]]
+
+
+class Topology(TypedDict):
+    """Machines, and the names of the resources and processors that samples refer to."""
+
+    name: str
+    machines: list[MachineJson]
+    resources: list[str]
+    processors: list[str]
+
+
 #: Parts that join others of one level; they stand beside the boxes, not in one of them.
 _JOINTS = ("socket-link",)
 
 
-def rack_topology(model: RackModel) -> dict[str, Any]:
-    """Return a rack as JSON values: machines with parts and links, and the names that beliefs are about."""
-    machines = [
+def rack_topology(model: RackModel) -> Topology:
+    """Return a rack as JSON values."""
+    machines: list[MachineJson] = [
         {
             "name": machine.name,
             "parts": [
@@ -39,7 +68,7 @@ def rack_topology(model: RackModel) -> dict[str, Any]:
     }
 
 
-def processor_kinds(topology: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+def processor_kinds(topology: Topology) -> dict[str, tuple[str, str]]:
     """Return the processors by name, with their kinds and machines."""
     commanded = set(topology["processors"])
     return {
@@ -50,13 +79,13 @@ def processor_kinds(topology: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
     }
 
 
-def drawn_machines(topology: Mapping[str, Any]) -> list[dict[str, Any]]:
+def drawn_machines(topology: Topology) -> list[JsonObject]:
     """Return the machines as trees of boxes, with the places of their parts among resources and processors."""
     resource = {name: place for place, name in enumerate(topology["resources"])}
     processor = {name: place for place, name in enumerate(topology["processors"])}
-    found = []
+    found: list[JsonObject] = []
     for machine in topology["machines"]:
-        parts = [
+        parts: list[JsonObject] = [
             {
                 **part,
                 "resource": resource.get(f"{machine['name']}/{part['name']}"),
@@ -69,9 +98,7 @@ def drawn_machines(topology: Mapping[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-def _boxes(
-    parts: Sequence[dict[str, Any]], links: Sequence[Sequence[str]]
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def _boxes(parts: Sequence[JsonObject], links: Sequence[Sequence[str]]) -> tuple[list[JsonObject], list[JsonObject]]:
     """Hang every part below the memory that it reaches first; return the memories, and what joins them."""
     near: dict[str, list[str]] = {part["name"]: [] for part in parts}
     for a, b in links:

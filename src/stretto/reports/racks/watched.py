@@ -1,4 +1,4 @@
-"""How an episode on a rack went, and how far what was believed was from the truth."""
+"""Results of an episode on a rack, and the error of the estimated load."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from stretto.reports.racks.belief import WIDTH_95, Look
+from stretto.reports.racks.belief import WIDTH_95, BeliefSample
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,7 +21,7 @@ class TaskBar:
 
 @dataclass
 class Watched:
-    """How an episode went; figures are over all looks and all resources whose load was not known for certain."""
+    """Results of an episode; errors are over all samples and all resources whose load was uncertain."""
 
     flow_s: list[float] = field(default_factory=list)
     num_decisions: int = 0
@@ -30,15 +30,15 @@ class Watched:
     raw_errors: list[float] = field(default_factory=list)
     num_inside: int = 0
 
-    def see(self, look: Look) -> None:
-        """Take in how far the belief is from the truth."""
-        assert look.truth is not None
-        assert look.raw is not None
-        counts = look.sd > 1e-6
-        error = np.abs(look.mean - look.truth)[counts]
+    def see(self, sample: BeliefSample) -> None:
+        """Add the error of a sample."""
+        assert sample.truth is not None
+        assert sample.raw is not None
+        counts = sample.sd > 1e-6
+        error = np.abs(sample.mean - sample.truth)[counts]
         self.errors += error.tolist()
-        self.num_inside += int(np.sum(error <= WIDTH_95 * look.sd[counts] + 1e-9))
-        raw = np.abs(look.raw - look.truth)[counts]
+        self.num_inside += int(np.sum(error <= WIDTH_95 * sample.sd[counts] + 1e-9))
+        raw = np.abs(sample.raw - sample.truth)[counts]
         self.raw_errors += raw[np.isfinite(raw)].tolist()
 
     def summary(self) -> dict[str, float | int | None]:

@@ -1,17 +1,17 @@
 "use strict";
-// What if: a form for deciding the problem of a run otherwise, and the two outcomes side by side.
+// What if: a form to solve the problem of a run in another way, and both outcomes side by side.
 (function () {
   const node = Stretto.node,
     field = Stretto.field;
-  // Fields are called as the request calls them, so that a form is a request.
+  // Fields have the names of the request, so that a form is a request.
   function rack(settings) {
-    return [field("Rule", "policy", settings.policy || "", { size: 18, placeholder: "srpt-belief, mct, symphony" })];
+    return [field("Rule", "policy", settings.policy || "", { size: 18, placeholder: "srpt-belief, mct, symphony (untrained)" })];
   }
   function plan(settings) {
     return [
       field("Policy", "policy", settings.policy || "heft", { size: 16, list: "names-policies" }),
-      field("Cluster", "cluster", "", { size: 24, placeholder: "the same" }),
-      field("Time limit, s", "time_limit_s", "", { type: "number", min: "0.1", step: "any", size: 6 }),
+      field("Cluster", "cluster", "", { size: 24, placeholder: "unchanged" }),
+      field("Time limit (s)", "time_limit_s", "", { type: "number", min: "0.1", step: "any", size: 6 }),
     ];
   }
   function replay(settings) {
@@ -20,11 +20,11 @@
       field("Backfilling", "backfill", settings.backfill || "easy", { size: 12, list: "names-backfills" }),
     ];
     if (settings.procs) return fields;
-    const worth = { type: "number", min: "0", step: "any", size: 6, placeholder: "for burst: 1" };
+    const worth = { type: "number", min: "0", step: "any", size: 6, placeholder: "1 (for burst)" };
     return fields.concat(
       field("Pool rule", "pool_rule", settings.pool_rule || "cheapest", { size: 12, list: "names-pool_rules" }),
-      field("An hour of waiting is worth, $", "wait_usd_per_hour", "", worth),
-      field("Pools", "pools", "", { size: 34, placeholder: "the same" }),
+      field("Value of an hour of waiting, $", "wait_usd_per_hour", "", worth),
+      field("Pools", "pools", "", { size: 34, placeholder: "unchanged" }),
     );
   }
   function request(form) {
@@ -39,17 +39,16 @@
   const FIGURES = [
     ["makespan_s", "makespan", Stretto.seconds],
     ["mean_completion_s", "mean job completion", Stretto.seconds],
-    ["p99_completion_s", "its p99", Stretto.seconds],
-    ["belief_error", "belief off by", Stretto.percent],
+    ["p99_completion_s", "p99 job completion", Stretto.seconds],
+    ["belief_error", "load estimate error", Stretto.percent],
     ["gap", "gap", Stretto.gap],
     ["cost_usd", "cost", Stretto.usd],
-    ["utilisation", "utilisation", Stretto.percent],
     ["mean_bounded_slowdown", "mean bounded slowdown", Stretto.number],
-    ["p99_bounded_slowdown", "its p99", Stretto.number],
+    ["p99_bounded_slowdown", "p99 bounded slowdown", Stretto.number],
     ["mean_flow_s", "mean flow time", Stretto.seconds],
     ["mean_wait_s", "mean wait", Stretto.seconds],
     ["max_wait_s", "longest wait", Stretto.seconds],
-    ["utilization", "utilisation", Stretto.percent],
+    ["utilization", "utilization", Stretto.percent],
   ];
   function decider({ settings }) {
     if (settings.policy || !settings.strategy) return settings.policy || settings.algorithm || "";
@@ -85,29 +84,29 @@
     const link = node("p", {}, node("a", { href: "/runs/" + found.run_id }, "Open the new run"));
     return [Stretto.table(heads, rows), ...basis(found), link];
   }
-  // Which clock the two columns go by.
+  // Where the two columns come from.
   function basis(found) {
     if (!found.is_simulated) return [];
     const before = found.before;
-    let text = "Both plans are simulated, with the durations of the graph.";
-    if (before.summary.makespan_s === undefined) text = "The plan of this run cannot be simulated, so there is nothing to compare.";
+    let text = "Both plans are simulated with the durations in the graph.";
+    if (before.summary.makespan_s === undefined) text = "The plan of this run cannot be simulated, so there is no comparison.";
     if (typeof before.measured_s === "number") {
       const scale = before.settings.scale;
-      text += ` The run itself was measured: ${Stretto.seconds(before.measured_s)}`;
-      text += scale && scale !== 1 ? `, at ${scale} real seconds for each second of the graph.` : ".";
+      text += ` The run itself took ${Stretto.seconds(before.measured_s)}`;
+      text += scale && scale !== 1 ? `, at a scale of ${scale} real seconds per second in the graph.` : ".";
     }
     return [node("p", { class: "faint small" }, text)];
   }
 
   Stretto.whatIf = function (form, place, view, path) {
-    const button = node("button", { class: "primary", type: "submit" }, "Ask"),
+    const button = node("button", { class: "primary", type: "submit" }, "Compare"),
       fields = { rack, replay }[view.kind] || plan;
     form.append(...fields(view.settings), button);
     form.addEventListener("focusin", Stretto.offer, { once: true });
     form.addEventListener("submit", async event => {
       event.preventDefault();
       button.disabled = true;
-      place.replaceChildren(node("p", { class: "faint" }, "deciding …"));
+      place.replaceChildren(node("p", { class: "faint" }, "computing …"));
       try {
         place.replaceChildren(...answer(await Stretto.ask(path, request(form))));
       } catch (error) {

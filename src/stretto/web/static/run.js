@@ -1,5 +1,5 @@
 "use strict";
-// One run: its view is fetched when the page opens, and again whenever the stream tells of news.
+// One run: its view is fetched when the page opens, and again whenever the stream reports events.
 (function () {
   const node = Stretto.node,
     id = decodeURIComponent(window.location.pathname.split("/").pop()),
@@ -59,20 +59,20 @@
             "p",
             { class: "faint" },
             view.can_ask
-              ? "The input or its pools came with a request; all of it is kept with the run."
-              : "No command is kept with this run.",
+              ? "The input was sent with the request and is kept with the run; there is no command that repeats it."
+              : "This run has no recorded command.",
           ),
       ["failed", "interrupted"].includes(view.status) && ["run", "train"].includes(view.kind)
         ? node(
             "p",
             { class: "small" },
-            "Go on: ",
+            "Resume: ",
             node("code", {}, `stretto ${view.kind} ${view.kind === "run" ? "--resume" : "--continue"} ${view.id}`),
           )
         : "",
       node("p", { class: "small" }, "Report: ", node("code", {}, `stretto report ${view.id} -o report.html`)),
       view.gantt && ["plan", "run", "train"].includes(view.kind)
-        ? node("p", { class: "small" }, node("a", { href: api + "/plan" }, "The plan as JSON"))
+        ? node("p", { class: "small" }, node("a", { href: api + "/plan" }, "Download the plan (JSON)"))
         : "",
       node(
         "details",
@@ -108,7 +108,7 @@
           .slice(0, 300),
       ]);
     find("events").replaceChildren(
-      rows.length ? Stretto.table([["#", "number"], ["at", "number"], "kind", "subject", ["fields", "cut"]], rows) : "",
+      rows.length ? Stretto.table([["#", "number"], ["time", "number"], "kind", "subject", ["fields", "cut"]], rows) : "",
     );
   }
   function ask() {

@@ -62,7 +62,7 @@
         node(
           "p",
           { class: "empty" },
-          "No runs yet. Make one above, or with ",
+          "No runs yet. Start one above, or with ",
           node("code", {}, "stretto plan … --log"),
           ".",
         ),
@@ -70,7 +70,7 @@
       return;
     }
     const focused = document.activeElement && document.activeElement.getAttribute("href");
-    const heads = ["status", "name", "kind", "decided by"]
+    const heads = ["status", "name", "kind", "method"]
       .map(name => node("th", { scope: "col" }, name))
       .concat(["outcome", "took", "started"].map(name => node("th", { scope: "col", class: "number" }, name)));
     list.replaceChildren(
@@ -157,7 +157,7 @@
       "/api/replay",
       [
         file("Trace file", "file"),
-        text("or jobs of Lublin's model", "jobs", "1000", { type: "number", min: "1" }),
+        text("or number of generated jobs", "jobs", "1000", { type: "number", min: "1" }),
         text("Processors", "procs", "128", { type: "number", min: "1" }),
         text("Strategy", "strategy", "saf", { list: "names-strategies" }),
         text("Backfilling", "backfill", "easy", { list: "names-backfills" }),

@@ -1,5 +1,5 @@
 "use strict";
-// The frame of every page: the theme, and requests that end in words when they fail.
+// Shared by all pages: the theme, requests with readable errors, event streams, fields.
 (function () {
   const root = document.documentElement,
     dark = window.matchMedia("(prefers-color-scheme: dark)");
@@ -34,7 +34,7 @@ Stretto.ask = async function (path, body) {
   return found;
 };
 
-// A stream of news, open while somebody looks: browsers allow few of them at a time.
+// A stream of events, open while the page is visible: browsers allow few of them at a time.
 // path() says where to begin; handlers get the data, and one that returns true ends the stream.
 Stretto.stream = function (path, handlers) {
   let source = null,
@@ -59,7 +59,7 @@ Stretto.stream = function (path, handlers) {
   open();
 };
 
-// Names that may stand in fields, offered while one types.
+// Names that fields accept, suggested while typing.
 Stretto.offer = async function () {
   const names = await Stretto.ask("/api/names");
   for (const [kind, list] of Object.entries(names))
@@ -101,4 +101,5 @@ Stretto.headline = function (run) {
   return run.num_events ? run.num_events.toLocaleString("en") + " events" : "";
 };
 Stretto.decider = run =>
-  run.settings.policy || run.settings.strategy || run.settings.algorithm || run.settings.engine || "";
+  (run.settings.policy || run.settings.strategy || run.settings.algorithm || run.settings.engine || "") +
+  (run.settings.weights ? ` (${run.settings.weights})` : "");

@@ -3,14 +3,141 @@
 from __future__ import annotations
 
 import math
+import os
 import re
+import shutil
+import subprocess
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
 
-from stretto.engines.slurm.client.command import WAITS_NO_LONGER, Commands, SlurmFailure, SlurmRefused
-from stretto.engines.slurm.client.jobs import SlurmJob, SlurmNode, parse_jobs, parse_nodes
-from stretto.engines.slurm.steer.factors import SPRIO_FORMAT, Factors, parse_factors
+from stretto.engines.slurm.client.errors import (
+    WAITS_NO_LONGER,
+    SlurmFailure,
+    SlurmMissing,
+    SlurmRefused,
+    SlurmUnreachable,
+)
+from stretto.engines.slurm.client.jobs import (
+    SPRIO_FORMAT,
+    Factors,
+    SlurmJob,
+    SlurmNode,
+    parse_factors,
+    parse_jobs,
+    parse_nodes,
+)
+
+#: What the programs say when it is not their caller's fault.
+_AWAY = re.compile(
+    r"unable to contact|connect(ion|ed)?\b|socket|timed out|in standby|zero bytes|slurm_\w*(msg|persist)"
+    r"|temporarily un(available|able)|munge|communication",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Commands:
+    """How to call the programs of one Slurm.
+
+    Attributes
+    ----------
+    conf
+        Its ``slurm.conf``; None leaves it to the environment.
+    """
+
+    conf: Path | None = None
+    timeout_s: float = 20.0
+
+    def run(
+        self,
+        words: Sequence[str],
+        *,
+        timeout_s: float | None = None,
+        pass_fds: Sequence[int] = (),
+        text: str = "",
+        is_change: bool = False,
+    ) -> str:
+        """Run a program and return what it printed; raise with what it complained about.
+
+        Parameters
+        ----------
+        is_change
+            Slurm is told something: Ctrl-C does not cut that off, because Slurm might act on it later.
+        """
+        path = program(words[0])
+        limit = self.timeout_s if timeout_s is None else timeout_s
+        try:
+            process = subprocess.Popen(
+                [path, *words[1:]],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+                env=self.environment(),
+                pass_fds=tuple(pass_fds),
+                start_new_session=is_change,  # out of reach of the terminal's Ctrl-C
+            )
+            done = _ended(process, text, limit, is_change=is_change)
+        except subprocess.TimeoutExpired:
+            raise SlurmUnreachable(f"{words[0]} gave no answer within {limit:g} s") from None
+        if done.returncode == 0:
+            return done.stdout
+        complaint = " ".join((done.stderr or done.stdout).split())[:500] or f"exit code {done.returncode}"
+        if "establish a configuration source" in complaint:
+            raise SlurmUnreachable(
+                f"{words[0]} found no configuration of Slurm: set SLURM_CONF, or start a private Slurm with"
+                "  stretto testbed slurm up"
+            )
+        raise (SlurmUnreachable if _AWAY.search(complaint) else SlurmRefused)(f"{words[0]}: {complaint}")
+
+    def environment(self) -> dict[str, str]:
+        """Return the environment of the programs: ours, with their configuration."""
+        # Lists of array tasks are cut after 64 letters unless told otherwise.
+        settings = dict(os.environ, LC_ALL="C", SLURM_BITSTR_LEN="0")
+        # Options of an enclosing job must not become those of the jobs we submit.
+        for name in [name for name in settings if name.startswith(("SBATCH_", "SLURM_JOB", "SLURM_STEP"))]:
+            del settings[name]
+        if self.conf is not None:
+            settings["SLURM_CONF"] = str(self.conf)
+        return settings
+
+
+def _ended(
+    process: subprocess.Popen[str], text: str, limit_s: float, *, is_change: bool
+) -> subprocess.CompletedProcess[str]:
+    """Wait for a program; where Slurm is told something, also when Ctrl-C comes in between (once)."""
+    with process:
+        try:
+            output, complaint = process.communicate(text, timeout=limit_s)
+        except BaseException as error:
+            try:
+                if is_change and isinstance(error, KeyboardInterrupt):
+                    process.wait(limit_s)
+            finally:
+                process.kill()
+            raise
+    return subprocess.CompletedProcess(process.args, process.returncode, output, complaint)
+
+
+def program(name: str) -> str:
+    """Return the path of a program; daemons live where ordinary users do not look."""
+    found = shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"]))
+    if found is None:
+        raise SlurmMissing(f"{name} is not installed; on Debian: apt-get install slurmctld slurmd slurm-client munge")
+    return found
+
+
+def is_installed() -> bool:
+    """Say whether a private Slurm can be started here."""
+    try:
+        return all(program(name) for name in ("slurmctld", "slurmd", "sbatch", "squeue", "munged"))
+    except SlurmMissing:
+        return False
+
 
 #: Jobs of one ``scancel`` call: an argument list has an end.
 _MOST_WORDS = 500
@@ -72,11 +199,11 @@ class SlurmClient:
         text = self._run(job.arguments()).strip()
         number = text.splitlines()[-1].partition(";")[0] if text else ""
         if not number.isdigit():
-            raise SlurmFailure(f"sbatch answered {text[:80]!r} where a job number was expected")
+            raise SlurmFailure(f"sbatch printed {text[:80]!r} instead of a job number")
         return int(number)
 
     def cancel(self, job_ids: Iterable[int], *, only_pending: bool = False) -> None:
-        """End jobs, or only those that have not begun; those that have ended are passed over."""
+        """Cancel jobs, or only those that have not started; ended ones are ignored."""
         numbers = [str(number) for number in job_ids]
         state = ["--state=PENDING"] if only_pending else []
         for first in range(0, len(numbers), _MOST_WORDS):
@@ -87,16 +214,16 @@ class SlurmClient:
                     raise
 
     def update(self, job: int | SlurmJob, **settings: int | str) -> bool:
-        """Change a waiting job; return False where it waits no longer, or is held and cannot be changed now."""
+        """Change a waiting job; return False where it no longer waits, or is held and cannot be changed now."""
         words = (f"{key}={value}" for key, value in settings.items())
         return self._change(["update", f"jobid={_address(job)}", *words])
 
     def restore_priority(self, job: int | SlurmJob) -> bool:
-        """Let Slurm compute a job's priority again after somebody set it: that takes a hold and a release."""
+        """Let Slurm compute a job's priority again after it was set: that takes a hold and a release."""
         return self._change(["hold", _address(job)]) and self.release(job)
 
     def release(self, job: int | SlurmJob) -> bool:
-        """Let a job that is held go on; Slurm computes its priority again, also where it was not held."""
+        """Release a held job; Slurm computes its priority again, also where it was not held."""
         return self._change(["release", _address(job)])
 
     def requeue(self, job_id: int) -> bool:
@@ -104,7 +231,7 @@ class SlurmClient:
         return self._change(["requeue", str(job_id)])
 
     def resume_node(self, name: str) -> None:
-        """Give a node that was drained back to Slurm; takes an operator's rights."""
+        """Resume a drained node; needs operator rights."""
         self._run(["scontrol", "update", f"nodename={name}", "state=resume"])
 
     def _change(self, words: Sequence[str]) -> bool:
@@ -168,3 +295,35 @@ class SlurmClient:
 
 def _address(job: int | SlurmJob) -> str:
     return job.address if isinstance(job, SlurmJob) else str(job)
+
+
+class QueueClient(Protocol):
+    """Looks at a queue and changes waiting jobs; by Slurm's programs (client.py) or over HTTP (rest.py)."""
+
+    def queue(self, partition: str | None = None) -> list[SlurmJob]:
+        """Return the jobs of a partition, or of all."""
+        ...
+
+    def nodes(self) -> list[SlurmNode]:
+        """Return the nodes."""
+        ...
+
+    def partitions(self) -> list[str]:
+        """Return the names of the partitions."""
+        ...
+
+    def factors(self) -> Mapping[int, Factors] | None:
+        """Return what the priorities of pending jobs are made of; None where that cannot be read."""
+        ...
+
+    def update(self, job: int | SlurmJob, **settings: int | str) -> bool:
+        """Change a waiting job; return False where it no longer waits, or is held and cannot be changed now."""
+        ...
+
+    def release(self, job: int | SlurmJob) -> bool:
+        """Release a held job; Slurm computes its priority again, also where it was not held."""
+        ...
+
+    def restore_priority(self, job: int | SlurmJob) -> bool:
+        """Let Slurm compute a job's priority again, by a hold and a release."""
+        ...

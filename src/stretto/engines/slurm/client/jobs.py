@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from stretto.engines.slurm.client.command import SlurmUnreachable
+from stretto.engines.slurm.client.errors import SlurmUnreachable
 from stretto.errors import InvalidInput
 from stretto.files.traces import slurm_values
 
@@ -152,7 +153,7 @@ def _entries(text: str, what: str) -> list[Mapping[str, Any]]:
     found = document.get(what) if isinstance(document, dict) else None
     if isinstance(document, dict) and document.get("errors"):
         # 22.05 ends well and prints an empty list when its controller is away: that is not an empty queue.
-        raise SlurmUnreachable(f"Slurm could not tell its {what}: {json.dumps(document['errors'])[:300]}")
+        raise SlurmUnreachable(f"Slurm could not list its {what}: {json.dumps(document['errors'])[:300]}")
     if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
         raise InvalidInput(f"Slurm's answer has no list of {what}", field=what)
     return found
@@ -212,7 +213,7 @@ def _state(entry: Mapping[str, Any]) -> str:
     """Return the base state; newer releases list it with flags, of which COMPLETING counts as running."""
     words = [word.upper() for word in _words(entry.get("job_state"))]
     if not words:
-        raise InvalidInput("a job of Slurm's answer has no state", field="job_state")
+        raise InvalidInput("Slurm listed a job without a state", field="job_state")
     if "COMPLETING" in words:
         return "COMPLETING"
     return words[0]
@@ -253,3 +254,49 @@ def _exit(value: Any) -> tuple[int, int]:
         return _whole(value, "return_code"), _whole({"id": number}, "id")
     status = _whole({"exit_code": value}, "exit_code")
     return status >> 8, status & 0x7F
+
+
+#: Job, site factor, priority, and all other parts of it.
+SPRIO_FORMAT = "%i|%S|%Y|%A|%B|%F|%J|%N|%P|%Q|%T"
+#: What parts that are each printed as zero may add up to.
+_ROUNDING = 10
+#: Slurm refuses site factors beyond this, in both directions.
+MOST_SITE_FACTOR = 2_147_483_645
+
+
+@dataclass(frozen=True)
+class Factors:
+    """Parts of one job's priority.
+
+    Attributes
+    ----------
+    site
+        Its site factor; None where Slurm does not show it.
+    is_set
+        Whether the priority is a number that somebody set: Slurm adds nothing to that, and shows no parts.
+    """
+
+    site: int | None
+    is_set: bool = False
+
+
+def parse_factors(text: str) -> dict[int, Factors]:
+    """Read what ``sprio`` printed in :data:`SPRIO_FORMAT`; a job in several partitions has several lines."""
+    found: dict[int, Factors] = {}
+    for line in text.splitlines():
+        number, *values = (word.strip() for word in line.split("|"))
+        if len(values) < 3 or not number.isdigit() or not all(_is_whole(word) for word in values[:2]):
+            continue
+        site, priority = int(values[0]), int(values[1])
+        is_set = priority > _ROUNDING and site == 0 and not any(re.search("[1-9]", word) for word in values[2:])
+        found[int(number)] = Factors(None, is_set=True) if is_set else Factors(site)
+    return found
+
+
+def clamped(site_factor: int) -> int:
+    """Return the nearest site factor that Slurm takes."""
+    return max(-MOST_SITE_FACTOR, min(MOST_SITE_FACTOR, site_factor))
+
+
+def _is_whole(word: str) -> bool:
+    return re.fullmatch(r"-?\d+", word) is not None

@@ -1,4 +1,4 @@
-"""Slurm through slurmrestd: what a steering layer asks and tells, over HTTP, with a token (JWT).
+"""Slurm through slurmrestd: what a steering layer needs, over HTTP, with a token (JWT).
 
 The versions of the interface differ in what a job's update may say: site factors came with v0.0.39, and are sent there
 as Slurm stores them, above an offset. All of them can hold a job, release it, and set its priority.
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from stretto.engines.slurm.client.command import WAITS_NO_LONGER, SlurmRefused, SlurmUnreachable
+from stretto.engines.slurm.client.errors import WAITS_NO_LONGER, SlurmRefused, SlurmUnreachable
 from stretto.engines.slurm.client.jobs import SlurmJob, SlurmNode, parse_jobs, parse_nodes
 from stretto.errors import InvalidInput
 
@@ -52,7 +52,7 @@ class RestPlace:
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
-            raise InvalidInput(f"{self.url!r} is no address like http://127.0.0.1:6820", field="--rest")
+            raise InvalidInput(f"{self.url!r} is not a URL like http://127.0.0.1:6820", field="--rest")
 
     @property
     def is_private(self) -> bool:
@@ -68,13 +68,17 @@ class RestPlace:
             path, where = Path(self.token_file), self.token_file
             try:
                 if path.stat().st_mode & stat.S_IRWXO:
-                    raise InvalidInput("others can read it: chmod o= it", source=where, field="--token-file")
+                    raise InvalidInput(
+                        "other users can read this file; protect it with: chmod o= FILE",
+                        source=where,
+                        field="--token-file",
+                    )
                 text = path.read_text()
             except (OSError, UnicodeDecodeError) as error:
                 raise InvalidInput(f"cannot be read: {error}", source=where, field="--token-file") from None
         found = text.strip().removeprefix("SLURM_JWT=")  # as scontrol prints it
         if not found or any(letter.isspace() for letter in found):
-            raise InvalidInput("holds no token; make one with  scontrol token", source=where, field="--token-file")
+            raise InvalidInput("holds no token; make one with: scontrol token", source=where, field="--token-file")
         return found
 
 
@@ -91,7 +95,9 @@ class RestClient:
         matches = [_PATH.match(path) for path in paths] if isinstance(paths, dict) else []
         offered = sorted(tuple(int(part) for part in match.groups()) for match in matches if match is not None)
         if not offered:
-            raise InvalidInput(f"{self.place.url} offers no jobs: is it a slurmrestd?", field="--rest")
+            raise InvalidInput(
+                f"{self.place.url} has no interface to jobs; is slurmrestd running there?", field="--rest"
+            )
         return max([found for found in offered if found <= _LAST_KNOWN], default=offered[0])
 
     @property
@@ -123,7 +129,7 @@ class RestClient:
         body: dict[str, int | str | bool] = dict(settings)
         if "sitefactor" in body:
             if not self.has_site_factors:
-                raise SlurmRefused(f"slurmrestd {self._name} cannot set site factors")
+                raise SlurmRefused(f"slurmrestd {self._name} cannot set site factors; use --mode priority")
             body["site_factor"] = _OFFSET + int(body.pop("sitefactor"))
         return self._change(job, body)
 
@@ -171,7 +177,10 @@ class RestClient:
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Follows nobody: the token is for one address only."""
+    """Follows no redirects: the token is for one address only.
+
+    urllib, not httpx: two calls every few seconds need neither connection pools nor another dependency.
+    """
 
     def redirect_request(self, *words: Any, **options: Any) -> None:
         return None

@@ -22,22 +22,21 @@ from stretto.core.cluster import Cluster
 from stretto.core.host.child_python import module_folders, python_environment, python_words, shell_lines
 from stretto.core.plan import Plan
 from stretto.core.problem import Problem
-from stretto.engines.background import in_background
-from stretto.engines.dask.engine import DaskEngine
-from stretto.engines.dask.presence import connected, wait_for_workers
-from stretto.engines.elastic import Elastic
+from stretto.engines.background import in_background, wait_until
+from stretto.engines.dask.engine import DaskEngine, connected, wait_for_workers
+from stretto.engines.driver.dispatch import Dispatcher
+from stretto.engines.driver.elastic import Elastic
 from stretto.engines.engine import RunOptions, RunResult
-from stretto.engines.online import Dispatcher
-from stretto.engines.slurm.client.client import SlurmClient, Submission
-from stretto.engines.slurm.client.command import Commands, SlurmFailure
+from stretto.engines.slurm.client.client import Commands, SlurmClient, Submission
+from stretto.engines.slurm.client.errors import SlurmFailure
 from stretto.engines.slurm.engine.engine import SlurmEngine
-from stretto.engines.slurm.engine.slots import Slot, slots_of
-from stretto.engines.slurm.testbed.daemons import end, wait_until
+from stretto.engines.slurm.engine.job_plan import Slot, slots_of
+from stretto.engines.slurm.testbed.daemons import end
 from stretto.engines.work import Call, Work
 from stretto.errors import EngineFailure, InvalidInput
 
 #: After so long without a scheduler, workers end by themselves, and the scheduler without work does.
-_LONELY_S = 120
+_ORPHAN_TIMEOUT_S = 120
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ class SlurmDaskEngine:
         How long the jobs may wait in the queue.
     is_elastic, backlog_s, idle_s, min_devices
         Whether jobs are submitted when there is work for their devices, and end when there is none
-        (:class:`~stretto.engines.elastic.Elastic`).
+        (:class:`~stretto.engines.driver.elastic.Elastic`).
     """
 
     conf: str | None = None
@@ -72,7 +71,7 @@ class SlurmDaskEngine:
 
     def __post_init__(self) -> None:
         if self.is_elastic and self.min_devices < 1:
-            raise InvalidInput("data needs a worker to live on: at least 1", field="min_devices")
+            raise InvalidInput("must be at least 1: data is kept on workers", field="min_devices")
 
     def available(self) -> str | None:
         """Return None when both Slurm and Dask are there."""
@@ -90,12 +89,12 @@ class SlurmDaskEngine:
         with (
             self._place() as place,
             self._scheduler(place) as address,
-            self._workers(place, problem.cluster, address, elastic, folders) as crew,
+            self._workers(place, problem.cluster, address, elastic, folders) as supply,
             connected(address) as client,
         ):
-            crew.client = client
-            known = crew if elastic is not None else None
-            return DaskEngine(address=address).conduct(client, problem, decider, work, options, elastic, known)
+            supply.client = client
+            known = supply if elastic is not None else None
+            return DaskEngine(address=address).run_on(client, problem, decider, work, options, elastic, known)
 
     @contextmanager
     def _place(self) -> Iterator[Path]:
@@ -113,7 +112,7 @@ class SlurmDaskEngine:
         contact = place / "scheduler.json"
         contact.unlink(missing_ok=True)
         words = python_words("-m", "distributed.cli.dask_scheduler", "--no-dashboard", "--port=0")
-        words += [f"--scheduler-file={contact}", f"--idle-timeout={_LONELY_S * 5} seconds"]
+        words += [f"--scheduler-file={contact}", f"--idle-timeout={_ORPHAN_TIMEOUT_S * 5} seconds"]
         words += [f"--host={self.host}"] if self.host is not None else []
         with open(place / "scheduler.log", "wb") as log:
             process = subprocess.Popen(
@@ -121,9 +120,9 @@ class SlurmDaskEngine:
             )
         try:
             if not wait_until(lambda: address_in(contact) is not None or process.poll() is not None, timeout_s=60.0):
-                raise EngineFailure(f"Dask's scheduler did not start; see {place / 'scheduler.log'}")
+                raise EngineFailure(f"Dask's scheduler did not start within 60 s; see {place / 'scheduler.log'}")
             if process.poll() is not None:
-                raise EngineFailure(f"Dask's scheduler ended at once; see {place / 'scheduler.log'}")
+                raise EngineFailure(f"Dask's scheduler ended right after its start; see {place / 'scheduler.log'}")
             address = address_in(contact)
             assert address is not None, "it was there before"
             yield address
@@ -133,26 +132,26 @@ class SlurmDaskEngine:
     @contextmanager
     def _workers(
         self, place: Path, cluster: Cluster, address: str, elastic: Elastic | None, folders: Sequence[str]
-    ) -> Iterator[SlurmCrew]:
+    ) -> Iterator[SlurmWorkerSupply]:
         """Submit a worker for each device that is to be there at first, and go on when all have registered."""
         slurm = SlurmClient(Commands(Path(self.conf) if self.conf is not None else None))
         script = place / "worker.sh"
         script.write_text(_worker_script(place / "scheduler.json", folders))
         slots = slots_of(cluster, slurm.nodes())
         slot_of = {device.name: slot for device, slot in zip(cluster.devices, slots, strict=True)}
-        crew = SlurmCrew(slurm, place, script, self.partition, slot_of)
+        supply = SlurmWorkerSupply(slurm, place, script, self.partition, slot_of)
         num_first = cluster.num_devices if elastic is None else min(elastic.min_devices, cluster.num_devices)
         names = [device.name for device in cluster.devices[:num_first]]
         try:
             for name in names:
-                crew.grow(name)
-            wait_for_workers(address, names, timeout_s=self.patience_s, check=crew.check)
-            yield crew
+                supply.grow(name)
+            wait_for_workers(address, names, timeout_s=self.patience_s, check=supply.check)
+            yield supply
         finally:
-            crew.close()
+            supply.close()
 
 
-class SlurmCrew:
+class SlurmWorkerSupply:
     """Brings workers in jobs of Slurm."""
 
     def __init__(
@@ -201,6 +200,6 @@ def address_in(contact: Path) -> str | None:
 def _worker_script(contact: Path, folders: Sequence[str]) -> str:
     """Return the job of a worker; its argument is the name of its device."""
     words = python_words("-m", "distributed.cli.dask_worker", f"--scheduler-file={contact}", "--no-nanny")
-    words += ["--nthreads=1", "--no-dashboard", "--memory-limit=0", f"--death-timeout={_LONELY_S}"]
+    words += ["--nthreads=1", "--no-dashboard", "--memory-limit=0", f"--death-timeout={_ORPHAN_TIMEOUT_S}"]
     start = f"#!/bin/sh\n{shell_lines(folders)}exec {shlex.join(words)}"
     return f'{start} --local-directory="${{TMPDIR:-/tmp}}" --name="$1"\n'

@@ -1,8 +1,8 @@
-"""Steers a live Slurm queue: look, decide, tell, write it all down.
+"""Steers a live Slurm queue: read the queue, decide, tell Slurm, record it all.
 
-The layer only advises. It sets site factors (or priorities) of waiting jobs and nothing else; whatever goes wrong with
-it, Slurm goes on by its own order. It stops when told, gives jobs back what they had when it stops, and a guard process
-does that for it when it is killed. What somebody else has changed since is left alone.
+The layer only sets site factors (or priorities) of waiting jobs; whatever goes wrong with it, Slurm continues in its
+own order. When it stops it restores what jobs had before, and a guard process does so when it is killed. Jobs that
+someone else has changed since are left alone.
 """
 
 from __future__ import annotations
@@ -13,24 +13,21 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as Late
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from stretto.engines.background import in_background
-from stretto.engines.slurm.client.command import SlurmUnreachable
+from stretto.engines.slurm.client.client import QueueClient
+from stretto.engines.slurm.client.errors import SlurmUnreachable
 from stretto.engines.slurm.client.jobs import SlurmJob
-from stretto.engines.slurm.steer.book import Book
-from stretto.engines.slurm.steer.giving_back import Outcome, give_back
-from stretto.engines.slurm.steer.kept_order import OrderKeeper, place_of
-from stretto.engines.slurm.steer.labels import relabel
-from stretto.engines.slurm.steer.queue_client import QueueClient
-from stretto.engines.slurm.steer.queue_memory import QueueMemory
-from stretto.engines.slurm.steer.reading import Reading
-from stretto.engines.slurm.steer.upkeep import keep_up
+from stretto.engines.slurm.steer.label_store import LabelStore, Reading
+from stretto.engines.slurm.steer.order_state import OrderStateWriter, queue_identity
+from stretto.engines.slurm.steer.queue_history import QueueHistory
+from stretto.engines.slurm.steer.relabel import relabel
+from stretto.engines.slurm.steer.restore_priorities import RestoreOutcome, reconcile, restore_priorities
 from stretto.errors import InvalidInput
 from stretto.queues.view import QueueDecision, QueueOrder, QueueView
 from stretto.runlog import Run
 
-#: Whose order it is when nobody decided.
+#: The name of the order when there is no decision.
 SLURM = "slurm"
 #: Seconds between questions about the nodes.
 _NODES_S = 30.0
@@ -43,13 +40,13 @@ class SteerSettings:
     Attributes
     ----------
     is_applied
-        Whether Slurm is told; otherwise the decisions are only written down.
+        Whether Slurm is told; otherwise the decisions are only recorded.
     interval_s
         Between looks at the queue.
     budget_s
-        For a decision; one that takes longer is dropped, and Slurm's own order holds until the next.
+        For a decision; a later one is dropped, and Slurm's own order applies until the next.
     depth
-        Jobs from the head of the queue on that are put in order.
+        How many jobs are put in order, from the head of the queue.
     """
 
     is_applied: bool = False
@@ -66,7 +63,7 @@ class SteerSettings:
 
 @dataclass(frozen=True)
 class Step:
-    """One look at the queue and what came of it.
+    """One look at the queue, and the decision.
 
     Attributes
     ----------
@@ -75,10 +72,10 @@ class Step:
     updates
         What Slurm was told, or would have been: labels by job.
     fallback
-        Why nobody's order was followed; empty when somebody's was.
+        Why Slurm's own order applies; empty when the decision was used.
     left_alone
-        Jobs among them that are told nothing: somebody else changed what we had set, set their priority itself, or
-        steers another partition that they name; or Slurm does not show yet what they have.
+        Jobs that get no label: someone else changed what we had set, set their priority, or steers another partition
+        that they name; or Slurm does not show yet what they have.
     """
 
     number: int
@@ -101,17 +98,17 @@ class Steerer:
     Attributes
     ----------
     switch
-        A file whose presence ends the steering, or several.
+        One or more files whose presence ends the steering.
     run
-        Where everything is written down.
+        Where everything is recorded.
     """
 
     client: QueueClient
     order: QueueOrder
-    book: Book
+    store: LabelStore
     switch: Path | tuple[Path, ...]
     settings: SteerSettings = field(default_factory=SteerSettings)
-    memory: QueueMemory = field(default_factory=QueueMemory)
+    memory: QueueHistory = field(default_factory=QueueHistory)
     run: Run | None = None
     clock: Callable[[], float] = time.time
 
@@ -121,18 +118,18 @@ class Steerer:
         self._nodes_due = 0.0
         self._last_seen: object = None
         self._changed: set[int] = set()  # by somebody else
-        self.outcome: Outcome | None = None
-        place = place_of(self.book, self.settings.partition)
-        self._keeper = OrderKeeper(self.run, self.order, place) if self.run is not None else None
+        self.outcome: RestoreOutcome | None = None
+        place = queue_identity(self.store, self.settings.partition)
+        self._keeper = OrderStateWriter(self.run, self.order, place) if self.run is not None else None
 
     @property
     def is_off(self) -> bool:
-        """Whether somebody pulled the switch."""
+        """Whether steering was switched off."""
         switches = (self.switch,) if isinstance(self.switch, Path) else self.switch
         return any(path.exists() for path in switches)
 
     def follow(self, on_step: Callable[[Step], None], *, num_steps: int | None = None) -> str:
-        """Steer until told to stop, and return why it ended; Slurm has its own order back then."""
+        """Steer until stopped, and return why it ended; Slurm's own order is restored then."""
         try:
             while num_steps is None or self._number < num_steps:
                 if self.is_off:
@@ -149,14 +146,14 @@ class Steerer:
             self.close()
 
     def close(self) -> None:
-        """Give Slurm its own order back."""
-        if self.book.jobs:
-            self.outcome = self._give_back(None, None)
-            self.book.outcome = self.outcome.text()
-            self.book.write()
+        """Restore Slurm's own order."""
+        if self.store.jobs:
+            self.outcome = self._restore(None, None)
+            self.store.outcome = self.outcome.text()
+            self.store.write()
 
     def step(self) -> Step:
-        """Look once, decide, and tell Slurm where that is wanted."""
+        """Read the queue, decide, and tell Slurm if the order is to be applied."""
         self._number += 1
         reading = self._look()
         view = self.memory.view(self.clock())
@@ -166,7 +163,7 @@ class Steerer:
         order = tuple(int(view.job_id[index]) for index in decision.order)
         left_alone = self._left_alone(order, reading) if reading is not None else set()
         ours = [job for job in order if job not in left_alone]
-        updates = {} if fallback else relabel(ours[: self.settings.depth], self.book.labels)
+        updates = {} if fallback else relabel(ours[: self.settings.depth], self.store.labels)
         step = Step(
             self._number,
             self.clock(),
@@ -188,38 +185,38 @@ class Steerer:
         return step
 
     def _tell(self, step: Step, reading: Reading, tail: set[int]) -> None:
-        """Tell Slurm what a step came to; jobs behind the depth get back what they had."""
+        """Tell Slurm the labels of a step; jobs beyond the depth are restored."""
         if step.fallback:
-            if self.book.jobs:
-                self._give_back(None, reading)
+            if self.store.jobs:
+                self._restore(None, reading)
             return
         partition = self.settings.partition
-        for job in self.book.jobs:
+        for job in self.store.jobs:
             found = reading.jobs.get(job)
             if found is not None and not _is_in(found, partition):  # somebody moved it
                 tail.add(job)
-        if dropped := tail & set(self.book.jobs):
-            self._give_back(dropped, reading)
+        if dropped := tail & set(self.store.jobs):
+            self._restore(dropped, reading)
         if step.updates:
-            refused = self.book.tell(self.client, step.updates, reading)
+            refused = self.store.tell(self.client, step.updates, reading)
             self._note("told", labels={str(job): label for job, label in step.updates.items()}, gone=refused)
 
-    def _give_back(self, jobs: set[int] | None, reading: Reading | None) -> Outcome:
-        outcome = give_back(self.book, self.client, reading=reading, jobs=jobs)
+    def _restore(self, jobs: set[int] | None, reading: Reading | None) -> RestoreOutcome:
+        outcome = restore_priorities(self.store, self.client, reading=reading, jobs=jobs)
         self._changed.update(outcome.changed)
         self._note("reset", num_jobs=len(outcome.restored), held=outcome.held, changed=outcome.changed)
         return outcome
 
     def _left_alone(self, order: tuple[int, ...], reading: Reading) -> set[int]:
         """Return the waiting jobs that are not ours to change."""
-        fresh = [job for job in order if job not in self.book.jobs]
-        found = {job for job in fresh if not reading.is_known(job, self.book.mode)}
+        fresh = [job for job in order if job not in self.store.jobs]
+        found = {job for job in fresh if not reading.is_known(job, self.store.mode)}
         if any("," in reading.jobs[job].partition for job in fresh):
-            found |= self.book.neighbors() & set(fresh)
+            found |= self.store.neighbors() & set(fresh)
         return found | (self._changed & set(order))
 
     def _look(self) -> Reading | None:
-        """Look at the queue; return what Slurm has of us, where it is told anything."""
+        """Read the queue; return what Slurm has, if the order is to be applied."""
         partition = self.settings.partition
         if time.monotonic() >= self._nodes_due:
             self.memory.take_nodes(self.client.nodes(), partition)
@@ -229,7 +226,7 @@ class Steerer:
         if not self.settings.is_applied:
             return None
         reading = Reading.of(queue, self.client)
-        if changed := keep_up(self.book, reading):
+        if changed := reconcile(self.store, reading):
             self._changed.update(changed)
             self._note("left-alone", jobs=changed)
         return reading
@@ -238,16 +235,16 @@ class Steerer:
         """Return a decision, or an empty one and why there is none."""
         nobody = QueueDecision((), SLURM)
         if self._pending is not None and not self._pending.done():
-            return nobody, "the last decision is still under way"
+            return nobody, "the previous decision is not finished"
         self._pending = in_background(self.order.decide, view)
         try:
             decision = self._pending.result(self.settings.budget_s)
         except Late:
             return nobody, f"no decision within {self.settings.budget_s:g} s"
-        except Exception as error:  # a policy that fails must not take the queue with it
+        except Exception as error:  # a policy that fails must not end the steering
             return nobody, f"the decision failed: {type(error).__name__}: {error}"
         if sorted(decision.order) != view.waiting.tolist():
-            return nobody, f"{decision.chosen} did not order the jobs that wait"
+            return nobody, f"{decision.chosen} did not return the waiting jobs"
         return decision, ""
 
     def _write_down(self, step: Step, view: QueueView) -> None:
@@ -279,12 +276,12 @@ class Steerer:
             inputs=inputs,
         )
 
-    def _note(self, kind: str, subject: str = "", **fields: Any) -> None:
+    def _note(self, kind: str, subject: str = "", **fields: object) -> None:
         if self.run is not None:
             self.run.record(kind, subject, **fields)
 
     def _sleep(self, until: float) -> None:
-        """Wait for the next look, and wake when the switch is pulled."""
+        """Wait for the next look, or until steering is switched off."""
         while time.monotonic() < until and not self.is_off:
             time.sleep(min(0.2, max(0.0, until - time.monotonic())))
 

@@ -53,11 +53,11 @@ class TestbedSpec:
             if not least <= getattr(self, name) <= most:
                 raise InvalidInput(f"{getattr(self, name)} is not between {least} and {most}", field=name)
         if self.num_gpu_nodes is not None and not 0 <= self.num_gpu_nodes <= self.num_nodes:
-            raise InvalidInput(f"{self.num_gpu_nodes} of {self.num_nodes} nodes", field="num_gpu_nodes")
+            raise InvalidInput(f"is {self.num_gpu_nodes}, but there are {self.num_nodes} nodes", field="num_gpu_nodes")
         if self.auth not in _AUTH:
             raise InvalidInput(f"{self.auth!r} is not one of {', '.join(_AUTH)}", field="auth")
         if self.has_rest and self.auth != "munge":
-            raise InvalidInput("tokens are made for users whom munge vouches for", field="auth")
+            raise InvalidInput("slurmrestd needs auth munge, which its tokens are based on", field="auth")
 
     @property
     def node_names(self) -> tuple[str, ...]:
@@ -85,9 +85,13 @@ class Place:
     def __post_init__(self) -> None:
         text = str(self.folder)
         if any(letter.isspace() or letter in "#\"'," for letter in text):
-            raise InvalidInput(f"{text!r}: Slurm reads no paths with spaces, quotes, commas or #", field="--dir")
+            raise InvalidInput(
+                f"{text!r} contains a space, quote, comma or #, which Slurm cannot read in paths", field="--dir"
+            )
         if len(text) > _MOST_PATH:
-            raise InvalidInput(f"{text!r} is too long for the path of a socket ({_MOST_PATH} letters)", field="--dir")
+            raise InvalidInput(
+                f"{text!r} is too long: sockets below it need a path of at most {_MOST_PATH} characters", field="--dir"
+            )
 
 
 def slurm_conf(spec: TestbedSpec, place: Place) -> str:

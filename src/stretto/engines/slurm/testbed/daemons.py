@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import random
 import signal
-import time
-from collections.abc import Callable, Iterable, Iterator
+import socket
+import subprocess
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-_PROC = Path("/proc")
+import psutil
+
+from stretto.engines.background import wait_until
+from stretto.engines.slurm.client.client import Commands, program
+from stretto.engines.slurm.client.errors import SlurmFailure
+from stretto.engines.slurm.client.rest import RestClient, RestPlace
+from stretto.errors import StrettoError
 
 
 def pid_in(path: Path, program: str) -> int | None:
@@ -24,11 +33,10 @@ def pid_in(path: Path, program: str) -> int | None:
 def is_program(pid: int, program: str) -> bool:
     """Say whether a process is alive and runs this program."""
     try:
-        name = (_PROC / str(pid) / "comm").read_text().strip()
-        state = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[0]
-    except (OSError, IndexError):
+        process = psutil.Process(pid)
+        return bool(process.name() == program and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.Error:
         return False
-    return name == program[:15] and state != "Z"  # the kernel keeps 15 letters
 
 
 def job_processes(conf: Path) -> Iterator[int]:
@@ -37,51 +45,118 @@ def job_processes(conf: Path) -> Iterator[int]:
     A shell in which somebody merely exported ``SLURM_CONF`` is none of them.
     """
     ours = f"SLURM_CONF={conf}".encode()
-    for entry in _PROC.iterdir():
-        if not entry.name.isdigit() or int(entry.name) == os.getpid():
-            continue
+    for pid in psutil.pids():
         with contextlib.suppress(OSError):
-            settings = (entry / "environ").read_bytes().split(b"\0")
+            # By hand: slurmstepd overwrites the beginning of its environment, where psutil stops reading.
+            settings = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
             is_job = any(setting.startswith(b"SLURM_JOB_ID=") for setting in settings)
-            if ours in settings and (is_job or is_program(int(entry.name), "slurmstepd")):
-                yield int(entry.name)
+            if pid != os.getpid() and ours in settings and (is_job or is_program(pid, "slurmstepd")):
+                yield pid
 
 
 def end(pids: Iterable[int], *, patience_s: float) -> list[int]:
-    """Ask processes to end, insist when they do not, and return those that are still there."""
-    wanted = list(pids)
-    _send(wanted, signal.SIGTERM)
-    left = _wait(wanted, patience_s)
+    """Terminate processes, kill those that stay, and return those that are still there."""
+    found = []
+    for pid in pids:
+        with contextlib.suppress(psutil.Error):
+            found.append(psutil.Process(pid))
+    _send(found, signal.SIGTERM)
+    _, left = psutil.wait_procs(found, patience_s)
     _send(left, signal.SIGKILL)
-    return _wait(left, 5.0)
+    _, left = psutil.wait_procs(left, 5.0)
+    return [process.pid for process in left if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
 
 
-def wait_until(is_true: Callable[[], bool], *, timeout_s: float, pause_s: float = 0.05) -> bool:
-    """Wait for something to become true; say whether it did."""
-    deadline = time.monotonic() + timeout_s
-    while not is_true():
-        if time.monotonic() > deadline:
+def _send(processes: Iterable[psutil.Process], number: signal.Signals) -> None:
+    for process in processes:
+        with contextlib.suppress(psutil.Error):
+            process.send_signal(number)
+
+
+#: Below the range from which the kernel draws ports for outgoing connections: those come and go, and a daemon
+#: that is started again must find its port free.
+_FIRST, _LAST = 20_000, 32_000
+
+
+def free_ports(count: int) -> list[int]:
+    """Return ports of the loopback that are free now, in random places: several testbeds may start at once."""
+    candidates = random.SystemRandom().sample(range(_FIRST, _LAST), _LAST - _FIRST)
+    found: list[int] = []
+    for port in candidates:
+        if len(found) == count:
+            return found
+        if _is_free(port):
+            found.append(port)
+    raise StrettoError(f"there are no {count} free ports between {_FIRST} and {_LAST}")
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as trial:
+        try:
+            trial.bind(("", port))  # daemons listen on all addresses
+        except OSError:
             return False
-        time.sleep(pause_s)
     return True
 
 
-def _send(pids: Iterable[int], number: signal.Signals) -> None:
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, number)
+PROGRAM = "slurmrestd"
+_TOKEN_S = 86_400
 
 
-def _wait(pids: list[int], timeout_s: float) -> list[int]:
-    wait_until(lambda: not any(_is_alive(pid) for pid in pids), timeout_s=timeout_s if pids else 0.0)
-    return [pid for pid in pids if _is_alive(pid)]
+def start_rest(folder: Path, commands: Commands, version: tuple[int, int], *, timeout_s: float) -> RestPlace:
+    """Start it on a free port, write a token for ourselves, and return where both are."""
+    (port,) = free_ports(1)
+    token = folder / "run" / "token"
+    place = RestPlace(f"http://127.0.0.1:{port}", str(token))
+    token.touch(0o600)
+    token.write_text(commands.run(["scontrol", "token", f"lifespan={_TOKEN_S}"]))
+    settings = commands.environment()
+    settings |= {
+        "SLURM_JWT": "daemon",
+        # It would not run as the controller's user, and here there is no other; nor does a container let it unshare.
+        "SLURMRESTD_SECURITY": "disable_user_check,disable_unshare_sysv,disable_unshare_files",
+    }
+    with (folder / "log" / f"{PROGRAM}.log").open("wb") as log:
+        process = subprocess.Popen(
+            [program(PROGRAM), "-s", _interface(version), "-a", "rest_auth/jwt", f"127.0.0.1:{port}"],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=settings,
+            cwd=folder,
+            start_new_session=True,
+        )
+    (folder / "run" / f"{PROGRAM}.pid").write_text(f"{process.pid}\n")
+
+    def answers() -> bool:
+        if process.poll() is not None:
+            raise SlurmFailure(f"slurmrestd ended with code {process.returncode}; see {folder / 'log'}")
+        try:
+            return bool(RestClient(place).nodes())
+        except SlurmFailure:
+            return False
+
+    if not wait_until(answers, timeout_s=timeout_s, pause_s=0.1):
+        raise SlurmFailure(f"slurmrestd did not answer within {timeout_s:g} s; see {folder / 'log'}")
+    (folder / "run" / "rest.json").write_text(json.dumps(vars(place)))
+    return place
 
 
-def _is_alive(pid: int) -> bool:
-    with contextlib.suppress(ChildProcessError, PermissionError):
-        os.waitpid(pid, os.WNOHANG)  # where it is a child of ours, let it be buried
+def is_rest_installed() -> str | None:
+    """Return None when slurmrestd and its tokens are there, or what is missing."""
     try:
-        state = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[0]
-    except (OSError, IndexError):
-        return False
-    return state != "Z"
+        program(PROGRAM)
+    except SlurmFailure:
+        return "slurmrestd is not installed: apt-get install slurmrestd slurm-wlm-jwt-plugin"
+    folders = [Path(top) / "slurm-wlm" for top in ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu")]
+    places = [*folders, Path("/usr/lib64/slurm"), Path("/usr/lib/slurm"), Path("/usr/local/lib/slurm")]
+    if not any(os.path.exists(place / "auth_jwt.so") for place in places):
+        return "Slurm's plugin for tokens is not installed: apt-get install slurm-wlm-jwt-plugin"
+    return None
+
+
+def _interface(version: tuple[int, int]) -> str:
+    """Return the plugin without the database: older daemons die when there is none."""
+    if version >= (23, 11):
+        return "openapi/slurmctld"
+    return "openapi/v0.0.39" if version >= (23, 2) else "openapi/v0.0.38"

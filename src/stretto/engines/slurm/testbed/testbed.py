@@ -19,14 +19,14 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from stretto.engines.slurm.client.command import Commands, SlurmFailure, program
+from stretto.engines.background import wait_until
+from stretto.engines.slurm.client.client import Commands, program
+from stretto.engines.slurm.client.errors import SlurmFailure
 from stretto.engines.slurm.client.rest import RestPlace
-from stretto.engines.slurm.client.rest_daemon import PROGRAM as _REST
-from stretto.engines.slurm.client.rest_daemon import start_rest
 from stretto.engines.slurm.testbed import conf
 from stretto.engines.slurm.testbed.conf import Place, TestbedSpec
-from stretto.engines.slurm.testbed.daemons import end, is_program, job_processes, pid_in, wait_until
-from stretto.engines.slurm.testbed.ports import free_ports
+from stretto.engines.slurm.testbed.daemons import PROGRAM as _REST
+from stretto.engines.slurm.testbed.daemons import end, free_ports, is_program, job_processes, pid_in, start_rest
 from stretto.errors import InvalidInput
 
 #: Says that a folder is ours, so that ``down`` never empties another.
@@ -91,7 +91,11 @@ class Testbed:
         chosen = spec or TestbedSpec()
         bed = cls(Path(folder).resolve())
         if bed.pids():
-            raise InvalidInput("a testbed is up here already", source=str(bed.folder), field="--dir")
+            raise InvalidInput(
+                "a testbed is already running here; stop it with: stretto testbed slurm down",
+                source=str(bed.folder),
+                field="--dir",
+            )
         ports = free_ports(chosen.num_nodes + 1)
         host = socket.gethostname().partition(".")[0]
         place = Place(bed.folder, ports[0], tuple(ports[1:]), _user(), host)
@@ -112,7 +116,11 @@ class Testbed:
             Whether the folder, with its logs, stays.
         """
         if not (self.folder / _MARK).is_file():
-            raise InvalidInput("holds no Slurm testbed", source=str(self.folder), field="--dir")
+            raise InvalidInput(
+                "holds no Slurm testbed; start one with: stretto testbed slurm up",
+                source=str(self.folder),
+                field="--dir",
+            )
         if self._controller() is not None:
             with contextlib.suppress(SlurmFailure):
                 self.commands.run(["scancel", "--user", _user()], timeout_s=5.0)
@@ -161,7 +169,9 @@ class Testbed:
 
     def _write(self, spec: TestbedSpec, place: Place) -> None:
         if self.folder.exists() and any(self.folder.iterdir()) and not (self.folder / _MARK).is_file():
-            raise InvalidInput("is not empty, and no testbed", source=str(self.folder), field="--dir")
+            raise InvalidInput(
+                "is not empty and holds no testbed; choose another folder", source=str(self.folder), field="--dir"
+            )
         for name in _FOLDERS:
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         # Munge insists that nobody else may write above its socket; jobs of others must be able to read here.

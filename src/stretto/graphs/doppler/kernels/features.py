@@ -6,7 +6,7 @@ import numpy as np
 
 from stretto.core.kernels.compile import njit
 
-#: Readers of a task that look-ahead tries; behind a task with more, the first ones stand for all.
+#: Readers of a task that look-ahead tries; of a task with more only the first ones are tried.
 MAX_READERS = 16
 
 
@@ -80,7 +80,7 @@ def candidate_features(p, fixed, work):
 def device_masks(p, fixed, work, v, symmetric):
     """Fill ``work.allowed`` for task v; return how many devices it may go to.
 
-    Memory is a wish, not a law: a task that fits nowhere goes where most is left.
+    Memory limits are soft: a task that fits nowhere may go to the device with the most memory left.
     """
     m = work.free.shape[0]
     num = 0
@@ -90,10 +90,10 @@ def device_masks(p, fixed, work, v, symmetric):
             continue
         if work.used[d] + fixed.resident[v] + fixed.need[v] > fixed.limit[d]:
             continue
-        if symmetric == 1 and work.count[d] == 0:
+        if symmetric == 1 and work.num_on[d] == 0:
             taken = False
             for a in range(fixed.twin[d], d):
-                if fixed.twin[a] == fixed.twin[d] and work.count[a] == 0:
+                if fixed.twin[a] == fixed.twin[d] and work.num_on[a] == 0:
                     taken = True
                     break
             if taken:
@@ -173,7 +173,7 @@ def device_features(p, fixed, work, assign, v):
         least_path = min(least_path, path)
     for d in range(m):
         span = p.duration[v, p.device_class[d]]
-        y[d, 12] = 1.0 if work.count[d] == 0 else 0.0
+        y[d, 12] = 1.0 if work.num_on[d] == 0 else 0.0
         left = 1.0
         if fixed.limit[d] < np.inf:
             left = (fixed.limit[d] - work.used[d]) / fixed.limit[d] if fixed.limit[d] > 0.0 else 0.0

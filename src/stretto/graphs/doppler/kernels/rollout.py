@@ -28,168 +28,53 @@ from stretto.graphs.kernels.simulate.run_priority import run_priority
 
 
 @njit(cache=True, nogil=True)
-def play(
-    p,
-    fixed,
-    net,
-    rules,
-    slot,
-    num_sampled,
-    plan_order,
-    plan_assign,
-    states,
-    record,
-    order,
-    assign,
-    makespan,
-    first,
-    last,
-):
-    """Play episodes ``first`` to ``last``; the first ``num_sampled`` follow the policy, the others retrace plans.
-
-    Parameters
-    ----------
-    slot
-        For each step where it is recorded, or -1.
-    plan_order, plan_assign
-        The plans to retrace, one row each; devices that are interchangeable are renamed so that they come
-        into use in order.
-    states
-        Random state of each sampled episode.
-    order, assign, makespan
-        Filled with the plans, a row per episode, and their times.
-    """
-    n = order.shape[1]
+def play(p, fixed, net, rules, asked, record, found, first, last):
+    """Play episodes ``first`` to ``last``; sampled ones follow the policy, the others retrace plans."""
+    n = found.order.shape[1]
     work = new_work(n, p.device_class.shape[0], rules.window, net.sel_out.shape[0])
     for b in range(first, last):
-        if b < num_sampled:
-            row = b
-            forced = False
-        else:
-            row = b - num_sampled
-            forced = True
-        _episode(
-            p,
-            fixed,
-            net,
-            rules,
-            slot,
-            forced,
-            row,
-            plan_order,
-            plan_assign,
-            states,
-            record,
-            order,
-            assign,
-            makespan,
-            b,
-            work,
-            0,
-            n,
-        )
+        play_steps(p, fixed, net, rules, asked, record, found, work, b, 0, n)
         if rules.conserving == 1:
-            makespan[b] = _conserving(p, work, order[b], assign[b])
+            found.makespan[b] = conserving_makespan(p, work, found.order[b], found.assign[b])
 
 
 @njit(cache=True, nogil=True, _nrt=False)
-def _episode(
-    p,
-    fixed,
-    net,
-    rules,
-    slot,
-    forced,
-    row,
-    plan_order,
-    plan_assign,
-    states,
-    record,
-    order,
-    assign,
-    makespan,
-    b,
-    work,
-    first_step,
-    last_step,
-):
+def play_steps(p, fixed, net, rules, asked, record, found, work, b, first_step, last_step):
+    """Play some steps of episode b, whose state stays in ``work``; its makespan is that of the steps so far."""
+    order, assign = found.order[b], found.assign[b]
+    forced = b >= asked.num_sampled
+    row = b - asked.num_sampled if forced else b
     if first_step == 0:
-        begin_episode(p, fixed, work, assign[b])
-        makespan[b] = 0.0
-    end = makespan[b]
+        begin_episode(p, fixed, work, assign)
+        found.makespan[b] = 0.0
+    end = found.makespan[b]
     for step in range(first_step, last_step):
+        slot = asked.slot[step]
         if forced:
-            at = bring_in(fixed, work, plan_order[row, step])
+            at = bring_in(fixed, work, asked.plan_order[row, step])
             sel_log = 0.0
             candidate_features(p, fixed, work)
         else:
             candidate_features(p, fixed, work)
-            at, sel_log = _select(fixed, net, work, rules, states[row : row + 1])
+            at, sel_log = _select(fixed, net, work, rules, asked.states[row : row + 1])
         v = work.window[at]
-        if slot[step] >= 0:
-            _record_selection(fixed, work, rules, forced, record, b, slot[step], at)
+        if slot >= 0:
+            _record_selection(fixed, work, rules, forced, record, b, slot, at)
         num_allowed = device_masks(p, fixed, work, v, rules.symmetric)
-        device_features(p, fixed, work, assign[b], v)
+        device_features(p, fixed, work, assign, v)
         if forced:
-            d = _renamed(fixed, work, plan_assign[row, v], rules.symmetric)
+            d = renamed_device(fixed, work, asked.plan_assign[row, v], rules.symmetric)
             work.allowed[d] = 1
             plc_log = 0.0
         else:
-            d, plc_log = _place(net, work, rules, v, step, num_allowed, states[row : row + 1])
-        if slot[step] >= 0:
-            _record_placement(p, work, rules, forced, record, b, slot[step], v, d)
-            record.log_prob[b, slot[step]] = sel_log + plc_log
+            d, plc_log = _place(net, work, rules, v, step, num_allowed, asked.states[row : row + 1])
+        if slot >= 0:
+            _record_placement(p, work, rules, forced, record, b, slot, v, d)
+            record.log_prob[b, slot] = sel_log + plc_log
         leave_window(fixed, work, at)
-        order[b, step] = v
-        end = max(end, place_task(p, fixed, net, work, assign[b], v, d))
-    makespan[b] = end
-
-
-@njit(cache=True, nogil=True)
-def play_steps(
-    p,
-    fixed,
-    net,
-    rules,
-    slot,
-    num_sampled,
-    plan_order,
-    plan_assign,
-    states,
-    record,
-    order,
-    assign,
-    makespan,
-    b,
-    work,
-    first_step,
-    last_step,
-):
-    """Play some steps of one episode, whose state stays in ``work``; otherwise as :func:`play`."""
-    forced = b >= num_sampled
-    row = b - num_sampled if forced else b
-    _episode(
-        p,
-        fixed,
-        net,
-        rules,
-        slot,
-        forced,
-        row,
-        plan_order,
-        plan_assign,
-        states,
-        record,
-        order,
-        assign,
-        makespan,
-        b,
-        work,
-        first_step,
-        last_step,
-    )
-    if rules.conserving == 1 and last_step == order.shape[1]:
-        makespan[b] = _conserving(p, work, order[b], assign[b])
+        order[step] = v
+        end = max(end, place_task(p, fixed, net, work, assign, v, d))
+    found.makespan[b] = end
 
 
 @njit(cache=True, nogil=True, _nrt=False)
@@ -221,13 +106,13 @@ def _place(net, work, rules, v, step, num_allowed, state):
 
 
 @njit(cache=True, nogil=True, _nrt=False)
-def _renamed(fixed, work, d, symmetric):
+def renamed_device(fixed, work, d, symmetric):
     """Return our name for the device of a retraced plan: the first empty twin at first use."""
     if symmetric == 0:
         return d
     if work.relabel[d] < 0:
-        for a in range(fixed.twin[d], work.count.shape[0]):
-            if fixed.twin[a] == fixed.twin[d] and work.count[a] == 0:
+        for a in range(fixed.twin[d], work.num_on.shape[0]):
+            if fixed.twin[a] == fixed.twin[d] and work.num_on[a] == 0:
                 work.relabel[d] = a
                 break
     return work.relabel[d]
@@ -298,7 +183,7 @@ def _record_placement(p, work, rules, forced, record, b, s, v, chosen):
 
 
 @njit(cache=True, nogil=True)
-def _conserving(p, work, order, assign):
+def conserving_makespan(p, work, order, assign):
     """Return the makespan when devices take the ready task that was selected first."""
     n = order.shape[0]
     seconds = np.empty(n)

@@ -6,12 +6,13 @@ took two thirds of the time. They may therefore not allocate.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from stretto.core.kernels.compile import njit
 from stretto.core.kernels.heap import pop_int, push_int
+from stretto.core.kernels.shapes import Flags, Floats, Ints, Longs, Singles, Words
 
 #: Features of a candidate for SEL; the first five are the paper's.
 NUM_CANDIDATE_FEATURES = 10
@@ -20,46 +21,46 @@ NUM_DEVICE_FEATURES = 15
 
 #: Ways to take an action from scores.
 SAMPLE, GREEDY, EPSILON = 0, 1, 2
-#: Who selects the task, and who its device.
+#: How the task is selected, and how its device.
 LEARNED, BY_LEVEL = 0, 1
 EARLIEST, LOOKAHEAD = 1, 2
 #: What is recorded as the target of each step: the action taken, or what a teacher would do there.
 TAKEN, TEACH_EARLIEST, TEACH_LOOKAHEAD = 0, 1, 2
 
 
-class Fixed(NamedTuple):
+class EpisodeInputs(NamedTuple):
     """What does not change during an episode, besides the problem's own arrays."""
 
-    place: Any  # [n] i32 position by falling b-level: 0 comes first
-    at_place: Any  # [n] i32 the task at each position
-    level: Any  # [n] f64 b-level
-    raw: Any  # [n, 5] f64 the paper's static features: compute, b-level, t-level, in, out
-    weight: Any  # [n] f64 mean duration
-    object_move_s: Any  # [O] f64 mean transfer
-    twin: Any  # [m] i32 lowest device that is interchangeable with this one
-    resident: Any  # [n] f64 bytes that stay where the task is placed
-    need: Any  # [n] f64 bytes that it needs while it runs
-    limit: Any  # [m] f64
+    place: Ints  # [n] i32 position by falling b-level: 0 comes first
+    at_place: Ints  # [n] i32 the task at each position
+    level: Floats  # [n] f64 b-level
+    raw: Floats  # [n, 5] f64 the paper's static features: compute, b-level, t-level, in, out
+    weight: Floats  # [n] f64 mean duration
+    object_move_s: Floats  # [O] f64 mean transfer
+    twin: Ints  # [m] i32 lowest device that is interchangeable with this one
+    resident: Floats  # [n] f64 bytes that stay where the task is placed
+    need: Floats  # [n] f64 bytes that it needs while it runs
+    limit: Floats  # [m] f64
     scale_s: float  # a typical duration
 
 
-class Net(NamedTuple):
+class Heads(NamedTuple):
     """The two heads with their static halves computed; K hidden units, float32."""
 
-    sel_node: Any  # [n, K]
-    sel_bias: Any  # [n]
-    sel_in: Any  # [Fs, K]
-    sel_out: Any  # [K]
-    sel_skip: Any  # [Fs]
-    plc_node: Any  # [n, K]
-    plc_bias: Any  # [n, m]
-    plc_in: Any  # [Fp, K]
-    plc_out: Any  # [K]
-    plc_skip: Any  # [Fp]
-    plc_sum: Any  # [n, K] what a task adds to the memory of its device
+    sel_node: Singles  # [n, K]
+    sel_bias: Singles  # [n]
+    sel_in: Singles  # [Fs, K]
+    sel_out: Singles  # [K]
+    sel_skip: Singles  # [Fs]
+    plc_node: Singles  # [n, K]
+    plc_bias: Singles  # [n, m]
+    plc_in: Singles  # [Fp, K]
+    plc_out: Singles  # [K]
+    plc_skip: Singles  # [Fp]
+    plc_sum: Singles  # [n, K] what a task adds to the memory of its device
 
 
-class Rules(NamedTuple):
+class PlacementRules(NamedTuple):
     """How an episode is played."""
 
     window: int  # candidates scored at a time
@@ -73,52 +74,73 @@ class Rules(NamedTuple):
     conserving: int  # 1: the makespan is that of a work-conserving execution
 
 
-class Record(NamedTuple):
+class EpisodeRequest(NamedTuple):
+    """Which episodes to play: the first ``num_sampled`` follow the policy, the others retrace plans.
+
+    Devices of retraced plans that are interchangeable are renamed so that they come into use in order.
+    """
+
+    num_sampled: int
+    slot: Ints  # [n] i32 where each step is recorded, or -1
+    plan_order: Ints  # [P, n] i32
+    plan_assign: Ints  # [P, n] i32
+    states: Words  # [num_sampled] u64 random states
+
+
+class EpisodePlans(NamedTuple):
+    """The plans of the episodes, a row each, and their times."""
+
+    order: Ints  # [B, n] i32
+    assign: Ints  # [B, n] i32
+    makespan: Floats  # [B] f64
+
+
+class EpisodeRecord(NamedTuple):
     """What the update needs, per episode and recorded step; W candidates at most."""
 
-    num_candidates: Any  # [B, S] i32
-    candidate: Any  # [B, S, W] i32
-    x: Any  # [B, S, W, Fs] f32
-    sel_target: Any  # [B, S, W] u8
-    task: Any  # [B, S] i32
-    y: Any  # [B, S, m, Fp] f32
-    allowed: Any  # [B, S, m] u8
-    plc_target: Any  # [B, S, m] u8
-    log_prob: Any  # [B, S] f32, of both actions under the way they were taken
+    num_candidates: Ints  # [B, S] i32
+    candidate: Ints  # [B, S, W] i32
+    x: Singles  # [B, S, W, Fs] f32
+    sel_target: Flags  # [B, S, W] u8
+    task: Ints  # [B, S] i32
+    y: Singles  # [B, S, m, Fp] f32
+    allowed: Flags  # [B, S, m] u8
+    plc_target: Flags  # [B, S, m] u8
+    log_prob: Singles  # [B, S] f32, of both actions under the way they were taken
 
 
-class Work(NamedTuple):
+class EpisodeScratch(NamedTuple):
     """Scratch space of one thread, used again for each episode."""
 
-    start: Any  # [n]
-    finish: Any  # [n]
-    missing: Any  # [n] producers without a device
-    ready: Any  # [n, m] when the data placed so far is on each device
-    near: Any  # [n, m] mean transfer seconds of the data placed so far, by where it is
-    free: Any  # [m]
-    load: Any  # [m] seconds of work given to a device
-    used: Any  # [m] resident bytes
-    count: Any  # [m] tasks on a device
-    window: Any  # [W] i32 candidates
-    waiting: Any  # [n] i32 heap of positions of ready tasks outside the window
-    counters: Any  # [2] i64 candidates in the window, waiting
-    total: Any  # [m, K] f32 sums of plc_sum
-    x: Any  # [W, Fs] f32
-    y: Any  # [m, Fp] f32
-    start_on: Any  # [m]
-    look_on: Any  # [m]
-    allowed: Any  # [m] u8
-    hidden: Any  # [K] f32
-    score: Any  # [max(W, m)] f64
-    relabel: Any  # [m] i32 a forced plan's device -> ours
-    rank: Any  # [n] i32
-    everyone: Any  # [W] u8 ones
+    start: Floats  # [n]
+    finish: Floats  # [n]
+    missing: Ints  # [n] producers without a device
+    ready: Floats  # [n, m] when the data placed so far is on each device
+    near: Floats  # [n, m] mean transfer seconds of the data placed so far, by where it is
+    free: Floats  # [m]
+    load: Floats  # [m] seconds of work given to a device
+    used: Floats  # [m] resident bytes
+    num_on: Ints  # [m] tasks on a device
+    window: Ints  # [W] i32 candidates
+    waiting: Ints  # [n] i32 heap of positions of ready tasks outside the window
+    counters: Longs  # [2] i64 candidates in the window, waiting
+    total: Singles  # [m, K] f32 sums of plc_sum
+    x: Singles  # [W, Fs] f32
+    y: Singles  # [m, Fp] f32
+    start_on: Floats  # [m]
+    look_on: Floats  # [m]
+    allowed: Flags  # [m] u8
+    hidden: Singles  # [K] f32
+    score: Floats  # [max(W, m)] f64
+    relabel: Ints  # [m] i32 a forced plan's device -> ours
+    rank: Ints  # [n] i32
+    everyone: Flags  # [W] u8 ones
 
 
 @njit(cache=True, nogil=True)
 def new_work(num_tasks, num_devices, window, width):
     """Allocate the scratch space of a thread."""
-    return Work(
+    return EpisodeScratch(
         np.empty(num_tasks),
         np.empty(num_tasks),
         np.empty(num_tasks, dtype=np.int32),
@@ -152,7 +174,7 @@ def begin_episode(p, fixed, work, assign):
     work.free[:] = 0.0
     work.load[:] = 0.0
     work.used[:] = 0.0
-    work.count[:] = 0
+    work.num_on[:] = 0
     work.total[:] = 0.0
     work.near[:] = 0.0
     work.counters[:] = 0
@@ -239,7 +261,7 @@ def place_task(p, fixed, net, work, assign, v, d):
     work.free[d] = end
     work.load[d] += p.duration[v, p.device_class[d]]
     work.used[d] += fixed.resident[v]
-    work.count[d] += 1
+    work.num_on[d] += 1
     for k in range(work.total.shape[1]):
         work.total[d, k] += net.plc_sum[v, k]
     for o in range(p.out_ptr[v], p.out_ptr[v + 1]):

@@ -10,9 +10,9 @@ import numpy as np
 
 from stretto.core.kernels.compile import njit
 from stretto.core.kernels.shapes import Arrays, Floats, Ints
+from stretto.graphs.kernels.construct.arrival import first_ready, open_devices, ready_everywhere
 from stretto.graphs.kernels.construct.ranks import mean_transfer
 from stretto.graphs.kernels.construct.rounds import release_readers
-from stretto.graphs.kernels.simulate.arrival import ready_everywhere
 
 
 @njit(cache=True, nogil=True)
@@ -46,11 +46,7 @@ def fast_critical_path(p: Arrays, order: Ints, latency: float, inv_bandwidth: fl
     """Take tasks in order; each starts on the better of its two devices."""
     n = order.shape[0]
     m = p.device_class.shape[0]
-    assign = np.empty(n, dtype=np.int32)
-    start = np.empty(n)
-    finish = np.empty(n)
-    free = np.zeros(m)
-    row = np.empty(m)
+    assign, start, finish, free, row = open_devices(n, m)
     for i in range(n):
         v = order[i]
         ready_everywhere(p, assign, finish, v, row)
@@ -80,23 +76,12 @@ def fast_load_balancing(
     """
     n = p.release.shape[0]
     m = p.device_class.shape[0]
-    assign = np.empty(n, dtype=np.int32)
-    start = np.empty(n)
-    finish = np.empty(n)
-    free = np.zeros(m)
-    row = np.empty(m)
-    missing = np.empty(n, dtype=np.int32)
-    fresh = np.empty(n, dtype=np.int32)
+    assign, start, finish, free, row = open_devices(n, m)
     task = np.empty(n, dtype=np.int32)
     near = np.empty(n, dtype=np.int32)  # enabling device by task, -1 = none that can run it
     near_ready = np.empty(n)  # data there
     last = np.empty(n)  # last message
-    num_fresh = 0
-    for v in range(n):
-        missing[v] = p.in_ptr[v + 1] - p.in_ptr[v]
-        if missing[v] == 0:
-            fresh[num_fresh] = v
-            num_fresh += 1
+    missing, fresh, num_fresh = first_ready(p)
     count = 0
     order = np.empty(n, dtype=np.int32)
     for i in range(n):

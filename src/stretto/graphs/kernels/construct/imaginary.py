@@ -6,8 +6,8 @@ import numpy as np
 
 from stretto.core.kernels.compile import njit
 from stretto.core.kernels.shapes import Arrays, Floats, Ints
+from stretto.graphs.kernels.construct.arrival import first_ready, open_devices, ready_everywhere
 from stretto.graphs.kernels.construct.rounds import release_readers
-from stretto.graphs.kernels.simulate.arrival import ready_everywhere
 
 
 @njit(cache=True, nogil=True)
@@ -27,22 +27,11 @@ def schedule_by_imaginary_level(p: Arrays, behind: Floats) -> tuple[Ints, Ints, 
     """
     n = p.release.shape[0]
     m = p.device_class.shape[0]
-    assign = np.empty(n, dtype=np.int32)
-    start = np.empty(n)
-    finish = np.empty(n)
-    free = np.zeros(m)
-    missing = np.empty(n, dtype=np.int32)
-    fresh = np.empty(n, dtype=np.int32)
+    assign, start, finish, free, makespan = open_devices(n, m)
     task = np.empty(n, dtype=np.int32)
     room = 64
     ready = np.empty((room, m))
-    makespan = np.empty(m)
-    num_fresh = 0
-    for v in range(n):
-        missing[v] = p.in_ptr[v + 1] - p.in_ptr[v]
-        if missing[v] == 0:
-            fresh[num_fresh] = v
-            num_fresh += 1
+    missing, fresh, num_fresh = first_ready(p)
     count = 0
     order = np.empty(n, dtype=np.int32)
     for i in range(n):

@@ -6,8 +6,8 @@ import numpy as np
 
 from stretto.core.kernels.compile import njit
 from stretto.core.kernels.shapes import Arrays, Floats, Ints
+from stretto.graphs.kernels.construct.arrival import open_devices, ready_everywhere
 from stretto.graphs.kernels.construct.slots import find_start, occupy, open_slots
-from stretto.graphs.kernels.simulate.arrival import ready_everywhere
 
 
 @njit(cache=True, nogil=True)
@@ -30,11 +30,8 @@ def place_by_finish(p: Arrays, order: Ints, pinned: Ints, bias: Floats) -> tuple
     """
     n = order.shape[0]
     m = p.device_class.shape[0]
-    assign = np.empty(n, dtype=np.int32)
-    start = np.empty(n)
-    finish = np.empty(n)
+    assign, start, finish, _, row = open_devices(n, m)
     slots = open_slots(m, n)
-    row = np.empty(m)
     extra = np.zeros(m)
     # One long function: a call per task that takes the problem along costs more than its work.
     for i in range(n):
@@ -78,11 +75,8 @@ def place_by_start(p: Arrays, order: Ints) -> tuple[Ints, Floats, Floats]:
     """Give each task the device on which it starts first; of these, where it ends first."""
     n = order.shape[0]
     m = p.device_class.shape[0]
-    assign = np.empty(n, dtype=np.int32)
-    start = np.empty(n)
-    finish = np.empty(n)
+    assign, start, finish, _, row = open_devices(n, m)
     slots = open_slots(m, n)
-    row = np.empty(m)
     for i in range(n):
         v = order[i]
         ready_everywhere(p, assign, finish, v, row)

@@ -8,11 +8,11 @@ import numpy as np
 
 from stretto.core.kernels.compile import njit
 from stretto.core.kernels.shapes import Arrays, Floats, Ints
+from stretto.graphs.kernels.construct.arrival import ready_everywhere
 from stretto.graphs.kernels.construct.slots import Slots, find_start, occupy, open_slots
-from stretto.graphs.kernels.simulate.arrival import ready_everywhere
 
 
-class Trial(NamedTuple):
+class TrialPlacement(NamedTuple):
     """Time taken on trial: it is laid over the real slots and dropped again."""
 
     device: Ints  # [1 + max_readers]
@@ -39,7 +39,9 @@ def place_with_lookahead(p: Arrays, order: Ints, rank: Floats, max_readers: int)
     start = np.empty(n)
     finish = np.empty(n)
     slots = open_slots(m, n)
-    trial = Trial(np.empty(1 + max_readers, dtype=np.int32), np.empty(1 + max_readers), np.empty(1 + max_readers))
+    trial = TrialPlacement(
+        np.empty(1 + max_readers, dtype=np.int32), np.empty(1 + max_readers), np.empty(1 + max_readers)
+    )
     row = np.empty(m)
     readers = np.empty(max_readers, dtype=np.int32)
     before = np.empty((max_readers, m))  # data of each reader from tasks that are placed
@@ -95,7 +97,7 @@ def _top_readers(p: Arrays, v: int, rank: Floats, readers: Ints) -> int:
 
 @njit(cache=True, nogil=True)
 def _try_readers(
-    p: Arrays, slots: Slots, trial: Trial, v: int, readers: Ints, before: Floats, row: Floats, limit: float
+    p: Arrays, slots: Slots, trial: TrialPlacement, v: int, readers: Ints, before: Floats, row: Floats, limit: float
 ) -> float:
     """Place the readers after the task on trial; return their latest finish, or one past the limit."""
     latest = 0.0
@@ -128,7 +130,7 @@ def _try_readers(
 
 
 @njit(cache=True, nogil=True)
-def _find_around(slots: Slots, trial: Trial, count: int, d: int, ready: float, span: float) -> float:
+def _find_around(slots: Slots, trial: TrialPlacement, count: int, d: int, ready: float, span: float) -> float:
     """Return the earliest start that is idle in the slots and clear of the time on trial."""
     at = float(find_start(slots, d, ready, span, np.inf))
     k = 0

@@ -10,7 +10,7 @@ import numpy as np
 
 from stretto.core.kernels.compile import njit
 from stretto.core.kernels.shapes import Arrays, Floats, Ints
-from stretto.graphs.kernels.simulate.arrival import ready_everywhere
+from stretto.graphs.kernels.construct.arrival import first_ready, open_devices, ready_everywhere
 
 #: Which ready task goes next; all but ETF take it to where it finishes first.
 ETF = 0  # earliest start; of equal starts the higher level
@@ -40,24 +40,14 @@ def schedule_in_rounds(p: Arrays, rule: int, level: Floats) -> tuple[Ints, Ints,
     """
     n = p.release.shape[0]
     m = p.device_class.shape[0]
-    assign = np.empty(n, dtype=np.int32)
-    start = np.empty(n)
-    finish = np.empty(n)
-    free = np.zeros(m)
-    missing = np.empty(n, dtype=np.int32)
+    assign, start, finish, free, _ = open_devices(n, m)
     # Position k of the pool: its task, its data-ready times, its best and second-best device.
     task = np.empty(_FIRST_ROOM, dtype=np.int32)
     ready = np.empty((_FIRST_ROOM, m))
     device = np.empty((_FIRST_ROOM, 2), dtype=np.int32)
     score = np.empty((_FIRST_ROOM, 3))  # best, second best, finish on the best
     count = 0
-    fresh = np.empty(n, dtype=np.int32)  # tasks that have just become ready
-    num_fresh = 0
-    for v in range(n):
-        missing[v] = p.in_ptr[v + 1] - p.in_ptr[v]
-        if missing[v] == 0:
-            fresh[num_fresh] = v
-            num_fresh += 1
+    missing, fresh, num_fresh = first_ready(p)  # fresh: tasks that have just become ready
     order = np.empty(n, dtype=np.int32)
     for i in range(n):
         if count + num_fresh > task.shape[0]:

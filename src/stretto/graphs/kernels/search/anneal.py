@@ -13,15 +13,14 @@ from typing import NamedTuple
 import numpy as np
 
 from stretto.core.kernels.compile import njit
-from stretto.core.kernels.rng import below, uniform
-from stretto.graphs.kernels.search.decode import best_device
+from stretto.core.kernels.rng import uniform
+from stretto.graphs.kernels.search.decode import best_device, reads_arrive
+from stretto.graphs.kernels.search.moves import propose, readers_of, revert
 
 CHECKPOINT = 16  # positions between stored free times
-MAX_CLUSTER = 32  # connected tasks that move together
-WHOLE_DEVICES = 2000  # largest graph in which whole devices are exchanged
 
 
-class State(NamedTuple):
+class AnnealState(NamedTuple):
     """A solution under search with everything needed to change it cheaply."""
 
     assign: np.ndarray  # [n]
@@ -39,11 +38,11 @@ class State(NamedTuple):
     old_peak: np.ndarray  # [n]
 
 
-def new_state(num_tasks: int, num_devices: int) -> State:
+def new_state(num_tasks: int, num_devices: int) -> AnnealState:
     """Allocate a state."""
     ints = [np.zeros(num_tasks, dtype=np.int32) for _ in range(4)]
     floats = [np.zeros(num_tasks) for _ in range(6)]
-    return State(
+    return AnnealState(
         ints[0],
         ints[1],
         ints[2],
@@ -109,13 +108,7 @@ def evaluate(p, s, tail, first, threshold, placed):
             assign[v] = best_device(p, assign, finish, free, v)
         d = assign[v]
         begin = max(free[d], p.release[v])
-        for e in range(in_ptr[v], in_ptr[v + 1]):
-            u = in_task[e]
-            at = finish[u]
-            a = assign[u]
-            if a != d and in_size[e] > 0.0:
-                at += latency[a, d] + in_size[e] * inv_bandwidth[a, d]
-            begin = max(begin, at)
+        begin = reads_arrive(in_ptr, in_task, in_size, latency, inv_bandwidth, assign, finish, v, d, begin, -1)
         end = begin + duration[v, device_class[d]]
         start[v] = begin
         finish[v] = end
@@ -192,162 +185,6 @@ def blocker(p, s, v):
     return -1
 
 
-@njit(cache=True, nogil=True, inline="always")
-def move_to(order, position, v, target):
-    """Move task v to a position, shifting those between."""
-    at = position[v]
-    if target > at:
-        for i in range(at, target):
-            u = order[i + 1]
-            order[i] = u
-            position[u] = i
-    else:
-        for i in range(at, target, -1):
-            u = order[i - 1]
-            order[i] = u
-            position[u] = i
-    order[target] = v
-    position[v] = target
-
-
-@njit(cache=True, nogil=True)
-def readers_of(p):
-    """Return where the readers of each task's objects begin, [n+1]."""
-    n = p.release.shape[0]
-    ptr = np.empty(n + 1, dtype=np.int32)
-    for v in range(n + 1):
-        ptr[v] = p.object_ptr[p.out_ptr[v]]
-    return ptr
-
-
-@njit(cache=True, nogil=True)
-def propose(
-    order,
-    position,
-    assign,
-    critical,
-    in_ptr,
-    in_task,
-    reader_ptr,
-    reader,
-    duration,
-    device_class,
-    rng,
-    order_only,
-    change,
-):
-    """Change the solution by one random move; return the first position it touches, or n for none.
-
-    ``change`` notes what to put back: the task shifted and where it stood (or -1), the number of
-    tasks reassigned, then task and former device of each. One function over plain arrays, because handing
-    tuples to helpers costs several times the move itself.
-    """
-    n = order.shape[0]
-    m = device_class.shape[0]
-    # Half of the moves aim at the critical path.
-    v = critical[below(rng, critical[n])] if below(rng, 2) == 0 else np.int32(below(rng, n))
-    first = n
-    change[0] = v
-    change[1] = -1
-    count = 0
-    kind = 0 if order_only or m == 1 else below(rng, 32)
-    # 0-10 shift, 11-18 reassign, 19-21 both, 22-24 swap devices with any task, 25-27 take two
-    # neighbours along, 28-30 move a cluster, 31 exchange two whole devices
-    if kind <= 10 or (kind >= 19 and kind <= 21):
-        low = 0
-        for e in range(in_ptr[v], in_ptr[v + 1]):
-            low = max(low, position[in_task[e]] + 1)
-        high = n - 1
-        for r in range(reader_ptr[v], reader_ptr[v + 1]):
-            high = min(high, position[reader[r]] - 1)
-        if low < high:
-            at = position[v]
-            target = low + below(rng, high - low)
-            if target >= at:
-                target += 1
-            change[1] = at
-            move_to(order, position, v, target)
-            first = min(at, target)
-    if kind >= 22 and kind <= 24:
-        u = below(rng, n)
-        a = assign[v]
-        b = assign[u]
-        if a != b and duration[v, device_class[b]] < np.inf and duration[u, device_class[a]] < np.inf:
-            change[3] = v
-            change[4] = a
-            change[5] = u
-            change[6] = b
-            count = 2
-            assign[v] = b
-            assign[u] = a
-            first = min(position[v], position[u])
-    elif kind == 31:
-        a = assign[v]
-        b = below(rng, m)
-        if n <= WHOLE_DEVICES and a != b:
-            for u in range(n):
-                here = assign[u]
-                there = b if here == a else (a if here == b else -1)
-                if there >= 0 and duration[u, device_class[there]] < np.inf:
-                    change[3 + 2 * count] = u
-                    change[4 + 2 * count] = here
-                    count += 1
-                    assign[u] = there
-                    first = min(first, position[u])
-    elif kind >= 11:
-        home = assign[v]
-        reads = in_ptr[v + 1] - in_ptr[v]
-        links = reads + reader_ptr[v + 1] - reader_ptr[v]
-        d = -1
-        for _ in range(6):
-            # A neighbour's device half of the time: it saves a transfer.
-            if links > 0 and below(rng, 2) == 0:
-                k = below(rng, links)
-                u = in_task[in_ptr[v] + k] if k < reads else reader[reader_ptr[v] + k - reads]
-                d = assign[u]
-            else:
-                d = below(rng, m)
-            if d != home and duration[v, device_class[d]] < np.inf:
-                break
-            d = -1
-        if d >= 0:
-            change[3] = v
-            change[4] = home
-            count = 1
-            assign[v] = d
-            first = min(first, position[v])
-            limit = 1
-            if kind >= 28:
-                limit = 2 + below(rng, min(n, MAX_CLUSTER) - 1) if n > 1 else 1
-            elif kind >= 25:
-                limit = 3
-            done = 0
-            while done < count and count < limit:  # spread over neighbours on the same device
-                w = change[3 + 2 * done]
-                done += 1
-                reads = in_ptr[w + 1] - in_ptr[w]
-                links = reads + reader_ptr[w + 1] - reader_ptr[w]
-                for k in range(links):
-                    u = in_task[in_ptr[w] + k] if k < reads else reader[reader_ptr[w] + k - reads]
-                    if count < limit and assign[u] == home and duration[u, device_class[d]] < np.inf:
-                        change[3 + 2 * count] = u
-                        change[4 + 2 * count] = home
-                        count += 1
-                        assign[u] = d
-                        first = min(first, position[u])
-    change[2] = count
-    return first
-
-
-@njit(cache=True, nogil=True, inline="always")
-def revert(order, position, assign, change):
-    """Put back what a proposal changed."""
-    if change[1] >= 0:
-        move_to(order, position, change[0], change[1])
-    for k in range(change[2] - 1, -1, -1):
-        assign[change[3 + 2 * k]] = change[4 + 2 * k]
-
-
 @njit(cache=True, nogil=True)
 def anneal(p, s, tail, rng, num_steps, temperature, greedy, value, best_value, best_assign, best_order):
     """Make ``num_steps`` proposals at one temperature.
@@ -357,25 +194,13 @@ def anneal(p, s, tail, rng, num_steps, temperature, greedy, value, best_value, b
     """
     n = s.order.shape[0]
     stale = 0
-    order, position, assign, critical = s.order, s.position, s.assign, s.critical
-    in_ptr, in_task, reader, duration, device_class = p.in_ptr, p.in_task, p.object_reader, p.duration, p.device_class
+    order, position, assign, path = s.order, s.position, s.assign, s.critical
+    in_ptr, in_task, reader, duration, classes = p.in_ptr, p.in_task, p.object_reader, p.duration, p.device_class
     reader_ptr = readers_of(p)
     change = np.empty(7 + 2 * n, dtype=np.int32)
     for _ in range(num_steps):
         first = propose(
-            order,
-            position,
-            assign,
-            critical,
-            in_ptr,
-            in_task,
-            reader_ptr,
-            reader,
-            duration,
-            device_class,
-            rng,
-            greedy,
-            change,
+            order, position, assign, path, in_ptr, in_task, reader_ptr, reader, duration, classes, rng, greedy, change
         )
         if first == n:
             continue
@@ -403,27 +228,15 @@ def anneal(p, s, tail, rng, num_steps, temperature, greedy, value, best_value, b
 def mean_rise(p, s, tail, rng, num_samples, greedy, value):
     """Return by how much moves that lengthen the makespan do so on average; nothing is changed."""
     n = s.order.shape[0]
-    order, position, assign, critical = s.order, s.position, s.assign, s.critical
-    in_ptr, in_task, reader, duration, device_class = p.in_ptr, p.in_task, p.object_reader, p.duration, p.device_class
+    order, position, assign, path = s.order, s.position, s.assign, s.critical
+    in_ptr, in_task, reader, duration, classes = p.in_ptr, p.in_task, p.object_reader, p.duration, p.device_class
     reader_ptr = readers_of(p)
     change = np.empty(7 + 2 * n, dtype=np.int32)
     total = 0.0
     count = 0
     for _ in range(num_samples):
         first = propose(
-            order,
-            position,
-            assign,
-            critical,
-            in_ptr,
-            in_task,
-            reader_ptr,
-            reader,
-            duration,
-            device_class,
-            rng,
-            greedy,
-            change,
+            order, position, assign, path, in_ptr, in_task, reader_ptr, reader, duration, classes, rng, greedy, change
         )
         if first == n:
             continue

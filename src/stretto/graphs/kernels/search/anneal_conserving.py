@@ -10,7 +10,7 @@ import numpy as np
 
 from stretto.core.kernels.compile import njit
 from stretto.core.kernels.rng import uniform
-from stretto.graphs.kernels.search.anneal import propose, readers_of, revert
+from stretto.graphs.kernels.search.moves import propose, readers_of, revert
 from stretto.graphs.kernels.simulate.run_priority import run_priority
 
 
@@ -48,6 +48,7 @@ def held_up_by(p, s, v):
     """Return the task whose end decided the start of v: a producer, or one on its device; or -1."""
     d = s.assign[v]
     begin = s.start[v]
+    # Written out as in anneal.blocker: a helper would count references to all arrays of both tuples at every task.
     for e in range(p.in_ptr[v], p.in_ptr[v + 1]):
         u = p.in_task[e]
         at = s.finish[u]
@@ -80,26 +81,14 @@ def load_conserving(p, s, assign, order):
 def anneal_conserving(p, s, rng, num_steps, temperature, value, best_value, best_assign, best_order):
     """Make ``num_steps`` proposals at one temperature; return the current and the best makespan."""
     n = s.order.shape[0]
-    order, position, assign, critical = s.order, s.position, s.assign, s.critical
-    in_ptr, in_task, reader, duration, device_class = p.in_ptr, p.in_task, p.object_reader, p.duration, p.device_class
+    order, position, assign, path = s.order, s.position, s.assign, s.critical
+    in_ptr, in_task, reader, duration, classes = p.in_ptr, p.in_task, p.object_reader, p.duration, p.device_class
     reader_ptr = readers_of(p)
     change = np.empty(7 + 2 * n, dtype=np.int32)
     seconds = np.empty(n)
     for _ in range(num_steps):
         first = propose(
-            order,
-            position,
-            assign,
-            critical,
-            in_ptr,
-            in_task,
-            reader_ptr,
-            reader,
-            duration,
-            device_class,
-            rng,
-            False,
-            change,
+            order, position, assign, path, in_ptr, in_task, reader_ptr, reader, duration, classes, rng, False, change
         )
         if first == n:
             continue

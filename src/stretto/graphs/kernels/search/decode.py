@@ -27,20 +27,50 @@ def tails(p):
     return tail
 
 
+# Inlined and over plain arrays: handing tuples to a helper costs more than these loops.
+@njit(cache=True, nogil=True, inline="always")
+def reads_arrive(in_ptr, in_task, in_size, latency, inv_bandwidth, assign, finish, v, d, begin, skipped):
+    """Return when all that task v reads is on device d, not before ``begin``; what task ``skipped`` makes is left out.
+
+    Pass -1 to leave nothing out.
+    """
+    ready = begin
+    for e in range(in_ptr[v], in_ptr[v + 1]):
+        u = in_task[e]
+        if u != skipped:
+            at = finish[u]
+            a = assign[u]
+            if a != d and in_size[e] > 0.0:
+                at += latency[a, d] + in_size[e] * inv_bandwidth[a, d]
+            ready = max(ready, at)
+    return ready
+
+
+@njit(cache=True, nogil=True, inline="always")
+def way_after(
+    out_ptr, object_ptr, reader, sizes, latency, inv_bandwidth, duration, classes, assign, rest, v, d, skipped
+):
+    """Return the longest way from the end of v on device d, over its readers but ``skipped``, to the end of all."""
+    way = 0.0
+    for o in range(out_ptr[v], out_ptr[v + 1]):
+        size = sizes[o]
+        for r in range(object_ptr[o], object_ptr[o + 1]):
+            w = reader[r]
+            if w != skipped:
+                b = assign[w]
+                more = duration[w, classes[b]] + rest[w]
+                if b != d and size > 0.0:
+                    more += latency[d, b] + size * inv_bandwidth[d, b]
+                way = max(way, more)
+    return way
+
+
 @njit(cache=True, nogil=True)
 def ready_time(p, assign, finish, v, d):
     """Return when all that task v reads is on device d."""
-    ready = p.release[v]
-    for e in range(p.in_ptr[v], p.in_ptr[v + 1]):
-        u = p.in_task[e]
-        at = finish[u]
-        a = assign[u]
-        if a != d:
-            size = p.in_size[e]
-            if size > 0.0:
-                at += p.latency[a, d] + size * p.inv_bandwidth[a, d]
-        ready = max(ready, at)
-    return ready
+    return reads_arrive(
+        p.in_ptr, p.in_task, p.in_size, p.latency, p.inv_bandwidth, assign, finish, v, d, p.release[v], -1
+    )
 
 
 @njit(cache=True, nogil=True)

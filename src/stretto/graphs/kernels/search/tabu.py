@@ -14,6 +14,7 @@ import numpy as np
 
 from stretto.core.kernels.compile import njit
 from stretto.core.kernels.rng import below
+from stretto.graphs.kernels.search.decode import reads_arrive, way_after
 from stretto.graphs.kernels.search.tabu_state import load_tabu, relocate, take_out, time_all
 
 WIDTHS = 5  # descents after the first weigh 2, 4, ..., 2 ** WIDTHS critical tasks per move
@@ -83,19 +84,99 @@ def find_critical(s, rng, value, width, critical):
 
 
 @njit(cache=True, nogil=True)
+def keep_best(s, value, best_value, best_assign, best_order):
+    """Count moves without improvement, keep the solution if it is the best, and return the best makespan."""
+    s.clock[1] += 1
+    if value < s.local[0] * (1.0 - 1e-12):
+        s.local[0] = value
+        s.clock[1] = 0
+    if value >= best_value:
+        return best_value
+    for i in range(s.order.shape[0]):
+        best_assign[i] = s.assign[i]
+        best_order[i] = s.order[i]
+    return value
+
+
+@njit(cache=True, nogil=True)
+def choose_place(p, s, rng, critical, count, best_value, start, finish, rest):
+    """Return the task, the device and the task before it of the best place for one of the critical tasks.
+
+    The task is -1 where there is none. ``start``, ``finish`` and ``rest`` are scratch space.
+    """
+    clock = s.clock[0]
+    in_ptr, in_task, in_size = p.in_ptr, p.in_task, p.in_size
+    out_ptr, object_ptr, reader, sizes = p.out_ptr, p.object_ptr, p.object_reader, p.object_size
+    latency, inv_bandwidth, duration, classes = p.latency, p.inv_bandwidth, p.duration, p.device_class
+    assign, before, after, first, barred = s.assign, s.before, s.after, s.first, s.barred
+    chosen = np.int32(-1)
+    chosen_device = 0
+    chosen_after = np.int32(-1)
+    chosen_value = np.inf
+    chosen_path = np.inf
+    oldest = np.iinfo(np.int64).max
+    for k in range(count):
+        v = critical[k]
+        without = take_out(p, s, v, start, finish, rest)
+        if without > chosen_value:
+            continue
+        parents_end, child_start = limits(
+            in_ptr, in_task, object_ptr[out_ptr[v]], object_ptr[out_ptr[v + 1]], reader, v, start, finish
+        )
+        for d in range(first.shape[0]):
+            work = duration[v, classes[d]]
+            if work == np.inf:
+                continue
+            ready = reads_arrive(
+                in_ptr, in_task, in_size, latency, inv_bandwidth, assign, finish, v, d, p.release[v], -1
+            )
+            onward = way_after(
+                out_ptr, object_ptr, reader, sizes, latency, inv_bandwidth, duration, classes, assign, rest, v, d, -1
+            )
+            if max(without, ready + work + onward) > chosen_value:
+                continue
+            is_barred = barred[v, d] >= clock
+            here = before[v] if d == assign[v] else np.int32(-2)
+            a = np.int32(-1)
+            b = first[d] if first[d] != v else after[v]
+            # Behind a descendant of v there is no place for it, nor before an ancestor.
+            while a < 0 or start[a] < child_start:
+                if a != here and (b < 0 or finish[b] > parents_end):
+                    begin = max(ready, finish[a]) if a >= 0 else ready
+                    way = max(onward, duration[b, classes[d]] + rest[b]) if b >= 0 else onward
+                    path = begin + work + way
+                    made = max(path, without)
+                    if not is_barred or made < best_value * (1.0 - 1e-12):
+                        if made < chosen_value or (
+                            made == chosen_value
+                            and (path < chosen_path or (path == chosen_path and below(rng, 2) == 0))
+                        ):
+                            chosen = v
+                            chosen_device = d
+                            chosen_after = a
+                            chosen_value = made
+                            chosen_path = path
+                    elif chosen_value == np.inf and barred[v, d] < oldest:
+                        oldest = barred[v, d]  # all barred: the one that is free again first
+                        chosen = v
+                        chosen_device = d
+                        chosen_after = a
+                if b < 0:
+                    break
+                a = b
+                b = after[b] if after[b] != v else after[v]
+    return chosen, chosen_device, chosen_after
+
+
+@njit(cache=True, nogil=True)
 def tabu_search(p, s, rng, num_moves, patience, value, best_value, best_assign, best_order):
     """Make ``num_moves`` moves; return the current and the best makespan.
 
     Each takes the best place, among those of a few critical tasks, that is not barred, even if it is
-    worse than where the task stood. After ``patience`` moves in vain, the best solution is shaken and
-    another descent begins, weighing fewer or more tasks per move.
+    worse than where the task stood. After ``patience`` moves without improvement, the best solution is changed at
+    random and another descent begins, evaluating fewer or more tasks per move.
     """
     n = s.order.shape[0]
-    m = s.first.shape[0]
-    in_ptr, in_task, in_size = p.in_ptr, p.in_task, p.in_size
-    out_ptr, object_ptr, object_reader, object_size = p.out_ptr, p.object_ptr, p.object_reader, p.object_size
-    latency, inv_bandwidth, duration, device_class = p.latency, p.inv_bandwidth, p.duration, p.device_class
-    assign, before, after, first, barred = s.assign, s.before, s.after, s.first, s.barred
     start = np.empty(n)
     finish = np.empty(n)
     rest = np.empty(n)
@@ -103,94 +184,18 @@ def tabu_search(p, s, rng, num_moves, patience, value, best_value, best_assign, 
     critical = np.empty(n, dtype=np.int32)
     for _ in range(num_moves):
         s.clock[0] += 1
-        clock = s.clock[0]
         if s.clock[1] > patience:
             load_tabu(p, s, best_assign, best_order)
             value = shake(p, s, rng, 2 + below(rng, max(1, n // 4)), start, finish, rest, missing)
             s.clock[2] = 2 << below(rng, WIDTHS)
         count = find_critical(s, rng, value, s.clock[2], critical)
-        chosen = np.int32(-1)
-        chosen_device = 0
-        chosen_after = np.int32(-1)
-        chosen_value = np.inf
-        chosen_path = np.inf
-        oldest = np.iinfo(np.int64).max
-        for k in range(count):
-            v = critical[k]
-            without = take_out(p, s, v, start, finish, rest)
-            if without > chosen_value:
-                continue
-            parents_end, child_start = limits(
-                in_ptr, in_task, object_ptr[out_ptr[v]], object_ptr[out_ptr[v + 1]], object_reader, v, start, finish
-            )
-            for d in range(m):
-                work = duration[v, device_class[d]]
-                if work == np.inf:
-                    continue
-                ready = p.release[v]
-                for e in range(in_ptr[v], in_ptr[v + 1]):
-                    u = in_task[e]
-                    at = finish[u]
-                    a = assign[u]
-                    if a != d and in_size[e] > 0.0:
-                        at += latency[a, d] + in_size[e] * inv_bandwidth[a, d]
-                    ready = max(ready, at)
-                onward = 0.0
-                for o in range(out_ptr[v], out_ptr[v + 1]):
-                    size = object_size[o]
-                    for r in range(object_ptr[o], object_ptr[o + 1]):
-                        w = object_reader[r]
-                        b = assign[w]
-                        more = duration[w, device_class[b]] + rest[w]
-                        if b != d and size > 0.0:
-                            more += latency[d, b] + size * inv_bandwidth[d, b]
-                        onward = max(onward, more)
-                if max(without, ready + work + onward) > chosen_value:
-                    continue
-                is_barred = barred[v, d] >= clock
-                here = before[v] if d == assign[v] else np.int32(-2)
-                a = np.int32(-1)
-                b = first[d] if first[d] != v else after[v]
-                # Behind a descendant of v there is no place for it, nor before an ancestor.
-                while a < 0 or start[a] < child_start:
-                    if a != here and (b < 0 or finish[b] > parents_end):
-                        begin = max(ready, finish[a]) if a >= 0 else ready
-                        way = max(onward, duration[b, device_class[d]] + rest[b]) if b >= 0 else onward
-                        path = begin + work + way
-                        made = max(path, without)
-                        if not is_barred or made < best_value * (1.0 - 1e-12):
-                            if made < chosen_value or (
-                                made == chosen_value
-                                and (path < chosen_path or (path == chosen_path and below(rng, 2) == 0))
-                            ):
-                                chosen = v
-                                chosen_device = d
-                                chosen_after = a
-                                chosen_value = made
-                                chosen_path = path
-                        elif chosen_value == np.inf and barred[v, d] < oldest:
-                            oldest = barred[v, d]  # all barred: the one that is free again first
-                            chosen = v
-                            chosen_device = d
-                            chosen_after = a
-                    if b < 0:
-                        break
-                    a = b
-                    b = after[b] if after[b] != v else after[v]
+        chosen, device, behind = choose_place(p, s, rng, critical, count, best_value, start, finish, rest)
         if chosen < 0:
             s.clock[1] = patience + 1
             continue
         span = 4 + count // 2
-        barred[chosen, assign[chosen]] = clock + span + below(rng, span)
-        relocate(s, chosen, chosen_device, chosen_after)
+        s.barred[chosen, s.assign[chosen]] = s.clock[0] + span + below(rng, span)
+        relocate(s, chosen, device, behind)
         value = time_all(p, s, missing)
-        s.clock[1] += 1
-        if value < s.local[0] * (1.0 - 1e-12):
-            s.local[0] = value
-            s.clock[1] = 0
-        if value < best_value:
-            best_value = value
-            for i in range(n):
-                best_assign[i] = assign[i]
-                best_order[i] = s.order[i]
+        best_value = keep_best(s, value, best_value, best_assign, best_order)
     return value, best_value

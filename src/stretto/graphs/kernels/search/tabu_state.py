@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stretto.core.kernels.compile import njit
+from stretto.graphs.kernels.search.decode import reads_arrive, way_after
 
 FIRST_WIDTH = 4  # critical tasks weighed per move in the first descent
 
@@ -25,7 +26,7 @@ class TabuState(NamedTuple):
     rest: np.ndarray  # [n] longest way from a task's end to the end of all
     peak: np.ndarray  # [n] largest finish among the first i+1 of the order
     barred: np.ndarray  # [n, m] move number until which a task must not enter a device
-    clock: np.ndarray  # [3] moves made; moves in vain since this descent last improved; tasks weighed per move
+    clock: np.ndarray  # [3] moves made; moves since this descent last improved; tasks evaluated per move
     local: np.ndarray  # [1] best makespan of this descent
 
 
@@ -80,8 +81,8 @@ def time_all(p, s, missing):
     order, position, assign, before, after = s.order, s.position, s.assign, s.before, s.after
     start, finish, rest, peak = s.start, s.finish, s.rest, s.peak
     in_ptr, in_task, in_size = p.in_ptr, p.in_task, p.in_size
-    out_ptr, object_ptr, object_reader, object_size = p.out_ptr, p.object_ptr, p.object_reader, p.object_size
-    latency, inv_bandwidth, duration, device_class = p.latency, p.inv_bandwidth, p.duration, p.device_class
+    out_ptr, object_ptr, reader, sizes = p.out_ptr, p.object_ptr, p.object_reader, p.object_size
+    latency, inv_bandwidth, duration, classes = p.latency, p.inv_bandwidth, p.duration, p.device_class
     release = p.release
     n = order.shape[0]
     tail = 0
@@ -98,15 +99,9 @@ def time_all(p, s, missing):
         begin = release[v]
         if before[v] >= 0:
             begin = max(begin, finish[before[v]])
-        for e in range(in_ptr[v], in_ptr[v + 1]):
-            u = in_task[e]
-            at = finish[u]
-            a = assign[u]
-            if a != d and in_size[e] > 0.0:
-                at += latency[a, d] + in_size[e] * inv_bandwidth[a, d]
-            begin = max(begin, at)
+        begin = reads_arrive(in_ptr, in_task, in_size, latency, inv_bandwidth, assign, finish, v, d, begin, -1)
         start[v] = begin
-        finish[v] = begin + duration[v, device_class[d]]
+        finish[v] = begin + duration[v, classes[d]]
         makespan = max(makespan, finish[v])
         peak[i] = makespan
         w = after[v]
@@ -116,7 +111,7 @@ def time_all(p, s, missing):
                 order[tail] = w
                 tail += 1
         for r in range(object_ptr[out_ptr[v]], object_ptr[out_ptr[v + 1]]):
-            w = object_reader[r]
+            w = reader[r]
             missing[w] -= 1
             if missing[w] == 0:
                 order[tail] = w
@@ -127,16 +122,11 @@ def time_all(p, s, missing):
         way = 0.0
         w = after[v]
         if w >= 0:
-            way = duration[w, device_class[d]] + rest[w]
-        for o in range(out_ptr[v], out_ptr[v + 1]):
-            size = object_size[o]
-            for r in range(object_ptr[o], object_ptr[o + 1]):
-                w = object_reader[r]
-                b = assign[w]
-                more = duration[w, device_class[b]] + rest[w]
-                if b != d and size > 0.0:
-                    more += latency[d, b] + size * inv_bandwidth[d, b]
-                way = max(way, more)
+            way = duration[w, classes[d]] + rest[w]
+        onward = way_after(
+            out_ptr, object_ptr, reader, sizes, latency, inv_bandwidth, duration, classes, assign, rest, v, d, -1
+        )
+        way = max(way, onward)
         rest[v] = way
     return makespan
 
@@ -146,8 +136,8 @@ def take_out(p, s, v, start, finish, rest):
     """Time all others without v, into the arrays given; return their makespan."""
     order, position, assign, before, after = s.order, s.position, s.assign, s.before, s.after
     in_ptr, in_task, in_size = p.in_ptr, p.in_task, p.in_size
-    out_ptr, object_ptr, object_reader, object_size = p.out_ptr, p.object_ptr, p.object_reader, p.object_size
-    latency, inv_bandwidth, duration, device_class = p.latency, p.inv_bandwidth, p.duration, p.device_class
+    out_ptr, object_ptr, reader, sizes = p.out_ptr, p.object_ptr, p.object_reader, p.object_size
+    latency, inv_bandwidth, duration, classes = p.latency, p.inv_bandwidth, p.duration, p.device_class
     release = p.release
     old_start, old_finish, old_rest = s.start, s.finish, s.rest
     n = order.shape[0]
@@ -166,16 +156,9 @@ def take_out(p, s, v, start, finish, rest):
             u = before[v]
         if u >= 0:
             begin = max(begin, finish[u])
-        for e in range(in_ptr[w], in_ptr[w + 1]):
-            u = in_task[e]
-            if u != v:
-                at = finish[u]
-                a = assign[u]
-                if a != d and in_size[e] > 0.0:
-                    at += latency[a, d] + in_size[e] * inv_bandwidth[a, d]
-                begin = max(begin, at)
+        begin = reads_arrive(in_ptr, in_task, in_size, latency, inv_bandwidth, assign, finish, w, d, begin, v)
         start[w] = begin
-        finish[w] = begin + duration[w, device_class[d]]
+        finish[w] = begin + duration[w, classes[d]]
         makespan = max(makespan, finish[w])
         rest[w] = old_rest[w]
     for i in range(at_v - 1, -1, -1):
@@ -186,17 +169,11 @@ def take_out(p, s, v, start, finish, rest):
         if w == v:
             w = after[v]
         if w >= 0:
-            way = duration[w, device_class[d]] + rest[w]
-        for o in range(out_ptr[u], out_ptr[u + 1]):
-            size = object_size[o]
-            for r in range(object_ptr[o], object_ptr[o + 1]):
-                w = object_reader[r]
-                if w != v:
-                    b = assign[w]
-                    more = duration[w, device_class[b]] + rest[w]
-                    if b != d and size > 0.0:
-                        more += latency[d, b] + size * inv_bandwidth[d, b]
-                    way = max(way, more)
+            way = duration[w, classes[d]] + rest[w]
+        onward = way_after(
+            out_ptr, object_ptr, reader, sizes, latency, inv_bandwidth, duration, classes, assign, rest, u, d, v
+        )
+        way = max(way, onward)
         rest[u] = way
     return makespan
 

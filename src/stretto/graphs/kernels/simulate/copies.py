@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from stretto.core.kernels.compile import njit
-from stretto.graphs.kernels.simulate.plan_check import group_by_device
+from stretto.core.kernels.shapes import Arrays, Flags, Ints, Longs
+from stretto.graphs.kernels.simulate.run_sequence import group_by_device
 
 
 class Copies(NamedTuple):
@@ -16,17 +17,17 @@ class Copies(NamedTuple):
     A copy moves, hence is a transfer, when its device is not the producer's and its size is not zero.
     """
 
-    ptr: Any  # [O+1] copies of each object
-    object_index: Any  # [K]
-    device: Any  # [K]
-    moves: Any  # [K] 1 = a transfer
-    reader_ptr: Any  # [K+1]
-    reader: Any  # [E] readers of each copy
-    of_read: Any  # [E] copy of each read, in the order of arrays.in_object
+    ptr: Longs  # [O+1] copies of each object
+    object_index: Ints  # [K]
+    device: Ints  # [K]
+    moves: Flags  # [K] 1 = a transfer
+    reader_ptr: Longs  # [K+1]
+    reader: Ints  # [E] readers of each copy
+    of_read: Longs  # [E] copy of each read, in the order of arrays.in_object
 
 
 @njit(cache=True, nogil=True)
-def make_copies(arrays: Any, device: Any) -> Any:
+def make_copies(arrays: Arrays, device: Ints) -> Copies:
     """List the copies that an assignment needs."""
     num_objects = arrays.object_size.size
     _, tasks = group_by_device(device, np.arange(device.size), arrays.device_class.size)
@@ -45,7 +46,7 @@ def make_copies(arrays: Any, device: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _fill_copies(arrays: Any, device: Any, tasks: Any, ptr: Any, last: Any) -> Any:
+def _fill_copies(arrays: Arrays, device: Ints, tasks: Ints, ptr: Longs, last: Longs) -> Copies:
     num_copies = ptr[-1]
     num_reads = arrays.in_object.size
     object_index = np.empty(num_copies, dtype=np.int32)

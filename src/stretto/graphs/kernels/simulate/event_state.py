@@ -5,14 +5,19 @@ Records rather than an array per field, because numba counts references to every
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from stretto.core.kernels.compile import njit
 from stretto.core.kernels.heap import push_timed
 from stretto.core.kernels.records import record
-from stretto.graphs.kernels.simulate.plan_check import group_by_device
+from stretto.core.kernels.shapes import Arrays, Floats, Ints, Longs, Records
+from stretto.graphs.kernels.simulate.copies import Copies
+from stretto.graphs.kernels.simulate.run_sequence import group_by_device
+
+if TYPE_CHECKING:
+    from stretto.graphs.conditions import MemoryLoad
 
 NO_CONTENTION = 0
 FIFO = 1
@@ -26,7 +31,7 @@ LATENCY_ENDS = 3  # index = copy
 KIND_BITS = 40
 INDEX_MASK = (1 << KIND_BITS) - 1
 
-# Places in State.count.
+# Places in EventState.counts.
 EVENTS = 0
 REQUESTS = 1
 CANDIDATES = 2
@@ -56,7 +61,7 @@ TASK = record(
 )
 DEVICE = record(
     [
-        ("base", np.int64),  # its slice of State.planned and State.ready
+        ("base", np.int64),  # its slice of EventState.planned and ready
         ("end", np.int64),
         ("position", np.int64),  # next of planned
         ("num_ready", np.int64),
@@ -75,7 +80,7 @@ COPY = record(
         ("is_started", np.int64),  # 1 = moving, or waiting for memory only
         ("request", np.int64),  # number of the request
         ("flow_class", np.int64),
-        ("first_reader", np.int64),  # its slice of State.reader
+        ("first_reader", np.int64),  # its slice of EventState.reader
         ("end_reader", np.int64),
         ("needs", np.int64),  # readers still to finish
         ("latency", np.float64),
@@ -94,30 +99,32 @@ OBJECT = record(
 )
 
 
-class State(NamedTuple):
+class EventState(NamedTuple):
     """Records, future events, and what the present round has to do."""
 
-    tasks: Any  # [n] TASK
-    devices: Any  # [m] DEVICE
-    copies: Any  # [K] COPY
-    objects: Any  # [O] OBJECT; empty without memory limits
-    reader: Any  # [E] readers by copy
-    order: Any  # [n] task of each rank
-    planned: Any  # [n] tasks by device, in planned order
-    ready: Any  # [n] ranks, a heap per device
-    event_time: Any  # heap of (time, kind << 40 | index)
-    event_key: Any
-    requests: Any  # [K] transfers requested in this round
-    candidates: Any  # transfers that may be able to start
-    joins: Any  # [K] transfers whose latency has passed
-    stirred: Any  # [m] devices that may be able to start a task
-    waiting: Any  # [K] transfers that do not fit, by request
-    aside: Any  # [n] scratch: ready tasks that do not fit
-    count: Any  # [NUM_COUNTS] how many there are of what
+    tasks: Records  # [n] TASK
+    devices: Records  # [m] DEVICE
+    copies: Records  # [K] COPY
+    objects: Records  # [O] OBJECT; empty without memory limits
+    reader: Ints  # [E] readers by copy
+    order: Ints  # [n] task of each rank
+    planned: Longs  # [n] tasks by device, in planned order
+    ready: Longs  # [n] ranks, a heap per device
+    event_time: Floats  # heap of (time, kind << 40 | index)
+    event_key: Longs
+    requests: Longs  # [K] transfers requested in this round
+    candidates: Longs  # transfers that may be able to start
+    joins: Longs  # [K] transfers whose latency has passed
+    stirred: Longs  # [m] devices that may be able to start a task
+    waiting: Longs  # [K] transfers that do not fit, by request
+    aside: Longs  # [n] scratch: ready tasks that do not fit
+    counts: Longs  # [NUM_COUNTS] how many there are of what
 
 
 @njit(cache=True, nogil=True)
-def make_state(order: Any, tasks: Any, devices: Any, copies: Any, objects: Any, reader: Any, num_slots: int) -> Any:
+def make_state(
+    order: Ints, tasks: Records, devices: Records, copies: Records, objects: Records, reader: Ints, num_slots: int
+) -> EventState:
     """Return the state before time zero, with the release of every task that reads nothing as an event.
 
     ``num_slots`` counts the places of all transfers in the queues of links.
@@ -125,7 +132,7 @@ def make_state(order: Any, tasks: Any, devices: Any, copies: Any, objects: Any, 
     n, m, num_copies = tasks.size, devices.size, copies.size
     num_events = n + m + num_copies
     planned = np.empty(n, dtype=np.int64)
-    state = State(
+    state = EventState(
         tasks,
         devices,
         copies,
@@ -159,14 +166,16 @@ def make_state(order: Any, tasks: Any, devices: Any, copies: Any, objects: Any, 
 
 
 @njit(cache=True, nogil=True)
-def push_event(state: Any, time: float, kind: int, index: int) -> None:
+def push_event(state: EventState, time: float, kind: int, index: int) -> None:
     """Add a future event."""
-    push_timed(state.event_time, state.event_key, 0, state.count[EVENTS], time, (kind << KIND_BITS) | index)
-    state.count[EVENTS] += 1
+    push_timed(state.event_time, state.event_key, 0, state.counts[EVENTS], time, (kind << KIND_BITS) | index)
+    state.counts[EVENTS] += 1
 
 
 @njit(cache=True, nogil=True)
-def make_tasks(arrays: Any, device: Any, rank: Any, seconds: Any, copies: Any, limits: Any) -> Any:
+def make_tasks(
+    arrays: Arrays, device: Ints, rank: Ints, seconds: Floats, copies: Copies, limits: MemoryLoad
+) -> Records:
     """Return the records of tasks; the byte columns of the limits may be empty."""
     tasks = np.zeros(device.size, dtype=TASK)
     for t in range(device.size):
@@ -188,7 +197,7 @@ def make_tasks(arrays: Any, device: Any, rank: Any, seconds: Any, copies: Any, l
 
 
 @njit(cache=True, nogil=True)
-def make_devices(device: Any, num_devices: int, limit: Any, resident: Any) -> Any:
+def make_devices(device: Ints, num_devices: int, limit: Floats, resident: Floats) -> Records:
     """Return the records of devices, all idle; limits may be empty."""
     devices = np.zeros(num_devices, dtype=DEVICE)
     base, _ = group_by_device(device, np.arange(device.size), num_devices)
@@ -204,7 +213,7 @@ def make_devices(device: Any, num_devices: int, limit: Any, resident: Any) -> An
 
 
 @njit(cache=True, nogil=True)
-def make_copy_records(arrays: Any, device: Any, copies: Any, is_pair: bool) -> Any:
+def make_copy_records(arrays: Arrays, device: Ints, copies: Copies, is_pair: bool) -> Records:
     """Return the records of copies, none of them requested."""
     m = arrays.device_class.size
     records = np.zeros(copies.device.size, dtype=COPY)
@@ -227,7 +236,7 @@ def make_copy_records(arrays: Any, device: Any, copies: Any, is_pair: bool) -> A
 
 
 @njit(cache=True, nogil=True)
-def make_objects(arrays: Any, device: Any, copies: Any, object_bytes: Any) -> Any:
+def make_objects(arrays: Arrays, device: Ints, copies: Copies, object_bytes: Floats) -> Records:
     """Return the records of objects, or none where memory is not limited."""
     objects = np.zeros(object_bytes.size, dtype=OBJECT)
     for item in range(objects.size):

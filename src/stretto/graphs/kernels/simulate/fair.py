@@ -13,36 +13,37 @@ Two cases, with formulas that ``graphs.reference`` repeats literally:
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from stretto.core.kernels.compile import njit
 from stretto.core.kernels.heap import drop_timed, push_timed
+from stretto.core.kernels.shapes import Arrays, Floats, Longs, Records
 from stretto.core.kernels.tournament import make_tournament, replay
 from stretto.graphs.kernels.simulate.filling import CHANGED_RATE, CLASS, LINK, NUM_COUNTS, Slices, add_flow
-from stretto.graphs.kernels.simulate.links import hop, num_hops
+from stretto.graphs.kernels.simulate.links import Routes, hop, num_hops
 
 
 class Flows(NamedTuple):
     """Classes of flows in ascending order of their pair, and their flows as heaps by goal."""
 
-    classes: Any  # [C] CLASS
-    goal: Any  # [K] value of served at which the flow leaves
-    copy_of: Any  # [K]
-    leaving: Any  # [K] copies of the flows that end now
-    changed: Any  # [1+C] pair links: how many classes changed in this round, and which
-    next_time: Any  # [C] pair links: when the first flow of each class leaves
-    tie: Any  # [C] pair links: zeros, since classes at one time need no order
-    tree: Any  # pair links: the class whose flow leaves first
-    links: Any  # [L] LINK; routes, as all below
-    share: Any  # [L] bandwidth per flow of the links that a filling is not done with
-    index: Any  # numbers and lists, see kernels.filling
-    at: Any  # Slices of index
+    classes: Records  # [C] CLASS
+    goal: Floats  # [K] value of served at which the flow leaves
+    copy_of: Longs  # [K]
+    leaving: Longs  # [K] copies of the flows that end now
+    changed: Longs  # [1+C] pair links: how many classes changed in this round, and which
+    next_time: Floats  # [C] pair links: when the first flow of each class leaves
+    tie: Longs  # [C] pair links: zeros, since classes at one time need no order
+    tree: Longs  # pair links: the class whose flow leaves first
+    links: Records  # [L] LINK; routes, as all below
+    share: Floats  # [L] bandwidth per flow of the links that a filling is not done with
+    lists: Longs  # numbers and lists, see kernels.filling
+    at: Slices  # Slices of lists
 
 
 @njit(cache=True, nogil=True)
-def make_flows(arrays: Any, routes: Any, copies: Any, used: bool) -> Any:
+def make_flows(arrays: Arrays, routes: Routes, copies: Records, used: bool) -> Flows:
     """Return the classes that a plan's transfers need, all empty; one class without use when there are none."""
     m = arrays.device_class.size
     count = np.zeros(m * m if used else 1, dtype=np.int64)
@@ -81,7 +82,7 @@ def make_flows(arrays: Any, routes: Any, copies: Any, used: bool) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _lay_lists(hop_link: Any, capped: Any, num_links: int, num_classes: int) -> Any:
+def _lay_lists(hop_link: Longs, capped: Longs, num_links: int, num_classes: int) -> tuple[Longs, Slices]:
     """Return the array of all indices of routes, with what is known of it, and its slices."""
     hop = NUM_COUNTS
     member = hop + hop_link.size
@@ -97,7 +98,7 @@ def _lay_lists(hop_link: Any, capped: Any, num_links: int, num_classes: int) -> 
 
 
 @njit(cache=True, nogil=True)
-def _lay_routes(routes: Any, pairs: Any, classes: Any, links: Any) -> Any:
+def _lay_routes(routes: Routes, pairs: Longs, classes: Records, links: Records) -> Longs:
     """Return the links of each class and give every link room for the classes that may cross it."""
     if routes.is_pair[0]:
         return np.empty(0, dtype=np.int64)
@@ -122,7 +123,7 @@ def _lay_routes(routes: Any, pairs: Any, classes: Any, links: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _tight_caps(classes: Any, links: Any, hop_link: Any, is_pair: bool) -> Any:
+def _tight_caps(classes: Records, links: Records, hop_link: Longs, is_pair: bool) -> Longs:
     """Return the classes whose cap can bind: a link's share never exceeds its bandwidth, so the others' cannot."""
     caps = np.full(classes.size, np.inf)
     tight = np.zeros(classes.size, dtype=np.uint8)
@@ -141,7 +142,9 @@ def _tight_caps(classes: Any, links: Any, hop_link: Any, is_pair: bool) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def join_pair(classes: Any, goal: Any, copy_of: Any, changed: Any, c: int, copy: int, work: float, now: float) -> None:
+def join_pair(
+    classes: Records, goal: Floats, copy_of: Longs, changed: Longs, c: int, copy: int, work: float, now: float
+) -> None:
     """Add a flow with some work to a class on its own link."""
     group = classes[c]
     if group.num_flows == 0:
@@ -152,12 +155,21 @@ def join_pair(classes: Any, goal: Any, copy_of: Any, changed: Any, c: int, copy:
     push_timed(goal, copy_of, group.base, group.num_flows, group.served + work, copy)
     group.num_flows += 1
     group.first_goal = goal[group.base]
-    _mark(group, changed, c)
+    _mark(classes, changed, c)
 
 
 @njit(cache=True, nogil=True)
 def join_route(
-    classes: Any, goal: Any, copy_of: Any, links: Any, index: Any, at: Any, c: int, copy: int, work: float, now: float
+    classes: Records,
+    goal: Floats,
+    copy_of: Longs,
+    links: Records,
+    index: Longs,
+    at: Slices,
+    c: int,
+    copy: int,
+    work: float,
+    now: float,
 ) -> None:
     """Add a flow with some work to a class on shared links."""
     add_flow(classes, links, index, at, c, now)
@@ -167,7 +179,7 @@ def join_route(
 
 
 @njit(cache=True, nogil=True)
-def take_finished(classes: Any, goal: Any, copy_of: Any, leaving: Any, c: int, now: float) -> Any:
+def take_finished(classes: Records, goal: Floats, copy_of: Longs, leaving: Longs, c: int, now: float) -> int:
     """Move the flows of a class that end now to ``leaving`` and return how many they are."""
     group = classes[c]
     group.served = group.first_goal
@@ -183,18 +195,19 @@ def take_finished(classes: Any, goal: Any, copy_of: Any, leaving: Any, c: int, n
 
 
 @njit(cache=True, nogil=True)
-def leave_pair(classes: Any, next_time: Any, tie: Any, tree: Any, changed: Any, c: int) -> Any:
+def leave_pair(classes: Records, next_time: Floats, tie: Longs, tree: Longs, changed: Longs, c: int) -> float:
     """After flows have left a class on its own link, return when the next flow of all leaves."""
     # Until the round's end sets it anew: what is left may be due at this very time, a round later.
     next_time[c] = np.inf
     replay(tree, next_time, tie, c)
-    _mark(classes[c], changed, c)
+    _mark(classes, changed, c)
     return next_time[tree[1]]
 
 
 @njit(cache=True, nogil=True)
-def _mark(group: Any, changed: Any, c: int) -> None:
+def _mark(classes: Records, changed: Longs, c: int) -> None:
     """Note that flows of a class came or went in this round."""
+    group = classes[c]
     if group.rate != CHANGED_RATE:
         group.rate = CHANGED_RATE
         changed[0] += 1
@@ -202,7 +215,7 @@ def _mark(group: Any, changed: Any, c: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def retime_pairs(classes: Any, next_time: Any, tie: Any, tree: Any, changed: Any, now: float) -> Any:
+def retime_pairs(classes: Records, next_time: Floats, tie: Longs, tree: Longs, changed: Longs, now: float) -> float:
     """At the end of a round, set anew when the classes that changed lose their first flow; return the first of all."""
     for place in range(1, changed[0] + 1):
         c = changed[place]

@@ -10,12 +10,13 @@ because numba counts references to every array that a function takes, and this o
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from stretto.core.kernels.compile import njit
 from stretto.core.kernels.records import record
+from stretto.core.kernels.shapes import Floats, Longs, Records
 
 #: The rate of a class whose flows came or went in this round: no filling yields it.
 CHANGED_RATE = -1.0
@@ -23,7 +24,7 @@ CHANGED_RATE = -1.0
 #: The bits of an infinite share.
 INFINITE = int(np.array(np.inf).view(np.int64))
 
-# How many there are of what: places at the front of Flows.index.
+# How many there are of what: places at the front of Flows.lists.
 ACTIVE = 0
 BUSY = 1
 TIGHT = 2
@@ -58,7 +59,7 @@ LINK = record(
         ("first_member", np.int64),
         ("left", np.float64),  # of a filling: bandwidth not given away,
         ("num_open", np.int64),  # and flows without a rate
-        ("spare", np.int64),  # makes the record a cache line
+        ("padding", np.int64),  # makes the record a cache line
     ]
 )
 
@@ -76,7 +77,7 @@ class Slices(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def share_links(classes: Any, links: Any, index: Any, share: Any, at: Any, now: float) -> Any:
+def share_links(classes: Records, links: Records, index: Longs, share: Floats, at: Slices, now: float) -> float:
     """Set the rates of all classes that have flows, list those that are due first and return when."""
     _fill_rates(classes, links, index, share, at)
     first = np.inf
@@ -85,7 +86,7 @@ def share_links(classes: Any, links: Any, index: Any, share: Any, at: Any, now: 
         c = index[at.fixed + place]
         group = classes[c]
         if group.rate != group.new_rate:
-            advance(group, now)
+            advance(classes, c, now)
             group.rate = group.new_rate
             group.next_time = now + (group.first_goal - group.served) / group.rate
         if group.next_time < first:
@@ -100,15 +101,16 @@ def share_links(classes: Any, links: Any, index: Any, share: Any, at: Any, now: 
 
 
 @njit(cache=True, nogil=True)
-def advance(group: Any, now: float) -> None:
+def advance(classes: Records, c: int, now: float) -> None:
     """Move the clock of a class that has flows to now at its present rate, not beyond its first goal."""
+    group = classes[c]
     if now > group.since:
         group.served = min(group.served + (now - group.since) * group.rate, group.first_goal)
     group.since = now
 
 
 @njit(cache=True, nogil=True)
-def _fill_rates(classes: Any, links: Any, index: Any, share: Any, at: Any) -> None:
+def _fill_rates(classes: Records, links: Records, index: Longs, share: Floats, at: Slices) -> None:
     """Set ``new_rate`` of all classes that have flows and list them as fixed."""
     index[FILLING] += 1
     filling, num_active, num_tight, num_open = index[FILLING], index[ACTIVE], index[TIGHT], index[BUSY]
@@ -176,7 +178,7 @@ def _fill_rates(classes: Any, links: Any, index: Any, share: Any, at: Any) -> No
 
 
 @njit(cache=True, nogil=True)
-def _close(links: Any, index: Any, share: Any, busy: int, place: int, last: int) -> None:
+def _close(links: Records, index: Longs, share: Floats, busy: int, place: int, last: int) -> None:
     """Let a link that is done trade places with the last busy link that is not."""
     done, other = index[busy + place], index[busy + last]
     share[place] = share[last]
@@ -186,7 +188,7 @@ def _close(links: Any, index: Any, share: Any, busy: int, place: int, last: int)
 
 
 @njit(cache=True, nogil=True)
-def add_flow(classes: Any, links: Any, index: Any, at: Any, c: int, now: float) -> None:
+def add_flow(classes: Records, links: Records, index: Longs, at: Slices, c: int, now: float) -> None:
     """Count one more flow of a class on its links."""
     group = classes[c]
     is_first = group.num_flows == 0
@@ -198,7 +200,7 @@ def add_flow(classes: Any, links: Any, index: Any, at: Any, c: int, now: float) 
             _insert(index, at.tight, index[TIGHT], group.cap_place)
             index[TIGHT] += 1
     else:
-        advance(group, now)
+        advance(classes, c, now)
     group.num_flows += 1
     group.rate = CHANGED_RATE
     index[IS_CHANGED] = 1
@@ -215,7 +217,9 @@ def add_flow(classes: Any, links: Any, index: Any, at: Any, c: int, now: float) 
 
 
 @njit(cache=True, nogil=True)
-def drop_flows(classes: Any, links: Any, index: Any, at: Any, c: int, num_dropped: int, now: float) -> Any:
+def drop_flows(
+    classes: Records, links: Records, index: Longs, at: Slices, c: int, num_dropped: int, now: float
+) -> float:
     """Take flows that have left the last of the due classes from its links; return now while other classes are due."""
     group = classes[c]
     is_last = group.num_flows == 0
@@ -242,7 +246,7 @@ def drop_flows(classes: Any, links: Any, index: Any, at: Any, c: int, num_droppe
 
 
 @njit(cache=True, nogil=True)
-def _insert(values: Any, base: int, count: int, value: int) -> None:
+def _insert(values: Longs, base: int, count: int, value: int) -> None:
     """Add a value to the ascending ``values[base : base + count]``."""
     place = base + count
     while place > base and values[place - 1] > value:
@@ -252,7 +256,7 @@ def _insert(values: Any, base: int, count: int, value: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _remove(values: Any, base: int, count: int, value: int) -> None:
+def _remove(values: Longs, base: int, count: int, value: int) -> None:
     """Take a value that is there from the ascending ``values[base : base + count]``."""
     place = base + count - 1
     above = values[place]

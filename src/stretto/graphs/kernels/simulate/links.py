@@ -7,48 +7,49 @@ link, so the order of starting does not matter.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from stretto.core.kernels.compile import njit
+from stretto.core.kernels.shapes import Floats, Ints, Longs, Records
 
 
 class Routes(NamedTuple):
     """The links of each ordered pair of devices; ``is_pair`` says that each pair is its own link."""
 
-    is_pair: Any  # [1]
-    ptr: Any  # [m*m+1] or empty
-    link: Any
-    bandwidth: Any  # [L]
+    is_pair: Longs  # [1]
+    ptr: Ints  # [m*m+1] or empty
+    link: Ints
+    bandwidth: Floats  # [L]
 
 
-class Queues(NamedTuple):
+class LinkQueues(NamedTuple):
     """A linked list per link; a transfer has consecutive slots, one for each link of its route."""
 
-    head: Any  # [L] slot or -1
-    tail: Any  # [L]
-    next_slot: Any  # [slots]
-    slot_copy: Any  # [slots]
-    num_slots: Any  # [1]
+    head: Longs  # [L] slot or -1
+    tail: Longs  # [L]
+    next_slot: Longs  # [slots]
+    slot_copy: Longs  # [slots]
+    num_slots: Longs  # [1]
 
 
 @njit(cache=True, nogil=True)
-def num_hops(routes: Any, pair: int) -> Any:
+def num_hops(routes: Routes, pair: int) -> int:
     if routes.is_pair[0]:
         return 1
     return routes.ptr[pair + 1] - routes.ptr[pair]
 
 
 @njit(cache=True, nogil=True)
-def hop(routes: Any, pair: int, index: int) -> Any:
+def hop(routes: Routes, pair: int, index: int) -> int:
     if routes.is_pair[0]:
         return pair
     return routes.link[routes.ptr[pair] + index]
 
 
 @njit(cache=True, nogil=True)
-def make_queues(routes: Any, copies: Any, num_devices: int, used: bool) -> Any:
+def make_queues(routes: Routes, copies: Records, num_devices: int, used: bool) -> LinkQueues:
     """Return empty queues with room for every transfer; tiny ones when they are not used."""
     slots = 0
     num_links = 0
@@ -57,7 +58,7 @@ def make_queues(routes: Any, copies: Any, num_devices: int, used: bool) -> Any:
         for index in range(copies.size):
             if copies[index].moves:
                 slots += num_hops(routes, copies[index].pair)
-    return Queues(
+    return LinkQueues(
         np.full(num_links, -1, dtype=np.int64),
         np.full(num_links, -1, dtype=np.int64),
         np.empty(slots, dtype=np.int64),
@@ -67,7 +68,7 @@ def make_queues(routes: Any, copies: Any, num_devices: int, used: bool) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def enqueue(queues: Any, routes: Any, pair: int, copy: int) -> None:
+def enqueue(queues: LinkQueues, routes: Routes, pair: int, copy: int) -> None:
     """Put a transfer at the tail of every link of its route."""
     for index in range(num_hops(routes, pair)):
         link = hop(routes, pair, index)
@@ -83,7 +84,7 @@ def enqueue(queues: Any, routes: Any, pair: int, copy: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def is_first(queues: Any, routes: Any, pair: int, copy: int) -> bool:
+def is_first(queues: LinkQueues, routes: Routes, pair: int, copy: int) -> bool:
     """Say whether a transfer stands at the head of every link of its route."""
     for index in range(num_hops(routes, pair)):
         if queues.slot_copy[queues.head[hop(routes, pair, index)]] != copy:
@@ -92,7 +93,7 @@ def is_first(queues: Any, routes: Any, pair: int, copy: int) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def leave(queues: Any, routes: Any, pair: int, copy: int, candidates: Any, num_candidates: int) -> int:
+def leave(queues: LinkQueues, routes: Routes, pair: int, copy: int, candidates: Longs, num_candidates: int) -> int:
     """Take an arrived transfer from its links, add the new heads to the candidates, return how many there are then."""
     for index in range(num_hops(routes, pair)):
         link = hop(routes, pair, index)

@@ -12,34 +12,37 @@ import numpy as np
 
 from stretto.core.kernels.compile import njit
 from stretto.core.kernels.rng import below, uniform
+from stretto.core.kernels.shapes import Floats, Ints
 
 
-class Profile(NamedTuple):
+class CapacityProfile(NamedTuple):
     """Free capacity over time: segment k lasts from begin[k] to begin[k+1]; the last never ends."""
 
-    begin: np.ndarray  # [2n+2]
-    free: np.ndarray  # [2n+2, R]
-    size: np.ndarray  # [1] segments in use
+    begin: Floats  # [2n+2]
+    free: Ints  # [2n+2, R]
+    size: Ints  # [1] segments in use
 
 
 class Project(NamedTuple):
     """A project as arrays: durations, demands, capacities, and precedences both ways."""
 
-    duration: np.ndarray  # [n]
-    release: np.ndarray  # [n]
-    demand: np.ndarray  # [n, R]
-    capacity: np.ndarray  # [R]
-    in_ptr: np.ndarray
-    in_task: np.ndarray
-    out_ptr: np.ndarray
-    out_task: np.ndarray
+    duration: Floats  # [n]
+    release: Floats  # [n]
+    demand: Ints  # [n, R]
+    capacity: Ints  # [R]
+    in_ptr: Ints
+    in_task: Ints
+    out_ptr: Ints
+    out_task: Ints
 
 
 @njit(cache=True, nogil=True)
 def new_profile(capacity, num_tasks):
     """Return a profile with everything free for ever."""
     size = 2 * num_tasks + 2
-    return Profile(np.zeros(size), np.zeros((size, capacity.shape[0]), dtype=np.int32), np.zeros(1, dtype=np.int32))
+    return CapacityProfile(
+        np.zeros(size), np.zeros((size, capacity.shape[0]), dtype=np.int32), np.zeros(1, dtype=np.int32)
+    )
 
 
 @njit(cache=True, nogil=True)

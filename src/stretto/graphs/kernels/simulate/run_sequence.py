@@ -1,20 +1,24 @@
-"""Execute a plan in sequence without link contention: no choices, hence no event queue."""
+"""Check a plan, and execute it in sequence without link contention: no choices, hence no event queue."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
 from stretto.core.kernels.compile import njit
-from stretto.graphs.kernels.simulate.plan_check import group_by_device
+from stretto.core.kernels.shapes import Arrays, Floats, Ints, Longs
 
+#: How an execution ended.
 DONE = 0
 DEADLOCK = 1
+#: What is wrong with a plan.
+OK = 0
+BAD_DEVICE = 1
+CANNOT_RUN = 2
+BAD_ORDER = 3
 
 
 @njit(cache=True, nogil=True)
-def run_sequence(arrays: Any, device: Any, order: Any, seconds: Any, start: Any, finish: Any) -> Any:
+def run_sequence(arrays: Arrays, device: Ints, order: Ints, seconds: Floats, start: Floats, finish: Floats) -> int:
     """Fill ``start`` and ``finish`` and return DONE, or DEADLOCK where device orders contradict the graph.
 
     After a deadlock, tasks that could not run have a finish of -1.
@@ -34,7 +38,7 @@ def run_sequence(arrays: Any, device: Any, order: Any, seconds: Any, start: Any,
 
 
 @njit(cache=True, nogil=True)
-def _earliest(arrays: Any, device: Any, finish: Any, task: int) -> Any:
+def _earliest(arrays: Arrays, device: Ints, finish: Floats, task: int) -> float:
     """Return when all that a task reads is on its device, or -1 when a producer has not run."""
     here = device[task]
     earliest = arrays.release[task]
@@ -52,7 +56,9 @@ def _earliest(arrays: Any, device: Any, finish: Any, task: int) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _run(device: Any, seconds: Any, start: Any, finish: Any, free: Any, task: int, earliest: float) -> None:
+def _run(
+    device: Ints, seconds: Floats, start: Floats, finish: Floats, free: Floats, task: int, earliest: float
+) -> None:
     here = device[task]
     start[task] = max(free[here], earliest)
     finish[task] = start[task] + seconds[task]
@@ -60,7 +66,9 @@ def _run(device: Any, seconds: Any, start: Any, finish: Any, free: Any, task: in
 
 
 @njit(cache=True, nogil=True)
-def _by_worklist(arrays: Any, device: Any, order: Any, seconds: Any, start: Any, finish: Any, free: Any) -> int:
+def _by_worklist(
+    arrays: Arrays, device: Ints, order: Ints, seconds: Floats, start: Floats, finish: Floats, free: Floats
+) -> int:
     """Advance each device through its own sequence as far as data allows, until nothing moves."""
     n = device.size
     m = free.size
@@ -95,3 +103,47 @@ def _by_worklist(arrays: Any, device: Any, order: Any, seconds: Any, start: Any,
                         work[num_work] = there
                         num_work += 1
     return DONE if num_done == n else DEADLOCK
+
+
+@njit(cache=True, nogil=True)
+def check_plan(
+    arrays: Arrays, device: Ints, order: Ints, factor: Floats, rank: Ints, seconds: Floats
+) -> tuple[int, int]:
+    """Fill ``rank`` and ``seconds`` and return ``(status, position or task at fault)``.
+
+    ``factor`` multiplies the durations and is empty where there is no noise.
+    """
+    n = device.size
+    m = arrays.device_class.size
+    for task in range(n):
+        rank[task] = -1
+        if device[task] < 0 or device[task] >= m:
+            return BAD_DEVICE, task
+        seconds[task] = arrays.duration[task, arrays.device_class[device[task]]]
+        if not seconds[task] < np.inf:
+            return CANNOT_RUN, task
+        if factor.size:
+            seconds[task] *= factor[task]
+    for position in range(n):
+        task = order[position]
+        if task < 0 or task >= n or rank[task] >= 0:
+            return BAD_ORDER, position
+        rank[task] = position
+    return OK, -1
+
+
+@njit(cache=True, nogil=True)
+def group_by_device(device: Ints, order: Ints | Longs, num_devices: int) -> tuple[Longs, Ints]:
+    """Return ``(base, tasks)``: device d runs ``tasks[base[d] : base[d + 1]]``, in the plan's order."""
+    base = np.zeros(num_devices + 1, dtype=np.int64)
+    for task in range(device.size):
+        base[device[task] + 1] += 1
+    for d in range(num_devices):
+        base[d + 1] += base[d]
+    fill = base[:-1].copy()
+    tasks = np.empty(device.size, dtype=np.int32)
+    for position in range(order.size):
+        task = order[position]
+        tasks[fill[device[task]]] = task
+        fill[device[task]] += 1
+    return base, tasks

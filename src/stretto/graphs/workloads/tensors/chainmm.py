@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from stretto.core import argument_checks as checks
 from stretto.core.graph import TaskGraph
-from stretto.graphs.workloads.tensors.sharding import Program, Speed
+from stretto.graphs.workloads.tensors.sharding import Costs, Program, with_costs
 
 
+@with_costs
 def chainmm(
     size: int = 10_000,
     *,
     row_parts: int = 4,
     column_parts: int = 2,
     inner_parts: int = 2,
-    flops_per_s: float = 10e12,
-    memory_bytes_per_s: float = 500e9,
-    launch_s: float = 5e-6,
-    value_bytes: float = 4.0,
-    paper_costs: bool = False,
-    seed: int = 0,
-    noise: float = 0.0,
+    costs: Costs,
 ) -> TaskGraph:
     """Doppler's CHAINMM: A·B + C·(D·E) of square matrices in blocks, with true FLOPs and bytes.
 
@@ -30,16 +25,11 @@ def chainmm(
 
     Parameters
     ----------
-    flops_per_s, memory_bytes_per_s, launch_s
-        A device of speed 1.
-    value_bytes
-        Of one number.
-    paper_costs
-        Charge compute and transfers as the released graph files do; see ``Speed`` of ``sharding.py``.
+    costs
+        Its fields are keywords: ``flops_per_s=``, ``paper_costs=`` and so on; see ``Costs`` of ``sharding.py``.
     """
     checks.at_least(1, size=size, row_parts=row_parts, column_parts=column_parts, inner_parts=inner_parts)
-    speed = Speed(flops_per_s, memory_bytes_per_s, launch_s, value_bytes, paper_costs)
-    program = Program(f"chainmm-{row_parts}x{column_parts}x{inner_parts}", speed, seed=seed, noise=noise)
+    program = Program(f"chainmm-{row_parts}x{column_parts}x{inner_parts}", costs)
     outer = {"i": row_parts, "j": column_parts}
     a, b, c = program.input(i=size, k=size), program.input(k=size, j=size), program.input(i=size, k=size)
     d, e = program.input(k=size, l=size), program.input(l=size, j=size)
@@ -49,8 +39,3 @@ def chainmm(
     right = program.apply("cde", "gemm", [c, de], "ij", outer | {"k": inner_parts}, formed=outer)
     program.apply("sum", "elementwise", [left, right], "ij", outer)
     return program.graph()
-
-
-def chainmm_flops(size: int) -> float:
-    """Return the arithmetic of the whole expression, however it is cut: three products and a sum."""
-    return float(3 * size**2 * (2 * size - 1) + size**2)

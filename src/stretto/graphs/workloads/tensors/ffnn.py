@@ -9,8 +9,6 @@ from stretto.core import argument_checks as checks
 from stretto.core.graph import TaskGraph
 from stretto.graphs.workloads.flow import Flow
 
-_VALUE_BYTES = 4
-
 
 def ffnn(
     widths: Sequence[int] = (1024, 8192, 8192, 1024),
@@ -70,26 +68,18 @@ class _Step:
         self.samples = samples
 
     def load(self, name: str, values: float) -> int:
-        return self._kernel(name, "input", [], 0.0, values, values)
+        return self.flow.tensor_kernel(name, "input", [], 0.0, values, values)
 
     def matmul(self, name: str, reads: list[int], rows: float, inner: float, columns: float) -> int:
         touched = rows * inner + inner * columns + rows * columns
-        return self._kernel(name, "gemm", reads, 2 * rows * inner * columns, touched, rows * columns)
+        return self.flow.tensor_kernel(name, "gemm", reads, 2 * rows * inner * columns, touched, rows * columns)
 
     def elementwise(self, name: str, reads: list[int], values: float) -> int:
-        return self._kernel(name, "elementwise", reads, values, values * (len(reads) + 1), values)
+        return self.flow.tensor_kernel(name, "elementwise", reads, values, values * (len(reads) + 1), values)
 
     def sum(self, name: str, reads: list[int], values: float) -> int:
         if len(reads) == 1:
             return reads[0]
-        return self._kernel(name, "reduce", reads, values * (len(reads) - 1), values * (len(reads) + 1), values)
-
-    def _kernel(self, name: str, category: str, reads: list[int], flops: float, touched: float, out: float) -> int:
-        return self.flow.kernel(
-            name,
-            category,
-            reads,
-            flops=flops,
-            touched_bytes=_VALUE_BYTES * touched,
-            out_bytes=_VALUE_BYTES * out,
+        return self.flow.tensor_kernel(
+            name, "reduce", reads, values * (len(reads) - 1), values * (len(reads) + 1), values
         )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from stretto.core import argument_checks as checks
 from stretto.core.graph import TaskGraph
-from stretto.graphs.workloads.tensors.sharding import Program, Speed, Tensor
+from stretto.graphs.workloads.tensors.sharding import Costs, Program, ShardedTensor, with_costs
 
 
+@with_costs
 def ffnn_forward(
     batch: int = 2**15,
     *,
@@ -15,13 +16,7 @@ def ffnn_forward(
     batch_parts: int = 4,
     hidden_parts: int = 4,
     softmax_parts: int = 16,
-    flops_per_s: float = 10e12,
-    memory_bytes_per_s: float = 500e9,
-    launch_s: float = 5e-6,
-    value_bytes: float = 4.0,
-    paper_costs: bool = False,
-    seed: int = 0,
-    noise: float = 0.0,
+    costs: Costs,
 ) -> TaskGraph:
     """Doppler's FFNN: softmax(relu(X·W1)·W2) in blocks, with true FLOPs and bytes.
 
@@ -32,17 +27,12 @@ def ffnn_forward(
 
     Parameters
     ----------
-    flops_per_s, memory_bytes_per_s, launch_s
-        A device of speed 1.
-    value_bytes
-        Of one number.
-    paper_costs
-        Charge compute and transfers as the released graph files do; see ``Speed`` of ``sharding.py``.
+    costs
+        Its fields are keywords: ``flops_per_s=``, ``paper_costs=`` and so on; see ``Costs`` of ``sharding.py``.
     """
     checks.at_least(1, batch=batch, width=width, hidden=hidden)
     checks.at_least(1, batch_parts=batch_parts, hidden_parts=hidden_parts, softmax_parts=softmax_parts)
-    speed = Speed(flops_per_s, memory_bytes_per_s, launch_s, value_bytes, paper_costs)
-    program = Program(f"ffnn-forward-{batch_parts}x{hidden_parts}", speed, seed=seed, noise=noise)
+    program = Program(f"ffnn-forward-{batch_parts}x{hidden_parts}", costs)
     x, w1, w2 = program.input(b=batch, i=width), program.input(i=width, h=hidden), program.input(h=hidden, o=width)
     both = {"b": batch_parts, "h": hidden_parts}
     inner = program.apply("hidden", "gemm", [x, w1], "bh", both, formed=both)
@@ -52,7 +42,9 @@ def ffnn_forward(
     return program.graph()
 
 
-def softmax(program: Program, name: str, x: Tensor, rows: str, columns: str, parts: dict[str, int]) -> Tensor:
+def softmax(
+    program: Program, name: str, x: ShardedTensor, rows: str, columns: str, parts: dict[str, int]
+) -> ShardedTensor:
     """Add a softmax along the columns: maximum, difference, exponential, sum, quotient."""
     axes = [*rows, columns]
     kept = {axis: count for axis, count in parts.items() if axis != columns}
@@ -61,14 +53,3 @@ def softmax(program: Program, name: str, x: Tensor, rows: str, columns: str, par
     power = program.apply(f"{name}_exp", "elementwise", [shifted], axes, parts)
     total = program.apply(f"{name}_sum", "reduce", [power], rows, parts, contraction="sum", formed=kept)
     return program.apply(f"{name}_divide", "elementwise", [power, total], axes, parts)
-
-
-def softmax_flops(num_rows: float, num_columns: float) -> float:
-    """Return the arithmetic of a softmax: three passes over everything, two reductions."""
-    return 3 * num_rows * num_columns + 2 * num_rows * (num_columns - 1)
-
-
-def ffnn_forward_flops(batch: int, width: int, hidden: int) -> float:
-    """Return the arithmetic of the whole network, however it is cut."""
-    products = float(batch) * hidden * (2 * width - 1) + float(batch) * width * (2 * hidden - 1)
-    return products + float(batch) * hidden + softmax_flops(batch, width)

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from stretto.core import argument_checks as checks
 from stretto.core.graph import TaskGraph
 from stretto.errors import InvalidInput
-from stretto.graphs.workloads.tensors.ffnn_forward import softmax, softmax_flops
-from stretto.graphs.workloads.tensors.sharding import Program, Speed, Tensor
+from stretto.graphs.workloads.tensors.ffnn_forward import softmax
+from stretto.graphs.workloads.tensors.sharding import Costs, Program, ShardedTensor, with_costs
 
 
+@with_costs
 def llama_block(
     tokens: int = 4096,
     *,
@@ -21,13 +22,7 @@ def llama_block(
     token_parts: int = 2,
     feature_parts: int = 2,
     inner_parts: int = 1,
-    flops_per_s: float = 10e12,
-    memory_bytes_per_s: float = 500e9,
-    launch_s: float = 5e-6,
-    value_bytes: float = 4.0,
-    paper_costs: bool = False,
-    seed: int = 0,
-    noise: float = 0.0,
+    costs: Costs,
 ) -> TaskGraph:
     """Doppler's LLAMA-BLOCK: attention and gated feed-forward of a decoder block, with true FLOPs and bytes.
 
@@ -43,17 +38,12 @@ def llama_block(
         Batch times sequence length, as one sequence.
     num_layers
         Blocks one after the other.
-    flops_per_s, memory_bytes_per_s, launch_s
-        A device of speed 1.
-    value_bytes
-        Of one number.
-    paper_costs
-        Charge compute and transfers as the released graph files do; see ``Speed`` of ``sharding.py``.
+    costs
+        Its fields are keywords: ``flops_per_s=``, ``paper_costs=`` and so on; see ``Costs`` of ``sharding.py``.
     """
     shape = _Shape(tokens, dim, num_heads, hidden, token_parts, feature_parts, inner_parts)
     checks.at_least(1, num_layers=num_layers)
-    speed = Speed(flops_per_s, memory_bytes_per_s, launch_s, value_bytes, paper_costs)
-    program = Program(f"llama-block-{num_layers}x{shape.cut}", speed, seed=seed, noise=noise)
+    program = Program(f"llama-block-{num_layers}x{shape.cut}", costs)
     decoder = _Decoder(program, shape, program.input(t=tokens, n=shape.head_dim // 2), None)
     x = program.input(t=tokens, d=dim)
     for layer in range(num_layers):
@@ -61,6 +51,7 @@ def llama_block(
     return program.graph()
 
 
+@with_costs
 def llama_layer(
     tokens: int = 4096,
     *,
@@ -72,13 +63,7 @@ def llama_layer(
     token_parts: int = 2,
     feature_parts: int = 2,
     inner_parts: int = 1,
-    flops_per_s: float = 10e12,
-    memory_bytes_per_s: float = 500e9,
-    launch_s: float = 5e-6,
-    value_bytes: float = 4.0,
-    paper_costs: bool = False,
-    seed: int = 0,
-    noise: float = 0.0,
+    costs: Costs,
 ) -> TaskGraph:
     """Doppler's LLAMA-LAYER: masked decoder blocks, the last norm and one token's logits, with true FLOPs and bytes.
 
@@ -93,17 +78,12 @@ def llama_layer(
         Batch times sequence length, as one sequence.
     num_layers
         Blocks one after the other; 100 of them make 20,000 operations.
-    flops_per_s, memory_bytes_per_s, launch_s
-        A device of speed 1.
-    value_bytes
-        Of one number.
-    paper_costs
-        Charge compute and transfers as the released graph files do; see ``Speed`` of ``sharding.py``.
+    costs
+        Its fields are keywords: ``flops_per_s=``, ``paper_costs=`` and so on; see ``Costs`` of ``sharding.py``.
     """
     shape = _Shape(tokens, dim, num_heads, hidden, token_parts, feature_parts, inner_parts)
     checks.at_least(1, num_layers=num_layers, vocab=vocab)
-    speed = Speed(flops_per_s, memory_bytes_per_s, launch_s, value_bytes, paper_costs)
-    program = Program(f"llama-layer-{num_layers}x{shape.cut}", speed, seed=seed, noise=noise)
+    program = Program(f"llama-layer-{num_layers}x{shape.cut}", costs)
     table = program.cut("rotations", "select", program.input(t=tokens, n=shape.head_dim // 2), {})
     mask = program.cut("mask", "fill", program.input(t=tokens, k=tokens), {"t": token_parts, "k": inner_parts})
     decoder = _Decoder(program, shape, table, mask)
@@ -116,29 +96,6 @@ def llama_layer(
     parts = {"v": token_parts * feature_parts * inner_parts}
     program.apply("logits", "gemm", [last, program.input(d=dim, v=vocab)], "tv", parts, formed=parts)
     return program.graph()
-
-
-def llama_block_flops(tokens: int, dim: int, num_heads: int, hidden: int, *, is_masked: bool = False) -> float:
-    """Return the arithmetic of one block, however it is cut."""
-    t, d, f = float(tokens), float(dim), float(hidden)
-    projections = 4 * t * d * (2 * d - 1)
-    rotations = 2 * 6 * t * d / 2
-    head_dim = d / num_heads
-    attention = num_heads * t * t * (2 * head_dim - 1) + t * d * (2 * t - 1)
-    scores = num_heads * t * t * (2 if is_masked else 1) + softmax_flops(num_heads * t, t)
-    feed_forward = 2 * t * f * (2 * d - 1) + t * d * (2 * f - 1) + 2 * t * f
-    return projections + rotations + attention + scores + feed_forward + 2 * _norm_flops(t, d) + 2 * t * d
-
-
-def llama_layer_flops(tokens: int, dim: int, num_heads: int, hidden: int, vocab: int, num_layers: int = 1) -> float:
-    """Return the arithmetic of masked blocks, the last norm and the logits, however they are cut."""
-    blocks = num_layers * llama_block_flops(tokens, dim, num_heads, hidden, is_masked=True)
-    return blocks + _norm_flops(float(tokens), float(dim)) + float(vocab) * (2 * dim - 1)
-
-
-def _norm_flops(tokens: float, dim: float) -> float:
-    """Squares, their sums, mean and inverse root by token, two products by element."""
-    return 3 * tokens * dim + tokens * (dim - 1) + 2 * tokens
 
 
 @dataclass(frozen=True)
@@ -158,7 +115,9 @@ class _Shape:
         checks.at_least(1, **sizes)
         checks.at_least(1, token_parts=self.token_parts, feature_parts=self.feature_parts, inner_parts=self.inner_parts)
         if self.dim % (2 * self.num_heads):
-            raise InvalidInput(f"{self.dim} does not give {self.num_heads} heads pairs of features", field="dim")
+            raise InvalidInput(
+                f"{self.dim} must be a multiple of {2 * self.num_heads}, twice the number of heads", field="dim"
+            )
 
     @property
     def head_dim(self) -> int:
@@ -172,19 +131,19 @@ class _Shape:
 class _Decoder:
     """Adds blocks to a program. Axes: t tokens, d features, h heads, e within a head, k keys, f hidden units."""
 
-    def __init__(self, program: Program, shape: _Shape, table: Tensor, mask: Tensor | None) -> None:
+    def __init__(self, program: Program, shape: _Shape, table: ShardedTensor, mask: ShardedTensor | None) -> None:
         self.program = program
         self.shape = shape
         self.table = table
         self.mask = mask
         self.t, self.f, self.i = shape.token_parts, shape.feature_parts, shape.inner_parts
 
-    def layer(self, name: str, x: Tensor) -> Tensor:
+    def layer(self, name: str, x: ShardedTensor) -> ShardedTensor:
         """Add one block and return its activations."""
         x = self._attention(f"{name}_attn", x)
         return self._feed_forward(f"{name}_ffn", x)
 
-    def norm(self, name: str, x: Tensor, parts: dict[str, int], out_parts: dict[str, int]) -> Tensor:
+    def norm(self, name: str, x: ShardedTensor, parts: dict[str, int], out_parts: dict[str, int]) -> ShardedTensor:
         """Add a root-mean-square norm; the statistics may be cut finer than the result."""
         apply, rows = self.program.apply, {"t": self.t}
         x = apply(f"{name}_cast", "elementwise", [x], "td", parts, flops_per_point=0)
@@ -196,7 +155,7 @@ class _Decoder:
         x = apply(f"{name}_back", "elementwise", [x], "td", out_parts, flops_per_point=0)
         return apply(f"{name}_weight", "elementwise", [x], "td", out_parts)
 
-    def _attention(self, name: str, x: Tensor) -> Tensor:
+    def _attention(self, name: str, x: ShardedTensor) -> ShardedTensor:
         program, shape = self.program, self.shape
         wide = {"t": self.t, "d": min(self.f * self.i, shape.dim)}
         normal = self.norm(f"{name}_norm", x, wide, {"t": self.t, "d": self.f})
@@ -212,24 +171,24 @@ class _Decoder:
         result = program.apply(f"{name}_out", "gemm", [mixed, out], "td", rows | {"h": self.f}, formed=rows)
         return program.apply(f"{name}_add", "elementwise", [result, x], "td", rows)
 
-    def _project(self, name: str, x: Tensor, formed: dict[str, int]) -> Tensor:
+    def _project(self, name: str, x: ShardedTensor, formed: dict[str, int]) -> ShardedTensor:
         shape = self.shape
         weight = self.program.input(d=shape.dim, h=shape.num_heads, e=shape.head_dim)
         parts = {"t": self.t, "h": self.f, "d": self.i}
         return self.program.apply(name, "gemm", [x, weight], "the", parts, formed=formed)
 
-    def _rotate(self, name: str, x: Tensor) -> Tensor:
+    def _rotate(self, name: str, x: ShardedTensor) -> ShardedTensor:
         """Turn pairs of features by an angle of their position: as complex numbers, and back."""
         apply, shape, parts = self.program.apply, self.shape, x.parts
         x = apply(f"{name}_cast", "elementwise", [x], "the", parts, flops_per_point=0)
-        half = Tensor({**x.sizes, "e": shape.head_dim // 2}, x.parts, x.blocks).renamed(e="n")
+        half = ShardedTensor({**x.sizes, "e": shape.head_dim // 2}, x.parts, x.blocks).renamed(e="n")
         pairs = apply(f"{name}_complex", "complexer", [half], "thn", parts, flops_per_point=0)
         turned = apply(f"{name}_turn", "elementwise", [pairs, self.table], "thn", parts, flops_per_point=6)
-        whole = Tensor(x.sizes, x.parts, turned.blocks)
+        whole = ShardedTensor(x.sizes, x.parts, turned.blocks)
         real = apply(f"{name}_real", "complexer", [whole], "the", parts, flops_per_point=0)
         return apply(f"{name}_back", "elementwise", [real], "the", parts, flops_per_point=0)
 
-    def _scores(self, name: str, query: Tensor, key: Tensor) -> Tensor:
+    def _scores(self, name: str, query: ShardedTensor, key: ShardedTensor) -> ShardedTensor:
         apply, parts = self.program.apply, {"h": self.f, "t": self.t, "k": self.i}
         scores = apply(f"{name}_scores", "gemm", [query, key], "htk", parts, formed=parts)
         scores = apply(f"{name}_scale", "elementwise", [scores], "htk", parts)
@@ -239,7 +198,7 @@ class _Decoder:
         weight = softmax(self.program, f"{name}_softmax", scores, "ht", "k", parts)
         return apply(f"{name}_back", "elementwise", [weight], "htk", parts, flops_per_point=0)
 
-    def _feed_forward(self, name: str, x: Tensor) -> Tensor:
+    def _feed_forward(self, name: str, x: ShardedTensor) -> ShardedTensor:
         apply, program, shape = self.program.apply, self.program, self.shape
         rows, cells = {"t": self.t}, {"t": self.t, "f": self.f}
         normal = self.norm(f"{name}_norm", x, {"t": self.t, "d": self.i}, rows)

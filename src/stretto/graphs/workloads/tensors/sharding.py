@@ -11,9 +11,11 @@ the cut: what the partial sums save, the formations spend.
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from itertools import product
 from typing import Literal
@@ -36,11 +38,15 @@ Contraction = Literal["product", "sum"]
 
 
 @dataclass(frozen=True)
-class Speed:
-    """How fast a device of speed 1 is: arithmetic, memory, and what starting any operation costs.
+class Costs:
+    """What operations cost on a device of speed 1: arithmetic, memory, and starting any operation.
 
     Attributes
     ----------
+    value_bytes
+        Size of one number.
+    seed, noise
+        Spread (sigma) of a log-normal factor of mean 1 on every duration, and its seed; 0 keeps them exact.
     paper_costs
         Charge as the released Doppler graphs do instead: the points of the *whole* operation for each of its blocks,
         and four times that for the transfer of its result, whatever its size. Only for comparison.
@@ -51,8 +57,11 @@ class Speed:
     launch_s: float = 5e-6
     value_bytes: float = 4.0
     paper_costs: bool = False
+    seed: int = 0
+    noise: float = 0.0
 
     def __post_init__(self) -> None:
+        checks.not_negative(noise=self.noise)
         checks.positive(flops_per_s=self.flops_per_s, value_bytes=self.value_bytes)
         checks.not_negative(launch_s=self.launch_s)
         if self.memory_bytes_per_s != math.inf:
@@ -64,18 +73,18 @@ class Speed:
 
 
 @dataclass(frozen=True, eq=False)
-class Tensor:
+class ShardedTensor:
     """A tensor in blocks, by axis name; ``blocks`` is None where no task makes it."""
 
     sizes: Mapping[str, int]
     parts: Mapping[str, int]
     blocks: Mapping[Cell, tuple[int, ...]] | None = None  # the objects that make up each block
 
-    def renamed(self, **names: str) -> Tensor:
+    def renamed(self, **names: str) -> ShardedTensor:
         """Return the same tensor with other names for its axes."""
         rename = {axis: names.get(axis, axis) for axis in self.sizes}
         sizes = {rename[axis]: size for axis, size in self.sizes.items()}
-        return Tensor(sizes, {rename[axis]: parts for axis, parts in self.parts.items()}, self.blocks)
+        return ShardedTensor(sizes, {rename[axis]: parts for axis, parts in self.parts.items()}, self.blocks)
 
 
 @lru_cache(maxsize=4096)
@@ -93,39 +102,48 @@ def overlaps(size: int, parts: int, part: int, into: int) -> range:
     return range(first, int(np.searchsorted(edges, high, side="left")))
 
 
+def with_costs(make: Callable[..., TaskGraph]) -> Callable[..., TaskGraph]:
+    """Give a generator that takes ``costs`` the fields of :class:`Costs` as keywords in its place."""
+    own = [one for name, one in inspect.signature(make).parameters.items() if name != "costs"]
+    shared = {
+        one.name: inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=one.type)
+        for one in fields(Costs)
+    }
+
+    @functools.wraps(make)
+    def made(*args: int, **given: float) -> TaskGraph:
+        costs = Costs(**{name: given.pop(name) for name in shared if name in given})  # type: ignore[arg-type]
+        return make(*args, costs=costs, **given)
+
+    made.__signature__ = inspect.Signature([*own, *shared.values()], return_annotation="TaskGraph")  # type: ignore[attr-defined]
+    return made
+
+
 class Program:
-    """A tensor program under construction.
+    """A tensor program under construction."""
 
-    Parameters
-    ----------
-    noise
-        Spread (sigma) of a log-normal factor of mean 1 on every duration; 0 keeps them exact.
-    """
-
-    def __init__(self, name: str, speed: Speed, *, seed: int = 0, noise: float = 0.0) -> None:
-        checks.not_negative(noise=noise)
-        self.speed = speed
-        self._build = GraphBuilder(name, transfer_unit="seconds" if speed.paper_costs else "bytes")
-        self._random = np.random.default_rng(seed)
-        self._noise = noise
+    def __init__(self, name: str, costs: Costs) -> None:
+        self.costs = costs
+        self._build = GraphBuilder(name, transfer_unit="seconds" if costs.paper_costs else "bytes")
+        self._random = np.random.default_rng(costs.seed)
         self._flops = 0.0
 
-    def input(self, **sizes: int) -> Tensor:
+    def input(self, **sizes: int) -> ShardedTensor:
         """Declare a tensor that is there from the start: data, weights."""
-        return Tensor(sizes, dict.fromkeys(sizes, 1))
+        return ShardedTensor(sizes, dict.fromkeys(sizes, 1))
 
     def apply(
         self,
         name: str,
         category: str,
-        operands: Sequence[Tensor],
+        operands: Sequence[ShardedTensor],
         out: Axes,
         parts: Mapping[str, int],
         *,
         flops_per_point: float = 1.0,
         contraction: Contraction = "product",
         formed: Mapping[str, int] | None = None,
-    ) -> Tensor:
+    ) -> ShardedTensor:
         """Add an operation, block by block.
 
         Parameters
@@ -165,13 +183,15 @@ class Program:
             )
             blocks.setdefault(cell[: len(out)], []).append(handle)
         whole = {axis: sizes[axis] for axis in out}
-        result = Tensor(whole, {axis: grid[axis] for axis in out}, {key: tuple(value) for key, value in blocks.items()})
+        result = ShardedTensor(
+            whole, {axis: grid[axis] for axis in out}, {key: tuple(value) for key, value in blocks.items()}
+        )
         if formed is not None:
             return self.form(name, result, formed)
         assert all(len(value) == 1 for value in blocks.values()), f"{name} leaves partial results"
         return result
 
-    def form(self, name: str, tensor: Tensor, parts: Mapping[str, int]) -> Tensor:
+    def form(self, name: str, tensor: ShardedTensor, parts: Mapping[str, int]) -> ShardedTensor:
         """Add up the partial results of each block, gathered into blocks of these parts."""
         assert tensor.blocks is not None
         sizes = tensor.sizes
@@ -191,11 +211,11 @@ class Program:
                 whole_points=math.prod(sizes.values()),
             )
             blocks[cell] = (handle,)
-        return Tensor(sizes, grid, blocks)
+        return ShardedTensor(sizes, grid, blocks)
 
     def cut(
-        self, name: str, category: str, tensor: Tensor, parts: Mapping[str, int], **kept: tuple[int, int]
-    ) -> Tensor:
+        self, name: str, category: str, tensor: ShardedTensor, parts: Mapping[str, int], **kept: tuple[int, int]
+    ) -> ShardedTensor:
         """Add an operation that copies, or makes, a tensor; of some axes only a range from first to before last."""
         sizes = {axis: kept[axis][1] - kept[axis][0] if axis in kept else size for axis, size in tensor.sizes.items()}
         grid = {axis: parts.get(axis, 1) for axis in sizes}
@@ -214,7 +234,7 @@ class Program:
                 whole_points=math.prod(sizes.values()),
             )
             blocks[cell] = (handle,)
-        return Tensor(sizes, grid, blocks)
+        return ShardedTensor(sizes, grid, blocks)
 
     def _make_room(self, name: str, grid: Mapping[str, int]) -> None:
         """Raise before an operation is cut into more blocks than a graph may have tasks."""
@@ -222,7 +242,7 @@ class Program:
 
     def graph(self) -> TaskGraph:
         """Make the graph of all operations; ``meta`` says how much arithmetic it holds."""
-        self._build.meta.update(total_flops=self._flops, paper_costs=self.speed.paper_costs)
+        self._build.meta.update(total_flops=self._flops, paper_costs=self.costs.paper_costs)
         return self._build.graph()
 
     def _task(
@@ -236,24 +256,25 @@ class Program:
         out_values: float,
         whole_points: float,
     ) -> int:
-        speed = self.speed
+        costs = self.costs
         self._flops += flops
-        out_bytes = speed.value_bytes * out_values
-        touched_bytes = speed.value_bytes * in_values + out_bytes
-        if speed.paper_costs:
+        out_bytes = costs.value_bytes * out_values
+        touched_bytes = costs.value_bytes * in_values + out_bytes
+        if costs.paper_costs:
             work_s = whole_points / PAPER_POINTS_PER_S
             size, memory_bytes = PAPER_TRANSFER_FACTOR * work_s, 0.0
         else:
-            work_s, size, memory_bytes = speed.seconds(flops, touched_bytes), out_bytes, touched_bytes
+            work_s, size, memory_bytes = costs.seconds(flops, touched_bytes), out_bytes, touched_bytes
         task = self._build.task(name, work_s * self._factor(), memory_bytes=memory_bytes, category=category)
         for handle in reads:
             self._build.read(task, handle)
         return self._build.object(task, size)
 
     def _factor(self) -> float:
-        if self._noise == 0:
+        noise = self.costs.noise
+        if noise == 0:
             return 1.0
-        return float(np.exp(self._noise * self._random.standard_normal() - self._noise**2 / 2))
+        return float(np.exp(noise * self._random.standard_normal() - noise**2 / 2))
 
 
 def _label(name: str, cell: Cell) -> str:
@@ -274,12 +295,12 @@ def _contracted(num_inner: int, contraction: Contraction) -> float:
     return 2.0 * num_inner - 1.0 if contraction == "product" else num_inner - 1.0
 
 
-def _touched(tensor: Tensor, extent: Mapping[str, int]) -> float:
+def _touched(tensor: ShardedTensor, extent: Mapping[str, int]) -> float:
     """Return how many values of an operand a cell needs."""
     return math.prod((extent[axis] for axis in tensor.sizes), start=1.0)
 
 
-def _reads(tensor: Tensor, sizes: Mapping[str, int], grid: Mapping[str, int], cell: Cell) -> list[int]:
+def _reads(tensor: ShardedTensor, sizes: Mapping[str, int], grid: Mapping[str, int], cell: Cell) -> list[int]:
     """Return the objects of the operand's blocks that a cell of an operation overlaps."""
     if tensor.blocks is None:
         return []
@@ -289,7 +310,11 @@ def _reads(tensor: Tensor, sizes: Mapping[str, int], grid: Mapping[str, int], ce
 
 
 def _reads_range(
-    tensor: Tensor, sizes: Mapping[str, int], grid: Mapping[str, int], cell: Cell, kept: Mapping[str, tuple[int, int]]
+    tensor: ShardedTensor,
+    sizes: Mapping[str, int],
+    grid: Mapping[str, int],
+    cell: Cell,
+    kept: Mapping[str, tuple[int, int]],
 ) -> list[int]:
     assert tensor.blocks is not None
     spans = []

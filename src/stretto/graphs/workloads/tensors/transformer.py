@@ -39,7 +39,14 @@ def transformer(
     checks.makes_tasks(num_tasks, num_shards=num_shards, num_layers=num_layers, num_chunks=num_chunks)
     checks.makes_edges(num_tasks * num_chunks / 2, num_shards=num_shards, num_chunks=num_chunks)
     name = f"transformer-{num_layers}x{num_shards}x{num_chunks}"
-    block = _Block(Flow(name, seed=seed, noise=noise), num_shards, num_chunks, tokens / num_chunks, width, hidden)
+    block = _Block(
+        Flow(name, seed=seed, noise=noise, value_bytes=_VALUE_BYTES),
+        num_shards,
+        num_chunks,
+        tokens / num_chunks,
+        width,
+        hidden,
+    )
     stream = [block.elementwise(f"embed_{c}", []) for c in range(num_chunks)]
     for layer in range(num_layers):
         stream = block.attention(f"{layer}", stream)
@@ -86,28 +93,20 @@ class _Block:
     def matmul(self, name: str, reads: list[int], inner: float, columns: float, out: float | None = None) -> int:
         touched = self.rows * inner + inner * columns + self.rows * columns
         result = self.rows * (columns if out is None else out)
-        return self._kernel(name, "gemm", reads, 2 * self.rows * inner * columns, touched, result)
+        return self.flow.tensor_kernel(name, "gemm", reads, 2 * self.rows * inner * columns, touched, result)
 
     def elementwise(self, name: str, reads: list[int], columns: float | None = None) -> int:
         values = self.rows * (self.width if columns is None else columns)
-        return self._kernel(name, "elementwise", reads, 4 * values, 2 * values, values)
+        return self.flow.tensor_kernel(name, "elementwise", reads, 4 * values, 2 * values, values)
 
     def _attend(self, place: str, reads: list[int]) -> int:
         seen = self.rows * (len(reads) - 1)  # tokens whose keys this chunk looks at
         flops = 4 * self.rows * seen * self.part
         touched = (2 * self.rows + 2 * seen) * self.part
-        return self._kernel(f"attend_{place}", "attention", reads, flops, touched, self.rows * self.part)
+        return self.flow.tensor_kernel(f"attend_{place}", "attention", reads, flops, touched, self.rows * self.part)
 
     def _reduce(self, name: str, reads: list[int]) -> int:
         values = self.rows * self.width
-        return self._kernel(name, "reduce", reads, values * (len(reads) - 1), values * (len(reads) + 1), values)
-
-    def _kernel(self, name: str, category: str, reads: list[int], flops: float, touched: float, out: float) -> int:
-        return self.flow.kernel(
-            name,
-            category,
-            reads,
-            flops=flops,
-            touched_bytes=_VALUE_BYTES * touched,
-            out_bytes=_VALUE_BYTES * out,
+        return self.flow.tensor_kernel(
+            name, "reduce", reads, values * (len(reads) - 1), values * (len(reads) + 1), values
         )

@@ -11,13 +11,13 @@ The ratio, not the run time: ratios mean the same on all machines, so what was l
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 
 from stretto.core.kernels.compile import njit
 from stretto.queues.kernels.forecast import BOUND, DISCOUNT
+from stretto.queues.mars.parameters import MARS_PARAMETERS as P
 
 #: Columns of ``kinds``: what each kind of jobs is seen by.
 NUM_KINDS = 5
@@ -32,21 +32,20 @@ NUM_INPUTS = 2 + NUM_KINDS * PER_KIND + NUM_CHAINS * PER_CHAIN + NUM_USER
 TYPICAL, MEAN, HARMONIC = range(3)
 NUM_HEADS = 3
 #: No input is larger.
-CLIP = 6.0
-LEAK = 0.1
-#: Jobs on a chain that are looked at, and after how many one counts a third.
-REACH, FAR = 16, 4.0
-FADE = math.exp(-1.0 / FAR)
+CLIP = P.input_clip
+LEAK = P.leak
+#: Jobs on a chain that are looked at, and the weight from one to the next.
+REACH, FADE = P.chain_jobs, P.chain_fade
 #: What the latest job of a user counts in the mean of those that ended before it.
-_FRESH = 0.4
+_FRESH = P.fresh_share
 #: Jobs that run are looked at anew when they have run for so much of their time once more, and so long at least.
-_AGAIN, _AGAIN_S = 0.25, 60.0
+_AGAIN, _AGAIN_S = P.again_part, P.again_s
 #: The logarithm of the time since the last submission or end of a user who had none.
-_LONG_AGO = 16.0
+_LONG_AGO = P.long_ago
 #: Where run times have been this close to estimates, as a root mean square of logarithms, those are believed in part.
-EXACT = 0.3
+EXACT = P.exact_spread
 #: The least logarithm of a ratio that is told.
-_LEAST = -12.0
+_LEAST = P.least_log_ratio
 
 
 class Forecaster(NamedTuple):
@@ -235,7 +234,7 @@ def describe_past(q, c, kinds, job, num_arrived, now, start, x):
 
 
 @njit(cache=True, nogil=True)
-def doubt(c, kinds):
+def forecast_share(c, kinds):
     """Return what the network counts beside the estimate: nothing where estimates have been exact so far."""
     of = c.kind[kinds[-1]]  # of all jobs
     if of[0] == 0.0:
@@ -245,7 +244,7 @@ def doubt(c, kinds):
 
 @njit(cache=True, nogil=True)
 def foresee(f, q, c, kinds, job, num_arrived, now, start):
-    """Say what is believed of the run time of a waiting job: ``said`` of the records, as logarithms of ratios."""
+    """Return the forecast run time of a waiting job: ``said`` of the records, as logarithms of ratios."""
     again = describe_past(q, c, kinds, job, num_arrived, now, start, c.x)
     user = q.user[job]
     c.due[user] = min(c.due[user], again)
@@ -264,7 +263,7 @@ def foresee(f, q, c, kinds, job, num_arrived, now, start):
         unit = max(z[h], LEAK * z[h])
         for head in range(NUM_HEADS):
             c.said[head] += unit * f.out[h, head]
-    certain = doubt(c, kinds)
+    certain = forecast_share(c, kinds)
     for head in range(NUM_HEADS):
         c.said[head] = certain * min(0.0, max(_LEAST, c.said[head]))
 

@@ -29,8 +29,8 @@ _ROUNDING = 1e-9
 
 @njit(cache=True, nogil=True)
 def goes_by_beliefs(net):
-    """Say whether what is believed of run times can make a difference."""
-    found = net.bias.shape[0] > 0 or net.trust[0] > 0.0 or net.spare[0] > 0.0 or net.foresight[0] > 0.0
+    """Say whether forecasts of run times can make a difference."""
+    found = net.bias.shape[0] > 0 or net.trust[0] > 0.0 or net.reserve[0] > 0.0 or net.foresight[0] > 0.0
     for feature in (LOG_BELIEVED, F4_BELIEVED, LOG_SHARP):
         found |= net.skip[feature] != 0.0 or net.gate[feature] != 0.0
     return found

@@ -16,6 +16,7 @@ import numpy as np
 
 from stretto.core.kernels.compile import njit
 from stretto.queues.kernels.forecast import BOUND, FIRST_SHARP_RATIO, LEAN, LONG, need_with
+from stretto.queues.mars.parameters import MARS_PARAMETERS as P
 
 #: Features of a job that do not change while it waits, but for its belief.
 NUM_STATIC = 11
@@ -29,15 +30,15 @@ NUM_QUEUE = 5
 QUEUE_LENGTH, FREE_SHARE, QUEUE_WORK, DAY_SINE, DAY_COSINE = range(NUM_JOB, NUM_JOB + NUM_QUEUE)
 NUM_FEATURES = NUM_JOB + NUM_QUEUE
 #: The hidden layer sees features no larger than this: areas have long tails.
-CLIP = 4.0
+CLIP = P.clip
 #: Slope of the hidden layer below zero.
-LEAK = 0.1
+LEAK = P.leak
 DAY = 86400.0
 #: What is added to the score of a job that has waited longer than the policy's patience.
 OVERDUE = 1e9
 
 
-class Net(NamedTuple):
+class ScoreNet(NamedTuple):
     """Weights; H hidden units."""
 
     skip: np.ndarray  # [NUM_JOB] of the score
@@ -47,7 +48,7 @@ class Net(NamedTuple):
     out: np.ndarray  # [H]
     patience: np.ndarray  # [1] seconds; jobs that have waited longer come first, by arrival
     trust: np.ndarray  # [1] reservations go by user estimates (0), by beliefs (1), or between
-    spare: np.ndarray  # [1] share of the machine that jobs believed to be long leave free for shorter ones
+    reserve: np.ndarray  # [1] share of the machine that jobs with long forecasts leave free for shorter ones
     foresight: np.ndarray  # [1] beliefs are means of a job's kinds (0), what the forecaster says (1), or between
 
 
@@ -136,8 +137,8 @@ def describe(s, net, k, believed, sharp, num_procs):
     x[F4_BELIEVED] = believed * np.sqrt(procs) / 5.3e5
     x[LOG_SHARP] = 0.5 * np.log(sharp) - 4.0
     s.need[k] = s.procs[k]
-    if net.spare[0] > 0.0 and believed > LONG:
-        s.need[k] = need_with(s.procs[k], int(np.ceil(net.spare[0] * num_procs)), num_procs)
+    if net.reserve[0] > 0.0 and believed > LONG:
+        s.need[k] = need_with(s.procs[k], int(np.ceil(net.reserve[0] * num_procs)), num_procs)
     trust = net.trust[0]
     s.length[k] = s.estimate[k]
     if trust > 0.0:

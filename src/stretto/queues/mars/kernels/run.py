@@ -4,7 +4,7 @@ A pass is that of ``queue_dynamic``: all jobs are scored anew, the best start wh
 order with reservations by user estimates. Beliefs about run times come from jobs that have ended and from
 how long others have been running (``mars_forecast``), never from the future.
 
-The replay can stop at any arrival and go on with another network: ``advance`` is given all that is the case.
+The replay can stop at any arrival and continue with another network: ``advance`` is given all that is the case.
 """
 
 from __future__ import annotations
@@ -38,14 +38,15 @@ from stretto.queues.mars.kernels.policy import (
     new_seen,
     sharp_run,
 )
+from stretto.queues.mars.parameters import MARS_PARAMETERS as P
 
-#: A job is forecast anew when it has waited for this part of its time once more: what is new is used so much later.
-PAUSE = 0.02
-# Places of ``State.num``.
+#: A job is forecast anew when it has waited for this part of its time once more: news is used so much later.
+PAUSE = P.forecast_pause
+# Places of ``MachineState.num``.
 FREE, ARRIVED, NUM_PASSES, NUM_SCORED, NUM_LATE = range(5)
 
 
-class State(NamedTuple):
+class MachineState(NamedTuple):
     """All that is the case at a moment; n jobs."""
 
     running: Running
@@ -81,7 +82,7 @@ def state_along(q, chains, num_kinds, num_procs, num_hidden, forecaster, is_know
     n = q.submit.shape[0]
     num = np.zeros(5, np.int64)
     num[FREE] = num_procs
-    return State(
+    return MachineState(
         new_running(n),
         new_expected(2 * n),  # a job that outlives a belief is expected twice
         new_seen(n, num_hidden),
@@ -350,3 +351,40 @@ def next_of(s, net, head, free, now, shadow, extra):
             most = s.score[k]
             best = k
     return best
+
+
+@njit(cache=True, nogil=True)
+def weigh(cost, first, last, fade, share, length, means):
+    """Fill the means of stretches that end with the last job; return the sum of all jobs, each times its weight.
+
+    Parameters
+    ----------
+    cost
+        Of all jobs; [n].
+    first, last
+        The jobs that count: from the one on, up to the other.
+    fade
+        The weight of each job by its place before the last one, that of the last one last.
+    share
+        What each counts within its stretch and the sum, from the first on; empty where all count the same.
+    length
+        Of a stretch; [means] must hold as many as are whole. What is left over at the beginning is in none.
+    """
+    total = 0.0
+    begin = last - means.shape[0] * length
+    for job in range(first, begin):
+        total += term(cost, share, job, first) * fade[fade.shape[0] - (last - job)]
+    for k in range(means.shape[0]):
+        part = 0.0
+        for job in range(begin + k * length, begin + (k + 1) * length):
+            one = term(cost, share, job, first)
+            part += one
+            total += one * fade[fade.shape[0] - (last - job)]
+        means[k] = part / length
+    return total
+
+
+@njit(cache=True, nogil=True)
+def term(cost, share, job, first):
+    """Return what a job counts."""
+    return cost[job] * share[job - first] if share.shape[0] > 0 else cost[job]

@@ -1,0 +1,94 @@
+"""Random small sites and jobs that use every feature of requests."""
+
+from __future__ import annotations
+
+import numpy as np
+from research.nodes.requests import ANY_GPU, Request
+from research.nodes.setup import JobRequest, SiteJobs
+from research.nodes.site import MIB, Partition, Reservation, Site, SiteNode
+
+from stretto.core.trace import Trace
+
+KINDS = ("a100", "v100")
+
+
+def random_site(rng: np.random.Generator) -> Site:
+    """Return up to six nodes in up to three partitions, which may overlap."""
+    nodes = []
+    for i in range(int(rng.integers(1, 7))):
+        gpus = {kind: int(rng.integers(0, 4)) for kind in KINDS if rng.random() < 0.4}
+        memory = float("inf") if rng.random() < 0.3 else int(rng.integers(1, 9)) * MIB
+        features = frozenset(name for name in ("fast", "ib") if rng.random() < 0.5)
+        nodes.append(SiteNode(f"n{i}", int(rng.integers(1, 9)), memory, gpus, features, int(rng.integers(1, 3))))
+    names = [node.name for node in nodes]
+    partitions = []
+    for i in range(int(rng.integers(1, 4))):
+        chosen = tuple(str(name) for name in rng.permutation(names)[: int(rng.integers(1, len(names) + 1))])
+        partitions.append(
+            Partition(
+                f"p{i}",
+                chosen,
+                priority_tier=int(rng.integers(1, 3)),
+                max_time_s=float(rng.choice([20.0, 1e6])),
+                default_time_s=10.0 if rng.random() < 0.5 else None,
+                max_nodes=int(rng.integers(1, 5)) if rng.random() < 0.3 else None,
+                is_exclusive=bool(rng.random() < 0.15),
+            )
+        )
+    reservations = []
+    if rng.random() < 0.3:
+        start = float(rng.integers(0, 60))
+        closed = tuple(names[: int(rng.integers(1, len(names) + 1))])
+        reservations.append(Reservation("maintenance", start, start + float(rng.integers(1, 40)), closed))
+    return Site("small", tuple(nodes), tuple(partitions), tuple(reservations))
+
+
+def random_request(rng: np.random.Generator, site: Site) -> Request:
+    """Return a request that may or may not fit."""
+    names = [part.name for part in site.partitions]
+    partitions = tuple(str(name) for name in rng.permutation(names)[: int(rng.integers(0, min(3, len(names)) + 1))])
+    tasks = int(rng.choice([1, 1, 2, 4, 9]))
+    least = int(rng.integers(1, min(tasks, 3) + 1)) if rng.random() < 0.4 else 1
+    gpus: dict[str, int] = {}
+    if rng.random() < 0.35:
+        gpus = {str(rng.choice([ANY_GPU, *KINDS])): int(rng.integers(1, 3))}
+    per_task = bool(rng.random() < 0.5)
+    memory = float(rng.integers(0, 4)) * MIB if rng.random() < 0.5 else 0.0
+    return Request(
+        partitions,
+        num_tasks=tasks,
+        cpus_per_task=int(rng.choice([1, 1, 2, 3])),
+        min_nodes=least,
+        max_nodes=least + int(rng.integers(0, 2)) if rng.random() < 0.4 else None,
+        tasks_per_node=int(rng.integers(1, 4)) if rng.random() < 0.2 else None,
+        memory_bytes_per_cpu=memory if per_task else 0.0,
+        memory_bytes_per_node=0.0 if per_task else memory,
+        gpus_per_task=gpus if per_task else {},
+        gpus_per_node={} if per_task else gpus,
+        features=frozenset({"fast"}) if rng.random() < 0.15 else frozenset(),
+        is_exclusive=bool(rng.random() < 0.1),
+    )
+
+
+def random_jobs(rng: np.random.Generator, site: Site) -> SiteJobs:
+    """Return up to 24 jobs, some with parents, some heterogeneous, some in arrays with a limit."""
+    n = int(rng.integers(1, 25))
+    run = rng.integers(1, 20, n).astype(float)
+    estimate = np.where(rng.random(n) < 0.15, np.nan, run + rng.integers(0, 15, n))
+    requests: list[JobRequest] = []
+    for _ in range(n):
+        parts = tuple(random_request(rng, site) for _ in range(1 + (rng.random() < 0.1)))
+        requests.append(parts if len(parts) > 1 else parts[0])
+    parents = [(int(rng.integers(0, job)), job) for job in range(1, n) if rng.random() < 0.15]
+    edges = np.array(parents, dtype=np.int32).reshape(-1, 2)
+    trace = Trace.of(
+        np.sort(rng.integers(0, 40, n)).astype(float),
+        run,
+        np.ones(n),
+        estimate,
+        parent=edges[:, 0].copy(),
+        child=edges[:, 1].copy(),
+    )
+    if rng.random() < 0.3:
+        return SiteJobs(trace, tuple(requests), rng.integers(-1, 2, n).astype(np.int32), (1, 2))
+    return SiteJobs(trace, tuple(requests))

@@ -1,0 +1,29 @@
+"""Whether the components of a heterogeneous job fit on an empty site at the same time."""
+
+from __future__ import annotations
+
+import numpy as np
+from research.nodes.islands import site_arrays
+from research.nodes.kernels.arrays import Longs, ShapeArrays
+from research.nodes.kernels.choose import change, choose_nodes
+from research.nodes.site import Site
+
+
+def fit_together(
+    site: Site, capacity: Longs, shapes: ShapeArrays, sets: list[list[int]], components: tuple[tuple[int, ...], ...]
+) -> bool:
+    """Place one component after the other, as the replay does."""
+    arrays = site_arrays(site, capacity, sets, np.zeros(len(site.nodes), np.int64), float("inf"))
+    room, n = capacity.copy(), len(site.nodes)
+    node, tasks = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    for alternatives in components:
+        for shape in alternatives:
+            scratch = (np.zeros(n, np.int64), np.zeros(n, np.int64))
+            taken = choose_nodes(arrays, shapes, shape, room, room, (0.0, 0.0), scratch, (node, tasks), 0)
+            if taken:
+                break
+        else:
+            return False
+        for i in range(taken):
+            change(arrays, shapes, shape, room, node[i], tasks[i], -1)
+    return True

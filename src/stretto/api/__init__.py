@@ -1,0 +1,148 @@
+"""One way in: one function per verb, each in the file of its name.
+
+The command line and the dashboard call these functions and nothing below them, so that a verb is assembled once.
+``from stretto.api import plan`` and ``stretto.plan`` are the same function; each is imported on first use.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+#: Each name and the module of this package that defines it; a verb's module has its name.
+NAMES = {
+    "bound": "bound",
+    "compare": "compare",
+    "continue_training": "train",
+    "convert": "convert",
+    "explain": "explain",
+    "find_offers": "prices",
+    "gantt": "gantt",
+    "load": "inputs",
+    "load_cluster": "inputs",
+    "load_pools": "inputs",
+    "load_trace": "inputs",
+    "place": "place",
+    "plan": "plan",
+    "pool_of_offer": "prices",
+    "problem": "inputs",
+    "rack": "rack",
+    "replay": "replay",
+    "report": "report",
+    "run": "run",
+    "save": "inputs",
+    "show": "show",
+    "simulate": "simulate",
+    "steer": "steer",
+    "steer_off": "steer",
+    "steer_on": "steer",
+    "train": "train",
+    "MarsOptions": "options",
+    "OfferFilter": "options",
+    "PoolOptions": "options",
+    "PoolShape": "options",
+    "Record": "options",
+    "ReplayRules": "options",
+    "SlurmPlace": "options",
+    "SpotOptions": "options",
+    "SteerOptions": "options",
+    "TraceOptions": "options",
+    "TrainOptions": "train",
+}
+
+__all__ = [
+    "MarsOptions",
+    "OfferFilter",
+    "PoolOptions",
+    "PoolShape",
+    "Record",
+    "ReplayRules",
+    "SlurmPlace",
+    "SpotOptions",
+    "SteerOptions",
+    "TraceOptions",
+    "TrainOptions",
+    "bound",
+    "compare",
+    "continue_training",
+    "convert",
+    "explain",
+    "find_offers",
+    "gantt",
+    "load",
+    "load_cluster",
+    "load_pools",
+    "load_trace",
+    "place",
+    "plan",
+    "pool_of_offer",
+    "problem",
+    "rack",
+    "replay",
+    "report",
+    "run",
+    "save",
+    "show",
+    "simulate",
+    "steer",
+    "steer_off",
+    "steer_on",
+    "train",
+]
+
+if TYPE_CHECKING:
+    from stretto.api.bound import bound
+    from stretto.api.compare import compare
+    from stretto.api.convert import convert
+    from stretto.api.explain import explain
+    from stretto.api.gantt import gantt
+    from stretto.api.inputs import load, load_cluster, load_pools, load_trace, problem, save
+    from stretto.api.options import (
+        MarsOptions,
+        OfferFilter,
+        PoolOptions,
+        PoolShape,
+        Record,
+        ReplayRules,
+        SlurmPlace,
+        SpotOptions,
+        SteerOptions,
+        TraceOptions,
+    )
+    from stretto.api.place import place
+    from stretto.api.plan import plan
+    from stretto.api.prices import find_offers, pool_of_offer
+    from stretto.api.rack import rack
+    from stretto.api.replay import replay
+    from stretto.api.report import report
+    from stretto.api.run import run
+    from stretto.api.show import show
+    from stretto.api.simulate import simulate
+    from stretto.api.steer import steer, steer_off, steer_on
+    from stretto.api.train import TrainOptions, continue_training, train
+
+
+class _Facade(ModuleType):
+    """Keeps a verb where its module has the same name: importing ``stretto.api.plan`` would otherwise hide it."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if isinstance(value, ModuleType) and NAMES.get(name) == name:
+            value = getattr(value, name)
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Facade
+
+
+def __getattr__(name: str) -> object:
+    if name not in NAMES:
+        raise AttributeError(f"module 'stretto.api' has no attribute {name!r}")
+    value: object = getattr(importlib.import_module(f"stretto.api.{NAMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

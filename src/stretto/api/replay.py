@@ -1,0 +1,139 @@
+"""``stretto.replay``: what a strategy would have done with recorded jobs."""
+
+from __future__ import annotations
+
+from typing import TypedDict, Unpack
+
+from stretto.api.inputs import MachineLike, TraceLike, cut_window, machine_of, trace_of
+from stretto.api.options import MarsOptions, ReplayRules, mars_settings
+from stretto.queues.evaluate import Evaluation, Machine, evaluate_replay
+from stretto.queues.replay import Tie, can_be_watched, check_rules
+from stretto.queues.result import QueueResult, Watch
+from stretto.queues.strategies import PriorityWeights, StrategyLike
+from stretto.runlog import Run
+
+__all__ = ["ReplayDetails", "can_be_watched", "check_rules", "measured_replay", "replay"]
+
+
+class ReplayDetails(TypedDict, total=False):
+    """Further keywords of :func:`replay`: the fields of :class:`ReplayRules` that few need."""
+
+    slack: float
+    quantile: float
+    wait_usd_per_hour: float
+    weights: PriorityWeights
+
+
+def replay(
+    trace: TraceLike,
+    machine: MachineLike | None = None,
+    *,
+    strategy: StrategyLike = "fcfs",
+    backfill: str = ReplayRules.backfill,
+    estimates: str = ReplayRules.estimates,
+    pool_rule: str = ReplayRules.pool_rule,
+    kill: bool = ReplayRules.kill,
+    tie: Tie = ReplayRules.tie,
+    window: tuple[int, int] | None = None,
+    strict: bool = False,
+    seed: int = 0,
+    mars: MarsOptions | None = None,
+    **details: Unpack[ReplayDetails],
+) -> QueueResult:
+    """Replay recorded jobs on a machine, by default the one that they were recorded on.
+
+    Parameters
+    ----------
+    trace
+        A trace, its file, or ``trace:lublin?num_jobs=1000``.
+    machine
+        A number of processors, pools, or their file or shorthand such as ``own:128*16,cloud:0-64*8@0.40``.
+    strategy
+        A name of ``stretto list strategies`` (``portfolio`` and ``mars`` among them), or an order of your own: a
+        function ``key(jobs)``, the lowest first, or ``key(jobs, wait_s)`` where the order changes with the wait. The
+        second form is exact but slow: it runs in the reference replay, about a millisecond per job.
+    backfill, estimates, pool_rule
+        Names of ``stretto list backfills``, ``estimates`` and ``pool-rules``.
+    kill
+        Whether jobs end at their wall limit, the user's estimate.
+    tie
+        ``batch``: one pass per moment; ``one-event``: one per event.
+    window
+        The first job, counted from 0, and how many.
+    strict
+        Stop at the first invalid row of a file.
+    mars
+        Options of the strategy ``mars``.
+    details
+        ``slack``, ``quantile``, ``wait_usd_per_hour`` and ``weights``: see :class:`stretto.ReplayRules`.
+
+    Returns
+    -------
+    QueueResult
+        Its ``notes`` say which jobs and properties were left out, and why.
+
+    Examples
+    --------
+    >>> import stretto
+    >>> trace = stretto.load_trace("trace:lublin?num_jobs=500&num_procs=64&load=0.9")
+    >>> result = stretto.replay(trace, 64, strategy="saf", backfill="easy")
+    >>> result.metrics.num_jobs, result.metrics.bounded_slowdown.mean >= 1
+    (500, True)
+
+    An order of your own, by what is known at submission, and one that depends on the wait:
+
+    >>> def narrow_and_short(jobs):
+    ...     return jobs.num_procs * jobs.estimate_s**0.5
+    >>> stretto.replay(trace, strategy=narrow_and_short).spec["strategy"]
+    'narrow_and_short'
+    >>> def aged(jobs, wait_s):
+    ...     return jobs.estimate_s - 2 * wait_s
+    >>> len(stretto.replay(trace, strategy=aged, window=(0, 100)).start_s)
+    100
+    """
+    return measured_replay(
+        trace,
+        machine,
+        strategy=strategy,
+        window=window,
+        strict=strict,
+        seed=seed,
+        mars=mars,
+        timed=False,
+        rules=ReplayRules(backfill, estimates, pool_rule, kill, tie, **details),
+    ).result
+
+
+def measured_replay(
+    trace: TraceLike,
+    machine: MachineLike | None = None,
+    *,
+    strategy: StrategyLike = "fcfs",
+    rules: ReplayRules | None = None,
+    window: tuple[int, int] | None = None,
+    strict: bool = False,
+    seed: int = 0,
+    mars: MarsOptions | None = None,
+    timed: bool = True,
+    run: Run | None = None,
+    watch: Watch | None = None,
+) -> Evaluation:
+    """Replay as :func:`replay` does, and return the result with its figures and the time that it took.
+
+    Parameters
+    ----------
+    timed
+        Whether the time matters: loading compiled code is kept out of it, and a short replay is repeated.
+    run
+        A run of the log in which a selector records its choices while it plays.
+    watch
+        Told by a selector how many jobs of how many have arrived; False stops it there.
+    """
+    how = vars(rules or ReplayRules())
+    check_rules(strategy, **how)  # a misspelt name is found before a large file is read
+    settings = mars_settings(strategy, mars)
+    jobs = cut_window(trace_of(trace, strict=strict), window)
+    place: Machine = machine_of(jobs, machine)
+    return evaluate_replay(
+        jobs, place, timed=timed, run=run, watch=watch, strategy=strategy, settings=settings, seed=seed, **how
+    )

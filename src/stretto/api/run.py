@@ -1,0 +1,320 @@
+"""``stretto.run``: plan some work and run it on an engine, on record and resumable where that is wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, overload
+
+from stretto import catalog, registry
+from stretto.api.inputs import (
+    KERNELS_PREFIX,
+    ClusterLike,
+    GraphLike,
+    cluster_of,
+    graph_of,
+    lasting,
+    split_query,
+    with_dims,
+)
+from stretto.api.options import Record
+from stretto.api.plan_file import is_plan_file, recorded_sources
+from stretto.core.graph import TaskGraph
+from stretto.core.magnitudes import SCALE
+from stretto.core.plan import Discipline, Plan
+from stretto.core.planner import Budget
+from stretto.core.problem import Problem
+from stretto.core.provenance import DURATIONS
+from stretto.engines.driver.events import Event, TaskFinished
+from stretto.engines.engine import RunOptions, RunResult, make_engine
+from stretto.engines.session import Session, run_recorded, saved_plan
+from stretto.engines.work import Work
+from stretto.engines.workflow_file import is_workflow, load_workflow
+from stretto.errors import InvalidInput
+from stretto.files.document import read_document
+from stretto.files.plan_json import read_plan
+from stretto.graphs.evaluate import PolicyLike, planner_of
+from stretto.runlog import RunLog
+
+__all__ = ["Event", "Record", "RecordedRun", "RunOptions", "RunRequest", "Session", "TaskFinished", "run"]
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedRun:
+    """A run that is on record, with what was run."""
+
+    session: Session
+    problem: Problem
+    plan: Plan
+
+    @property
+    def result(self) -> RunResult:
+        return self.session.result
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """One run, in words that mean the same in another directory and at another time.
+
+    Attributes
+    ----------
+    plan_file
+        A saved plan, in place of a decision by the policy.
+    """
+
+    workflow: str
+    cluster: str
+    engine: str = "local"
+    policy: str = "heft"
+    scale: float = 1.0
+    seed: int = 0
+    time_limit_s: float | None = None
+    discipline: Discipline | None = None
+    max_attempts: int = 3
+    keep_going: bool = False
+    params: dict[str, Any] = field(default_factory=dict)
+    engine_params: dict[str, Any] = field(default_factory=dict)
+    plan_file: str | None = None
+
+    @staticmethod
+    def from_settings(settings: Mapping[str, Any], run_id: str) -> RunRequest:
+        """Return the request of an earlier run."""
+        known = {item.name for item in fields(RunRequest)}
+        try:
+            return RunRequest(**{key: value for key, value in settings.items() if key in known})
+        except TypeError as error:
+            raise InvalidInput(f"cannot be resumed: {error}", field=f"run {run_id}") from None
+
+
+@overload
+def run(
+    work: Work | GraphLike,
+    cluster: ClusterLike | None = None,
+    policy: PolicyLike | Plan = "heft",
+    *,
+    engine: str = "local",
+    engine_params: Mapping[str, Any] | None = None,
+    params: Mapping[str, Any] | None = None,
+    scale: float = 1.0,
+    seed: int = 0,
+    time_limit_s: float | None = None,
+    options: RunOptions | None = None,
+    dims: Mapping[str, int] | None = None,
+    record: None = None,
+) -> RunResult: ...
+
+
+@overload
+def run(
+    work: str | Path | None = None,
+    cluster: str | Path | None = None,
+    policy: str = "heft",
+    *,
+    engine: str = "local",
+    engine_params: Mapping[str, Any] | None = None,
+    params: Mapping[str, Any] | None = None,
+    scale: float = 1.0,
+    seed: int = 0,
+    time_limit_s: float | None = None,
+    options: RunOptions | None = None,
+    dims: Mapping[str, int] | None = None,
+    record: Record,
+) -> RecordedRun: ...
+
+
+def run(
+    work: Work | GraphLike | None = None,
+    cluster: ClusterLike | None = None,
+    policy: PolicyLike | Plan = "heft",
+    *,
+    engine: str = "local",
+    engine_params: Mapping[str, Any] | None = None,
+    params: Mapping[str, Any] | None = None,
+    scale: float = 1.0,
+    seed: int = 0,
+    time_limit_s: float | None = None,
+    options: RunOptions | None = None,
+    dims: Mapping[str, int] | None = None,
+    record: Record | None = None,
+) -> RunResult | RecordedRun:
+    """Plan some work and run it; the tasks of a mere graph pass their planned seconds times ``scale``.
+
+    Parameters
+    ----------
+    work
+        A workflow of commands (TOML), ``kernels:NAME?key=value``, a graph, or a saved plan.
+    policy, params
+        Plans the work, as for :func:`plan`; or a plan.
+    engine, engine_params
+        Runs it: a name of ``stretto engines``, and its parameters.
+    options
+        Attempts, discipline and the like.
+    record
+        Keep the run in the run log, which needs work and cluster by name; the result is then a :class:`RecordedRun`.
+
+    Examples
+    --------
+    >>> import stretto
+    >>> graph = stretto.workloads.random_dag(num_tasks=20, seed=1)
+    >>> result = stretto.run(graph, "cpu:2", scale=0.0001)
+    >>> result.status, result.is_timed
+    ('done', True)
+    """
+    how = options or RunOptions()
+    if record is not None and record.resume is not None:
+        return _resumed(record, how)
+    plan_file: str | None = None
+    if isinstance(work, (str, Path)) and is_plan_file(str(work)):
+        plan_file = lasting(str(work))
+        work, recorded, planned_by = recorded_sources(Path(work))
+        cluster, policy = cluster or recorded, planned_by
+    if work is None or cluster is None:
+        raise InvalidInput("name a workflow and the machines (--cluster), or a run to --resume")
+    if dims and isinstance(work, (str, Path)):
+        work = with_dims(str(work), [f"{name}={size}" for name, size in dims.items()])
+    _check_numbers(scale, how.max_attempts)
+    make_engine(engine, **(engine_params or {}))  # a misspelt name is found before anything is read
+    if record is not None:
+        request = RunRequest(
+            workflow=lasting(_word(work, "work")),
+            cluster=lasting(_word(cluster, "cluster")),
+            engine=engine,
+            policy=_word(policy, "policy"),
+            scale=scale,
+            seed=seed,
+            time_limit_s=time_limit_s,
+            discipline=how.discipline,
+            max_attempts=how.max_attempts,
+            keep_going=how.keep_going,
+            params=dict(params or {}),
+            engine_params=dict(engine_params or {}),
+            plan_file=plan_file,
+        )
+        with RunLog.open(record.runs) as log:
+            return _execute(log, request, record, how)
+    given = work if isinstance(work, Work) else work_of(work, scale)
+    problem = Problem.of(given.graph, cluster_of(cluster))
+    if plan_file is not None:
+        policy = read_plan(read_document(plan_file), problem)
+    if not isinstance(policy, Plan):
+        policy = _planned(problem, policy, params, Budget(seed, time_limit_s))
+    return make_engine(engine, **(engine_params or {})).run(given, policy, problem.cluster, how)
+
+
+def work_of(source: GraphLike, scale: float = 1.0) -> Work:
+    """Read a workflow of commands, make work with real kernels, or make timed work of a graph."""
+    if isinstance(source, (str, Path)):
+        if is_workflow(str(source)):
+            return load_workflow(source)
+        if str(source).startswith(KERNELS_PREFIX):
+            return kernel_work(str(source))
+    graph = graph_of(source)
+    if not isinstance(graph, TaskGraph):
+        name = str(source) if isinstance(source, (str, Path)) else graph.name
+        raise InvalidInput("holds several graphs; name one of them with FILE#MEMBER", source=name)
+    return Work.timed(graph, scale)
+
+
+def kernel_work(source: str) -> Work:
+    """Make work with real kernels from ``kernels:NAME?key=value``."""
+    name, params = split_query(source, KERNELS_PREFIX)
+    make = registry.lookup("kernels", name, catalog.KERNELS)
+    try:
+        work: Work = make(**params)
+    except TypeError as error:
+        raise InvalidInput(str(error), field=KERNELS_PREFIX + name) from None
+    basis = work.graph.meta.get(DURATIONS, "assumed (nominal rates of the kernels)")
+    return replace(work, graph=work.graph.with_meta(**{DURATIONS: basis}))
+
+
+def is_timed(workflow: str) -> bool:
+    """Say whether the tasks of a workflow only pass time: those of a graph do, commands and kernels do not."""
+    return not (is_workflow(workflow) or workflow.startswith(KERNELS_PREFIX))
+
+
+def _check_numbers(scale: float, max_attempts: int) -> None:
+    if not (scale >= 0 and scale < float("inf")):
+        raise InvalidInput(f"{scale} must not be negative", field="scale")
+    SCALE.check(scale, "scale", field="scale")
+    if max_attempts < 1:
+        raise InvalidInput(f"{max_attempts} must be at least 1", field="attempts")
+
+
+def _word(value: object, name: str) -> str:
+    if not isinstance(value, (str, Path)):
+        raise InvalidInput("must be given by name or as a file: the run log keeps what is needed to resume", field=name)
+    return str(value)
+
+
+def _planned(problem: Problem, policy: PolicyLike, params: Mapping[str, Any] | None, budget: Budget) -> Plan:
+    planner = planner_of(policy, params)
+    reason = planner.supports(problem)
+    if reason is not None:
+        raise InvalidInput(f"cannot plan this: {reason}", field=f"policy {policy}")
+    return planner.plan(problem, budget)
+
+
+def _resumed(record: Record, options: RunOptions) -> RecordedRun:
+    assert record.resume is not None
+    with RunLog.open(record.runs) as log:
+        info = log.run(record.resume)
+        if info.kind != "run":
+            raise InvalidInput(f"is a {info.kind!r}, not a run of a workflow", field=f"run {info.id}")
+        request = RunRequest.from_settings(info.settings, info.id)
+        return _execute(log, request, replace(record, resume=info.id), options)
+
+
+def _execute(log: RunLog, request: RunRequest, record: Record, options: RunOptions) -> RecordedRun:
+    """Run what is asked for with everything in the run log."""
+    engine = make_engine(request.engine, **request.engine_params)
+    work, cluster = work_of(request.workflow, request.scale), cluster_of(request.cluster)
+    problem = Problem.of(work.graph, cluster)
+    if record.resume is not None:
+        plan = saved_plan(log, record.resume, problem)
+    elif request.plan_file is not None:
+        plan = read_plan(read_document(request.plan_file), problem)
+    else:
+        budget = Budget(request.seed, request.time_limit_s, on_progress=record.on_progress)
+        plan = _planned(problem, request.policy, request.params, budget)
+    if record.on_plan is not None:
+        record.on_plan(problem)
+    how = replace(
+        options,
+        discipline=request.discipline,
+        max_attempts=request.max_attempts,
+        keep_going=request.keep_going,
+        keep="none",
+    )
+    with _host_watch(log, record.telemetry) as watch:
+
+        def on_begin(run_id: str, num_done: int) -> None:
+            if watch is not None:
+                watch.begin(run_id)
+            if record.on_begin is not None:
+                record.on_begin(run_id, num_done)
+
+        session = run_recorded(
+            log,
+            engine,
+            work,
+            plan,
+            cluster,
+            how,
+            settings=asdict(request),
+            resume=record.resume,
+            force=record.force,
+            on_begin=on_begin,
+            on_notice=record.on_notice,
+        )
+    return RecordedRun(session, problem, plan)
+
+
+def _host_watch(log: RunLog, is_wanted: bool) -> Any:
+    """Return a context with what watches the host beside a run, or with None."""
+    if not is_wanted:
+        return nullcontext()
+    from stretto.reports.racks.host import HostWatch
+
+    return HostWatch(log.path)

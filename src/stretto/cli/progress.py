@@ -1,0 +1,224 @@
+"""Progress of long work on stderr, for people at a terminal only."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, TypeVar
+
+from stretto.cli.console import shown_on_one_line, stderr
+from stretto.cli.interrupt import Patience
+from stretto.core.units import format_count, format_seconds
+
+if TYPE_CHECKING:
+    from rich.live import Live
+    from rich.progress import Progress as JobsProgress
+    from rich.progress import TaskID
+    from rich.text import Text
+
+    from stretto.core.planner import Progress
+
+T = TypeVar("T")
+
+
+def in_background(work: Callable[[], T]) -> T:
+    """Run something in another thread and wait for its result; a KeyboardInterrupt leaves the thread behind.
+
+    Compiled code cannot be stopped from outside. The thread is a daemon: it ends with the program.
+    """
+    results: list[T] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(work())
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return results[0]
+
+
+#: Columns of the bar on narrow terminals, and on those from this width on.
+_NARROW, _BROAD, _WIDE = 10, 24, 110
+#: A longer description is cut, so that the bar and the clock stay on the line.
+_MOST_DOING = 36
+
+
+def bar_line(doing: str, share: float, clock: str, news: str, *, width: int) -> Text:
+    """Return the line; only the news is cut where the terminal is too narrow.
+
+    Parameters
+    ----------
+    share
+        How much is done, from 0 to 1.
+    """
+    from rich.text import Text
+
+    doing = shown_on_one_line(doing)
+    if len(doing) > _MOST_DOING:
+        doing = doing[: _MOST_DOING - 1] + "…"
+    length = _BROAD if width >= _WIDE else _NARROW
+    full = round(min(1.0, max(0.0, share)) * length)
+    line = Text(f"{doing} ", no_wrap=True, overflow="ellipsis")
+    line.append("━" * full, "green")
+    line.append("╌" * (length - full), "dim")
+    line.append(f" {clock}")
+    line.append(f"  {shown_on_one_line(news)}" if news else "", "dim")
+    line.truncate(width, overflow="ellipsis")
+    return line
+
+
+def format_clock(seconds: float) -> str:
+    """Write a time that passes, as ``12 s``, ``3:07`` or ``2:15:00``."""
+    whole = int(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    hours, rest = divmod(whole, 3600)
+    return f"{hours}:{rest // 60:02d}:{rest % 60:02d}" if hours else f"{rest // 60}:{rest % 60:02d}"
+
+
+#: Work shorter than this passes without a word.
+SILENT_S = 2.0
+
+
+class ProgressLine:
+    """One line that is redrawn in place: what is being done, elapsed, evaluations, best so far."""
+
+    def __init__(self, doing: str) -> None:
+        self.doing = doing
+        self.note = ""
+        self._begin = time.monotonic()
+        self._live: Live | None = None
+
+    def __enter__(self) -> ProgressLine:
+        if sys.stderr.isatty():
+            from rich.live import Live
+
+            self._live = Live(
+                console=stderr(),
+                get_renderable=self._line,
+                transient=True,
+                refresh_per_second=5,
+                redirect_stdout=False,
+                redirect_stderr=False,
+            )
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def update(self, progress: Progress) -> None:
+        """Take news from a search; this is what ``Budget.on_progress`` calls."""
+        self.note = (
+            f"{format_count(progress.evaluations, 'evaluation')}, best {format_seconds(progress.best_makespan_s)}"
+        )
+
+    def _line(self) -> Text:
+        from rich.text import Text
+
+        elapsed = time.monotonic() - self._begin
+        if elapsed < SILENT_S:
+            return Text("")
+        news = f" | {self.note}" if self.note else ""
+        return Text(f"{self.doing} | {elapsed:.0f} s{news}", style="dim", no_wrap=True, overflow="ellipsis")
+
+
+class ProgressBar:
+    """So many steps; the bar vanishes when they are done."""
+
+    def __init__(self, doing: str, total: int) -> None:
+        self.doing = doing
+        self.total = total
+        self.done = 0
+        self.note = ""
+        self._begin = time.monotonic()
+        self._live: Live | None = None
+        self._width = 80
+
+    def __enter__(self) -> ProgressBar:
+        if sys.stderr.isatty():
+            from rich.live import Live
+
+            console = stderr()
+            self._width = console.width
+            self._live = Live(
+                console=console,
+                get_renderable=self._line,
+                transient=True,
+                redirect_stdout=False,
+                redirect_stderr=False,
+            )
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def step(self, note: str) -> None:
+        """Say that one more is done."""
+        self.done += 1
+        self.note = note
+
+    def _line(self) -> Text:
+        return self.line(self._width)
+
+    def line(self, width: int) -> Text:
+        """Return the present line for a terminal of so many columns."""
+        clock = f"{self.done}/{self.total} {format_clock(time.monotonic() - self._begin)}"
+        return bar_line(self.doing, self.done / max(1, self.total), clock, self.note, width=width)
+
+
+class JobsBar:
+    """Is told how many jobs have arrived; the first Ctrl-C ends the replay at the next epoch, the second at once."""
+
+    def __init__(self, doing: str) -> None:
+        self.doing = doing
+        self._patience = Patience()
+        self._progress: JobsProgress | None = None
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> JobsBar:
+        self._patience.__enter__()
+        if sys.stderr.isatty():
+            from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+            columns = (
+                TextColumn("{task.description}", markup=False),
+                BarColumn(bar_width=16),
+                TaskProgressColumn(),
+                TimeRemainingColumn(),
+                TextColumn("left", style="dim"),
+            )
+            self._progress = Progress(*columns, console=stderr(), transient=True, redirect_stdout=False)
+            self._task = self._progress.add_task(self.doing, total=None)
+            self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+        self._patience.__exit__(kind, error, trace)
+
+    def watch(self, num_arrived: int, num_jobs: int) -> bool:
+        """Take news of a replay; return whether to go on."""
+        self._patience.has_result = True  # an epoch has ended
+        if self._progress is not None and self._task is not None:
+            self._progress.update(self._task, completed=num_arrived, total=num_jobs)
+        return not self._patience.is_over

@@ -1,1 +1,0 @@
-"""What ``stretto train`` does for each family."""

@@ -1,0 +1,1 @@
+"""Tables of results: for pandas, files and papers, with paired differences."""

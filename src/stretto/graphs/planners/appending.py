@@ -1,0 +1,141 @@
+"""Planners that append each task in a fixed order by a simple rule: HLFET, MCT, MET, OLB, and baselines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stretto.core.csr import Floats
+from stretto.core.kernels.rng import seeded
+from stretto.core.plan import Plan
+from stretto.core.planner import Budget
+from stretto.core.problem import Problem
+from stretto.errors import Infeasible
+from stretto.graphs.kernels.construct.appending import (
+    BY_DURATION,
+    BY_FINISH,
+    BY_IDLE,
+    BY_START,
+    append_by_rule,
+    at_random,
+    in_turn,
+)
+from stretto.graphs.planners.listing import (
+    ListPlanner,
+    by_arrival,
+    by_priority,
+    plan_assigned,
+    static_levels,
+    timed_plan,
+)
+
+
+@dataclass(frozen=True)
+class Hlfet(ListPlanner):
+    """Highest Level First with Estimated Times (Adam, Chandy, Dickson 1974).
+
+    The static level leaves transfers out (mean durations). Tasks are appended, not inserted.
+    Equal starts: earlier finish, which equal devices leave open, then lower index. O(E m).
+    """
+
+    def plan(self, problem: Problem, budget: Budget) -> Plan:
+        arrays = problem.arrays
+        order = by_priority(arrays, static_levels(arrays))
+        return timed_plan(order, *append_by_rule(arrays, order, BY_START))
+
+
+@dataclass(frozen=True)
+class Mct(ListPlanner):
+    """Minimum Completion Time (Armstrong, Hensgen, Kidd 1998).
+
+    Tasks by arrival and topological order, each appended to the device on which it finishes
+    first. Equal finishes: lower index. O(E m).
+    """
+
+    def plan(self, problem: Problem, budget: Budget) -> Plan:
+        order = by_arrival(problem)
+        return timed_plan(order, *append_by_rule(problem.arrays, order, BY_FINISH))
+
+
+@dataclass(frozen=True)
+class Met(ListPlanner):
+    """Minimum Execution Time (Armstrong, Hensgen, Kidd 1998).
+
+    Tasks by arrival and topological order, each on the device with the shortest duration, however
+    busy. Equal durations: earlier finish, so that equal devices share the load, then lower index.
+    O(E m).
+    """
+
+    def plan(self, problem: Problem, budget: Budget) -> Plan:
+        order = by_arrival(problem)
+        return timed_plan(order, *append_by_rule(problem.arrays, order, BY_DURATION))
+
+
+@dataclass(frozen=True)
+class Olb(ListPlanner):
+    """Opportunistic Load Balancing (Armstrong, Hensgen, Kidd 1998).
+
+    Tasks by arrival and topological order, each on the device that becomes idle first, whatever it
+    takes there. Equally idle: earlier finish, then lower index. O(E m).
+    """
+
+    def plan(self, problem: Problem, budget: Budget) -> Plan:
+        order = by_arrival(problem)
+        return timed_plan(order, *append_by_rule(problem.arrays, order, BY_IDLE))
+
+
+@dataclass(frozen=True)
+class RoundRobin(ListPlanner):
+    """Each task, by arrival and topological order, on the next device in turn that can run it.
+
+    A baseline that uses neither durations nor data. O(n + E), and up to O(n m) where few
+    devices can run a task.
+    """
+
+    def plan(self, problem: Problem, budget: Budget) -> Plan:
+        order = np.ascontiguousarray(by_arrival(problem))
+        return plan_assigned(problem, in_turn(problem.arrays, order), order)
+
+
+@dataclass(frozen=True)
+class RandomPlacement(ListPlanner):
+    """Each task on a random device that can run it, in a random topological order, by the seed.
+
+    The floor that any policy must stand above. O(n m + E).
+    """
+
+    def plan(self, problem: Problem, budget: Budget) -> Plan:
+        arrays = problem.arrays
+        urgency = np.random.default_rng([budget.seed, 1]).random(problem.num_tasks)
+        order = by_priority(arrays, urgency)
+        return plan_assigned(problem, at_random(arrays, seeded(budget.seed, 1)), order)
+
+
+@dataclass(frozen=True)
+class SingleDevice(ListPlanner):
+    """All tasks, by arrival and topological order, on the device that runs them in the least time.
+
+    Where transfers are expensive this is hard to beat. It needs a device that can run every task;
+    equal devices: lower index. O(n C + E) for C classes of devices.
+    """
+
+    def supports(self, problem: Problem) -> str | None:
+        usual = super().supports(problem)
+        if usual is None and not np.isfinite(_totals(problem)).any():
+            return "no single device can run every task of the graph"
+        return usual
+
+    def plan(self, problem: Problem, budget: Budget) -> Plan:
+        totals = _totals(problem)
+        if not np.isfinite(totals).any():
+            raise Infeasible(f"no single device of {problem.cluster.name!r} can run every task; use heft")
+        best = int(np.argmin(totals[problem.arrays.device_class]))
+        assignment = np.full(problem.num_tasks, best, dtype=np.int32)
+        return plan_assigned(problem, assignment, np.ascontiguousarray(by_arrival(problem)))
+
+
+def _totals(problem: Problem) -> Floats:
+    """Seconds that a device of each class needs for all tasks; inf where it cannot run them."""
+    totals: Floats = problem.arrays.duration.sum(axis=0)
+    return totals

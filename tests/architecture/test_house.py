@@ -1,0 +1,33 @@
+"""The limits that keep the package small and easy to enter."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from research.house import MAX_ANY, House, above_limits, measure  # noqa: E402
+
+#: The package shall shrink to research.house.MAX_LINES; until then it must not grow beyond this.
+MOST_LINES = 77_000
+
+
+def test_folders_files_functions_and_names_keep_their_limits() -> None:
+    assert above_limits(measure()) == []
+
+
+def test_few_values_are_untyped() -> None:
+    assert measure().uses_of_any.total() <= MAX_ANY
+
+
+def test_the_package_does_not_grow() -> None:
+    assert sum(measure().file_lines.values()) <= MOST_LINES
+
+
+def test_what_is_above_a_limit_is_named() -> None:
+    place = Path("core/big.py")
+    house = House({place: 451}, Counter({Path("core"): 31}), [], {"A": [place, place]}, Counter())
+    assert len(above_limits(house)) == 3

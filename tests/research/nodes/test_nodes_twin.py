@@ -1,0 +1,48 @@
+"""The compiled replay on nodes equals its definition, and no node is ever used beyond what it has."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from research.nodes.random_sites import random_jobs, random_site
+from research.nodes.reference import NodeReference
+from research.nodes.replay import run_on_nodes
+from research.nodes.setup import prepare_nodes
+from research.nodes.validate import check_nodes
+
+from stretto.errors import InvalidInput
+
+#: FCFS, shortest, largest area, expansion factor: static and dynamic orders.
+STRATEGIES = (0, 1, 4, 20)
+
+
+def check_case(seed: int) -> bool:
+    """Compare one random case; False where no job can run at all."""
+    rng = np.random.default_rng(seed)
+    site = random_site(rng)
+    jobs = random_jobs(rng, site)
+    strategy, backfill = int(rng.choice(STRATEGIES)), str(rng.choice(["easy", "easy", "none"]))
+    try:
+        setup = prepare_nodes(site, jobs, kill=bool(rng.random() < 0.3))
+    except InvalidInput:
+        return False
+    result = run_on_nodes(setup, strategy, backfill)
+    twin = NodeReference(setup, strategy, backfill)
+    twin.run()
+    assert result.start_s.tolist() == twin.start, f"seed {seed}"
+    assert result.end_s.tolist() == twin.end, f"seed {seed}"
+    for job, places in enumerate(twin.places):
+        first, last = result.place_ptr[job], result.place_ptr[job + 1]
+        found = list(zip(result.shape[first:last], result.node[first:last], result.tasks[first:last], strict=True))
+        assert found == [(place.shape, place.node, place.tasks) for place in places], f"seed {seed}, job {job}"
+    check_nodes(result)
+    return True
+
+
+def test_kernel_and_definition_agree() -> None:
+    assert sum(check_case(seed) for seed in range(400)) > 300
+
+
+@pytest.mark.long
+def test_kernel_and_definition_agree_on_ten_thousand_cases() -> None:
+    assert sum(check_case(seed) for seed in range(1000, 14_000)) >= 10_000
