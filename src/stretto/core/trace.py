@@ -15,11 +15,29 @@ from numpy.typing import ArrayLike, NDArray
 
 from stretto.core.csr import Floats, Ints, group, topological_order
 from stretto.core.magnitudes import BYTES, SECONDS, first
+from stretto.core.request import JobRequest
 from stretto.errors import InvalidInput
 
 #: What is not known in an integer column.
 UNKNOWN = -1
-_RANGES = dict.fromkeys(("submit_s", "run_s", "estimate_s", "wait_s", "deadline_s"), SECONDS) | {"memory_bytes": BYTES}
+_COLUMNS = (
+    "run_s",
+    "num_procs",
+    "estimate_s",
+    "user",
+    "account",
+    "qos",
+    "memory_bytes",
+    "num_gpus",
+    "deadline_s",
+    "wait_s",
+    "held_s",
+    "request",
+    "limit_group",
+)
+_RANGES = dict.fromkeys(("submit_s", "run_s", "estimate_s", "wait_s", "held_s", "deadline_s"), SECONDS) | {
+    "memory_bytes": BYTES
+}
 
 
 class QueueArrays(NamedTuple):
@@ -45,11 +63,20 @@ class Trace:
     Attributes
     ----------
     submit_s
-        Seconds since ``origin_unix_s`` (or since the first job where that is unknown).
+        When the job could first be considered, in seconds since ``origin_unix_s`` (or since the first job where that
+        is unknown). A job that was held at first, or had a begin time, counts from then on (Slurm's ``Eligible``).
+    held_s
+        How long before ``submit_s`` the job was handed in; None = no job was held.
     estimate_s
         NaN where the user gave none.
     parent, child
         Pairs of job indices: the child waits for the parent's end.
+    request, requests
+        What each job asks of nodes, as an index into ``requests``, which holds each different request once; None where
+        the source says no more than a number of processors.
+    limit_group, group_limits
+        Groups of jobs of which only so many may run at once (arrays with ``%N``, a limit of 1 for ``singleton``), as an
+        index into ``group_limits``; ``UNKNOWN`` = no such limit.
     max_procs
         Processors of the machine that was recorded; None where the source does not say.
     """
@@ -64,20 +91,27 @@ class Trace:
     group: Ints | None = None
     queue: Ints | None = None
     partition: Ints | None = None
+    account: Ints | None = None
+    qos: Ints | None = None
     status: Ints | None = None
-    wait_s: Floats | None = None  # [n] as recorded, NaN = unknown
+    wait_s: Floats | None = None  # [n] as recorded, from submit_s on, NaN = unknown
+    held_s: Floats | None = None  # [n]
     memory_bytes: Floats | None = None  # [n] per job
     num_gpus: Ints | None = None  # [n] per job
     deadline_s: Floats | None = None  # [n] absolute, inf = none
     parent: Ints | None = None  # [D]
     child: Ints | None = None  # [D]
+    request: Ints | None = None  # [n]
+    requests: tuple[JobRequest, ...] = ()
+    limit_group: Ints | None = None  # [n]
+    group_limits: tuple[int, ...] = ()
     max_procs: int | None = None
     origin_unix_s: float | None = None
     meta: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         n = self.num_jobs
-        for name in ("run_s", "num_procs", "estimate_s", "user", "memory_bytes", "num_gpus", "deadline_s", "wait_s"):
+        for name in _COLUMNS:
             column = getattr(self, name)
             if column is not None and column.shape != (n,):
                 raise InvalidInput(f"{name} has shape {column.shape}, expected ({n},)", field=name)
@@ -89,6 +123,8 @@ class Trace:
             job = int(np.argmax(np.diff(self.submit_s) < 0)) + 1
             raise InvalidInput(f"job {job} is submitted before its predecessor", field="submit_s")
         self._check_dependencies()
+        _check_index("request", self.request, len(self.requests), least=0)
+        _check_index("limit_group", self.limit_group, len(self.group_limits), least=UNKNOWN)
 
     def _check_magnitudes(self) -> None:
         """Raise where a number lies outside the supported range; NaN, zero and below say "unknown" in some columns."""
@@ -227,6 +263,12 @@ class Trace:
             child_ptr=child_ptr,
             child=child[by_parent],
         )
+
+
+def _check_index(name: str, column: Ints | None, size: int, *, least: int) -> None:
+    if column is not None and len(column) and not least <= int(column.min()) <= int(column.max()) < size:
+        bad = int(np.argmax((column < least) | (column >= size)))
+        raise InvalidInput(f"job {bad} has {name} {column[bad]}, outside {least}..{size - 1}", field=name)
 
 
 def _bridge(parent: Ints, child: Ints, kept: NDArray[np.bool_]) -> tuple[Ints, Ints]:

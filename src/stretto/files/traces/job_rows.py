@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
-from stretto.core.csr import Column, Floats, Ints
+from stretto.core.csr import Floats, Ints
 from stretto.core.magnitudes import BYTES, SECONDS
 from stretto.core.trace import UNKNOWN, Trace
 
@@ -58,7 +59,7 @@ class JobRows:
         rows = sorted(self.rows, key=lambda row: row.submit_s)
         submit = _floats([row.submit_s for row in rows])
         origin = float(submit[0]) if unix_time else None
-        named: dict[str, Column] = {}
+        named: dict[str, Any] = {}
         for what in ("user", "group", "queue", "partition"):
             numbers, names = numbered([getattr(row, what) for row in rows])
             if names:

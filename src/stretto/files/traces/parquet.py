@@ -112,9 +112,9 @@ def _rest(metadata: dict[bytes, bytes]) -> dict[str, Any]:
     return {key: stored[key] for key, kind in kinds.items() if isinstance(stored.get(key), kind)}
 
 
-def _columns(table: Arrow) -> dict[str, Column]:
+def _columns(table: Arrow) -> dict[str, Any]:
     known = {field.name for field in fields(Trace)}
-    found: dict[str, Column] = {}
+    found: dict[str, Any] = {}
     for name in table.column_names:
         if name == _PARENTS:
             found |= _dependencies(table.column(name).combine_chunks())
@@ -134,7 +134,7 @@ def _column(column: Arrow, kind: type[np.generic]) -> Column:
     return np.array(values, dtype=kind)
 
 
-def _dependencies(lists: Arrow) -> dict[str, Column]:
+def _dependencies(lists: Arrow) -> dict[str, Any]:
     counts = np.asarray(lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False), dtype=np.int64)
     parent = np.array(lists.flatten().to_numpy(zero_copy_only=False), dtype=np.int32)
     return {"parent": parent, "child": np.repeat(np.arange(len(counts), dtype=np.int32), counts)}

@@ -7,10 +7,12 @@ clock comes from the header; where it is silent, ``meta`` says what was taken in
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from stretto.core.csr import Column, Floats, Ints
+from stretto.core.csr import Floats, Ints
 from stretto.core.magnitudes import BYTES, SECONDS
 from stretto.core.trace import UNKNOWN, Trace
 from stretto.files.document import Document
@@ -174,7 +176,7 @@ def _machine(header: Header, meta: dict[str, object]) -> int | None:
     return None
 
 
-def _columns(values: Floats) -> dict[str, Column]:
+def _columns(values: Floats) -> dict[str, Any]:
     time, wait = values[:, REQUESTED_TIME], values[:, WAIT]
     return {
         "num_procs": _procs(values).astype(np.int32),

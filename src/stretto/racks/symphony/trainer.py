@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -157,7 +157,8 @@ def play_episodes(world: World, batch: RackBatch, width: int, act: Act, reward: 
         mask = batch.mask.copy()
         action, log_prob, value = (np.asarray(one) for one in act(rows, mask, t))
         batch.step(action)
-        row = (rows, mask, action, -_reward(batch, reward), batch.cost[:, 0].copy(), is_live.copy(), value, log_prob)
+        reached = (-_reward(batch, reward), batch.cost[:, 0].copy(), is_live.copy(), value, log_prob)
+        row: tuple[NDArray[Any], ...] = (rows, mask, action, *reached)
         for kept, one in zip(lists, row, strict=True):
             kept.append(one)
         is_live &= ~batch.is_over

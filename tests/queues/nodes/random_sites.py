@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from research.nodes.requests import ANY_GPU, Request
-from research.nodes.setup import JobRequest, SiteJobs
-from research.nodes.site import MIB, Partition, Reservation, Site, SiteNode
 
+from stretto.core.request import ANY_GPU, JobRequest, Request
+from stretto.core.site import MIB, Partition, Reservation, Site, SiteNode
 from stretto.core.trace import Trace
+from stretto.queues.nodes.setup import SiteJobs
 
 KINDS = ("a100", "v100")
 

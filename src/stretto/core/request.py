@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from research.nodes.site import MAX_COUNT
-
+from stretto.core.site import MAX_COUNT
 from stretto.errors import InvalidInput
 
 #: The type of GPUs that a job takes whatever their type.
@@ -81,6 +80,15 @@ class Request:
     @property
     def num_cpus(self) -> int:
         return self.num_tasks * self.cpus_per_task
+
+
+#: What one job asks for: a request, or the components of a heterogeneous job, which start together.
+JobRequest = Request | tuple[Request, ...]
+
+
+def components_of(request: JobRequest) -> tuple[Request, ...]:
+    """Return the components of a job; most have one."""
+    return request if isinstance(request, tuple) else (request,)
 
 
 def _check(value: int, least: int, what: str) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from numba import njit
-from research.nodes.kernels.arrays import CPUS
+
+from stretto.queues.nodes.kernels.arrays import CPUS
 
 
 @njit(nogil=True)

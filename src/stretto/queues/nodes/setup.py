@@ -9,8 +9,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from research.nodes.islands import islands, ptr, site_arrays
-from research.nodes.kernels.arrays import (
+
+from stretto.core.csr import Ints
+from stretto.core.request import ANY_GPU, JobRequest, Request, components_of
+from stretto.core.site import MIB, Partition, Site
+from stretto.core.trace import Trace
+from stretto.errors import InvalidInput
+from stretto.queues.nodes.islands import islands, ptr, site_arrays
+from stretto.queues.nodes.kernels.arrays import (
     CPUS,
     GPUS,
     MEMORY,
@@ -21,16 +27,8 @@ from research.nodes.kernels.arrays import (
     ShapeArrays,
     SiteArrays,
 )
-from research.nodes.requests import ANY_GPU, Request
-from research.nodes.site import MIB, Partition, Site
-from research.nodes.together import fit_together
+from stretto.queues.nodes.together import fit_together
 
-from stretto.core.csr import Ints
-from stretto.core.trace import Trace
-from stretto.errors import InvalidInput
-
-#: What one job asks for: a request, or the components of a heterogeneous job, which start together.
-JobRequest = Request | tuple[Request, ...]
 #: Shapes by component and alternative, the tier, and the time limit.
 Chosen = tuple[tuple[tuple[int, ...], ...], int, float]
 
@@ -75,11 +73,6 @@ class NodeSetup:
     @property
     def num_dropped(self) -> int:
         return sum(self.left_out.values())
-
-
-def components_of(request: JobRequest) -> tuple[Request, ...]:
-    """Return the components of a job; most have one."""
-    return request if isinstance(request, tuple) else (request,)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from research.nodes.kernels.arrays import (
+
+from stretto.catalog import STRATEGIES
+from stretto.core.csr import Floats
+from stretto.core.site import Site
+from stretto.errors import Infeasible, InvalidInput
+from stretto.queues.nodes.kernels.arrays import (
     NUM_COUNTS,
     NUM_PLACES,
     STORE_IS_FULL,
@@ -15,13 +20,8 @@ from research.nodes.kernels.arrays import (
     NodeState,
     Store,
 )
-from research.nodes.kernels.loop import run_nodes
-from research.nodes.setup import NodeSetup, SiteJobs, prepare_nodes
-from research.nodes.site import Site
-
-from stretto.catalog import STRATEGIES
-from stretto.core.csr import Floats
-from stretto.errors import Infeasible, InvalidInput
+from stretto.queues.nodes.kernels.loop import run_nodes
+from stretto.queues.nodes.setup import NodeSetup, SiteJobs, prepare_nodes
 from stretto.registry import lookup
 
 #: Backfilling that the replay on nodes knows.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from research.nodes.islands import site_arrays
-from research.nodes.kernels.arrays import Longs, ShapeArrays
-from research.nodes.kernels.choose import change, choose_nodes
-from research.nodes.site import Site
+
+from stretto.core.site import Site
+from stretto.queues.nodes.islands import site_arrays
+from stretto.queues.nodes.kernels.arrays import Longs, ShapeArrays
+from stretto.queues.nodes.kernels.choose import change, choose_nodes
 
 
 def fit_together(

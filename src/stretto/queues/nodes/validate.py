@@ -7,12 +7,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
-from research.nodes.replay import NodeResult
-from research.nodes.requests import ANY_GPU, Request
-from research.nodes.setup import components_of
-from research.nodes.site import MIB, SiteNode
 
+from stretto.core.request import ANY_GPU, Request, components_of
+from stretto.core.site import MIB, SiteNode
 from stretto.errors import InvalidPlan
+from stretto.queues.nodes.replay import NodeResult
 
 Use = dict[str, float]
 
@@ -46,7 +45,8 @@ def _uses(result: NodeResult, job: int) -> list[tuple[int, Use]]:
     found: list[tuple[int, Use]] = []
     at = 0
     for part in parts:
-        here, tasks = [], 0
+        here: list[tuple[int, int]] = []
+        tasks = 0
         while at < len(entries) and tasks < part.num_tasks:
             if here and shapes[at] != shapes[at - 1]:
                 break

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from research.nodes.kernels.arrays import CPUS
-from research.nodes.setup import NodeSetup
-
 from stretto.queues.kernels.keys import FIRST_DYNAMIC, dynamic_key, static_key
+from stretto.queues.nodes.kernels.arrays import CPUS
+from stretto.queues.nodes.setup import NodeSetup
 
 Room = list[list[int]]
 
@@ -111,7 +110,8 @@ class NodeReference:
         group = int(self.q.limit_group[job])
         if group < 0:
             return False
-        return sum(int(self.q.limit_group[other]) == group for other in self.running) >= self.q.group_limit[group]
+        at_once = sum(int(self.q.limit_group[other]) == group for other in self.running)
+        return at_once >= int(self.q.group_limit[group])
 
     def start_if_fits(self, job: int, end: float, beside: Room | None) -> bool:
         places = self.place(job, self.free, beside, (self.now, end), prefers_busy=False)

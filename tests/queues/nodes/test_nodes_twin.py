@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from research.nodes.random_sites import random_jobs, random_site
-from research.nodes.reference import NodeReference
-from research.nodes.replay import run_on_nodes
-from research.nodes.setup import prepare_nodes
-from research.nodes.validate import check_nodes
+from tests.queues.nodes.random_sites import random_jobs, random_site
 
 from stretto.errors import InvalidInput
+from stretto.queues.nodes.reference import NodeReference
+from stretto.queues.nodes.replay import run_on_nodes
+from stretto.queues.nodes.setup import prepare_nodes
+from stretto.queues.nodes.validate import check_nodes
 
 #: FCFS, shortest, largest area, expansion factor: static and dynamic orders.
 STRATEGIES = (0, 1, 4, 20)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from research.nodes.kernels.arrays import Flags, Longs, ShapeArrays, SiteArrays
-from research.nodes.site import Site
 
 from stretto.core.csr import Floats
+from stretto.core.site import Site
+from stretto.queues.nodes.kernels.arrays import Flags, Longs, ShapeArrays, SiteArrays
 
 
 def ptr(lengths: Sequence[int]) -> Longs:

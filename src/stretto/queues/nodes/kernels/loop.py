@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from research.nodes.kernels.arrays import (
+
+from stretto.core.kernels.heap import drop_timed, push_timed
+from stretto.queues.kernels.keys import FIRST_DYNAMIC, dynamic_key, static_key
+from stretto.queues.nodes.kernels.arrays import (
     DONE,
     EPOCH,
     IS_PENDING,
@@ -22,10 +25,7 @@ from research.nodes.kernels.arrays import (
     STORE_IS_FULL,
     STUCK,
 )
-from research.nodes.kernels.place import apply, next_reopening, place, reserve
-
-from stretto.core.kernels.heap import drop_timed, push_timed
-from stretto.queues.kernels.keys import FIRST_DYNAMIC, dynamic_key, static_key
+from stretto.queues.nodes.kernels.place import apply, next_reopening, place, reserve
 
 
 @njit(nogil=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from research.nodes.replay import replay_nodes
-from research.nodes.requests import Request
-from research.nodes.setup import SiteJobs
-from research.nodes.site import Partition, Site, SiteNode
 
+from stretto.core.request import Request
+from stretto.core.site import Partition, Site, SiteNode
 from stretto.core.trace import Trace
+from stretto.queues.nodes.replay import replay_nodes
+from stretto.queues.nodes.setup import SiteJobs
 from stretto.queues.replay import replay
 from stretto.queues.workloads.lublin import lublin
 

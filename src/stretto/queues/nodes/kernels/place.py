@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from research.nodes.kernels.arrays import EPOCH, NUM_PLACES, NUM_RUNNING, PASS
-from research.nodes.kernels.choose import choose_nodes, measure, room_for
+
+from stretto.queues.nodes.kernels.arrays import EPOCH, NUM_PLACES, NUM_RUNNING, PASS
+from stretto.queues.nodes.kernels.choose import choose_nodes, measure, room_for
 
 
 @njit(nogil=True)

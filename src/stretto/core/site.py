@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from stretto.core.magnitudes import CAPACITY_BYTES, SECONDS
+from stretto.core.magnitudes import CAPACITY_BYTES, SECONDS, USD_PER_HOUR
 from stretto.core.pool import MAX_NODES
+from stretto.core.site_policy import SitePolicy
 from stretto.errors import InvalidInput, UnknownName
 
 MIB = 2**20
@@ -25,6 +26,8 @@ class SiteNode:
         Nodes of lower weight are taken first.
     power_w, idle_power_w
         What a node draws while all its processors are busy, and while none is; None = not known.
+    price_usd_per_hour
+        Of a node that is up; 0 = not known, or owned.
     """
 
     name: str
@@ -35,6 +38,7 @@ class SiteNode:
     weight: int = 1
     power_w: float | None = None
     idle_power_w: float | None = None
+    price_usd_per_hour: float = 0.0
 
     def __post_init__(self) -> None:
         place = f"node {self.name}"
@@ -47,6 +51,7 @@ class SiteNode:
             value = getattr(self, what)
             if value is not None and not 0 <= value <= 1e9:
                 raise InvalidInput(f"{what} {value} must lie between 0 and 1e9", field=place)
+        USD_PER_HOUR.check(self.price_usd_per_hour, "price_usd_per_hour", field=place)
 
 
 @dataclass(frozen=True)
@@ -55,8 +60,8 @@ class Partition:
 
     Attributes
     ----------
-    priority_tier
-        Jobs of a higher tier are considered first.
+    priority_tier, priority_job_factor
+        Jobs of a higher tier are considered first; the factor is the partition's part of a multifactor priority.
     max_time_s, default_time_s, max_nodes
         The longest limit, the limit of jobs that state none, and the most nodes of a job.
     is_exclusive
@@ -66,6 +71,7 @@ class Partition:
     name: str
     nodes: tuple[str, ...]
     priority_tier: int = 1
+    priority_job_factor: int = 1
     max_time_s: float = float("inf")
     default_time_s: float | None = None
     max_nodes: int | None = None
@@ -110,12 +116,19 @@ class Reservation:
 
 @dataclass(frozen=True)
 class Site:
-    """Nodes, partitions and reservations, checked against each other."""
+    """Nodes, partitions and reservations, checked against each other.
+
+    Attributes
+    ----------
+    policy
+        How the site orders its queue, where its configuration says so.
+    """
 
     name: str
     nodes: tuple[SiteNode, ...]
     partitions: tuple[Partition, ...]
     reservations: tuple[Reservation, ...] = ()
+    policy: SitePolicy = field(default_factory=SitePolicy)
 
     def __post_init__(self) -> None:
         if not self.nodes:
