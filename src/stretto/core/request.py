@@ -12,7 +12,7 @@ ANY_GPU = "any"
 
 
 @dataclass(frozen=True)
-class Request:
+class ResourceRequest:
     """What one job, or one component of a heterogeneous job, asks for.
 
     A node that hosts *m* of the tasks gives ``m`` times what a task needs, and once what is needed per node.
@@ -83,10 +83,10 @@ class Request:
 
 
 #: What one job asks for: a request, or the components of a heterogeneous job, which start together.
-JobRequest = Request | tuple[Request, ...]
+JobRequest = ResourceRequest | tuple[ResourceRequest, ...]
 
 
-def components_of(request: JobRequest) -> tuple[Request, ...]:
+def components_of(request: JobRequest) -> tuple[ResourceRequest, ...]:
     """Return the components of a job; most have one."""
     return request if isinstance(request, tuple) else (request,)
 

@@ -142,7 +142,8 @@ class Site:
         if sum(part.is_default for part in self.partitions) > 1:
             names = [part.name for part in self.partitions if part.is_default]
             raise InvalidInput(f"{' and '.join(names)} are both the default partition", field="partitions")
-        for part in (*self.partitions, *self.reservations):
+        groups: tuple[Partition | Reservation, ...] = (*self.partitions, *self.reservations)
+        for part in groups:
             for name in part.nodes:
                 if name not in known:
                     raise UnknownName(f"node of {type(part).__name__.lower()} {part.name}", name, known)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from stretto.core.request import ANY_GPU, JobRequest, Request
+from stretto.core.request import ANY_GPU, JobRequest, ResourceRequest
 from stretto.core.site import MIB, Partition, Reservation, Site, SiteNode
 from stretto.core.trace import Trace
 from stretto.queues.nodes.setup import SiteJobs
@@ -43,7 +43,7 @@ def random_site(rng: np.random.Generator) -> Site:
     return Site("small", tuple(nodes), tuple(partitions), tuple(reservations))
 
 
-def random_request(rng: np.random.Generator, site: Site) -> Request:
+def random_request(rng: np.random.Generator, site: Site) -> ResourceRequest:
     """Return a request that may or may not fit."""
     names = [part.name for part in site.partitions]
     partitions = tuple(str(name) for name in rng.permutation(names)[: int(rng.integers(0, min(3, len(names)) + 1))])
@@ -54,7 +54,7 @@ def random_request(rng: np.random.Generator, site: Site) -> Request:
         gpus = {str(rng.choice([ANY_GPU, *KINDS])): int(rng.integers(1, 3))}
     per_task = bool(rng.random() < 0.5)
     memory = float(rng.integers(0, 4)) * MIB if rng.random() < 0.5 else 0.0
-    return Request(
+    return ResourceRequest(
         partitions,
         num_tasks=tasks,
         cpus_per_task=int(rng.choice([1, 1, 2, 3])),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stretto.core.request import Request
+from stretto.core.request import ResourceRequest
 from stretto.core.site import Partition, Site, SiteNode
 from stretto.core.trace import Trace
 from stretto.queues.nodes.replay import replay_nodes
@@ -20,7 +20,7 @@ def flat_site(num_procs: int) -> Site:
 
 
 def flat_jobs(trace: Trace) -> SiteJobs:
-    return SiteJobs(trace, tuple(Request(num_tasks=int(procs)) for procs in trace.num_procs))
+    return SiteJobs(trace, tuple(ResourceRequest(num_tasks=int(procs)) for procs in trace.num_procs))
 
 
 @pytest.mark.long

@@ -13,7 +13,7 @@ Room = list[list[int]]
 
 
 @dataclass(frozen=True)
-class Place:
+class TaskPlace:
     """Some tasks of a shape on a node."""
 
     shape: int
@@ -33,7 +33,7 @@ class NodeReference:
         n = len(self.q.submit)
         self.start, self.end = [math.nan] * n, [math.nan] * n
         self.ready = [math.nan] * n
-        self.places: list[list[Place]] = [[] for _ in range(n)]
+        self.places: list[list[TaskPlace]] = [[] for _ in range(n)]
         self.missing = self.q.num_parents.tolist()
         self.pending = {job for job in range(n) if not self.missing[job]}
         self.waiting: list[int] = []
@@ -146,7 +146,7 @@ class NodeReference:
 
     # Nodes.
 
-    def change(self, room: Room, places: list[Place], sign: int) -> None:
+    def change(self, room: Room, places: list[TaskPlace], sign: int) -> None:
         for place in places:
             unit, base = self.shapes.unit[place.shape], self.shapes.base[place.shape]
             for r in range(len(unit)):
@@ -157,9 +157,9 @@ class NodeReference:
 
     def place(
         self, job: int, room: Room, beside: Room | None, span: tuple[float, float], *, prefers_busy: bool
-    ) -> list[Place] | None:
+    ) -> list[TaskPlace] | None:
         """Take the nodes of all components out of the rooms and return them; None where one does not fit."""
-        found: list[Place] = []
+        found: list[TaskPlace] = []
         for component in range(self.q.component_ptr[job], self.q.component_ptr[job + 1]):
             shapes = self.q.alternative[self.q.alternative_ptr[component] : self.q.alternative_ptr[component + 1]]
             for shape in shapes.tolist():
@@ -196,7 +196,7 @@ class NodeReference:
 
     def choose(
         self, shape: int, room: Room, beside: Room | None, span: tuple[float, float], prefers_busy: bool
-    ) -> list[Place] | None:
+    ) -> list[TaskPlace] | None:
         """Return the nodes of a shape: one if one is enough, otherwise by weight, otherwise the roomiest."""
         k = int(self.shapes.node_set[shape])
         nodes = self.site.set_node[self.site.set_ptr[k] : self.site.set_ptr[k + 1]].tolist()
@@ -219,7 +219,7 @@ class NodeReference:
                 return room[node][CPUS] - int(self.shapes.base[shape][CPUS] + tasks * self.shapes.unit[shape][CPUS])
 
             best = min(alone, key=lambda node: (avoid[node], int(weight[node]), left_over(node), node))
-            return [Place(shape, best, tasks)]
+            return [TaskPlace(shape, best, tasks)]
         in_order = sorted(fit, key=lambda node: (avoid[node], nodes.index(node)))
         roomiest = sorted(fit, key=lambda node: (-fit[node], nodes.index(node)))
         return self.spread(shape, in_order, fit, (tasks, fewest, most)) or self.spread(
@@ -227,16 +227,18 @@ class NodeReference:
         )
 
     @staticmethod
-    def spread(shape: int, nodes: list[int], fit: dict[int, int], bounds: tuple[int, int, int]) -> list[Place] | None:
+    def spread(
+        shape: int, nodes: list[int], fit: dict[int, int], bounds: tuple[int, int, int]
+    ) -> list[TaskPlace] | None:
         """Fill nodes one after the other, with at least one task for each of the fewest nodes."""
         left, fewest, most = bounds
-        found: list[Place] = []
+        found: list[TaskPlace] = []
         for node in nodes:
             if left == 0 and len(found) >= fewest:
                 break
             if len(found) == most:
                 return None
             tasks = min(fit[node], left - max(0, fewest - len(found) - 1))
-            found.append(Place(shape, node, tasks))
+            found.append(TaskPlace(shape, node, tasks))
             left -= tasks
         return found if left == 0 and len(found) >= fewest else None

@@ -18,7 +18,7 @@ from stretto.queues.nodes.kernels.arrays import (
     Longs,
     NodeOutcome,
     NodeState,
-    Store,
+    PlaceStore,
 )
 from stretto.queues.nodes.kernels.loop import run_nodes
 from stretto.queues.nodes.setup import NodeSetup, SiteJobs, prepare_nodes
@@ -100,9 +100,9 @@ def run_on_nodes(setup: NodeSetup, strategy: int, backfill: str) -> NodeResult:
     return _result(setup, state, store, out)
 
 
-def _result(setup: NodeSetup, state: NodeState, store: Store, out: NodeOutcome) -> NodeResult:
+def _result(setup: NodeSetup, state: NodeState, store: PlaceStore, out: NodeOutcome) -> NodeResult:
     """Sort the entries of the store by job."""
-    used = int(state.count[NUM_PLACES])
+    used = int(state.counts[NUM_PLACES])
     owner = np.zeros(used, dtype=np.int64)
     order = np.argsort(out.first_place, kind="stable")
     owner[:] = np.repeat(order, out.num_places[order])
@@ -112,8 +112,8 @@ def _result(setup: NodeSetup, state: NodeState, store: Store, out: NodeOutcome) 
     return NodeResult(setup, out.start, out.end, ptr, *columns)
 
 
-def _new_store(size: int) -> Store:
-    return Store(np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size, np.int64))
+def _new_store(size: int) -> PlaceStore:
+    return PlaceStore(np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size, np.int64))
 
 
 def _new_state(setup: NodeSetup) -> NodeState:
@@ -121,7 +121,7 @@ def _new_state(setup: NodeSetup) -> NodeState:
     num_nodes, num_islands = len(setup.site.nodes), len(setup.site_arrays.island_ptr) - 1
     return NodeState(
         clock=np.full(1, -np.inf),
-        count=np.zeros(NUM_COUNTS, np.int64),
+        counts=np.zeros(NUM_COUNTS, np.int64),
         free=setup.site_arrays.capacity.copy(),
         later=setup.site_arrays.capacity.copy(),
         running=np.zeros(n, np.int64),

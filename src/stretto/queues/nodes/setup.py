@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 
 from stretto.core.csr import Ints
-from stretto.core.request import ANY_GPU, JobRequest, Request, components_of
+from stretto.core.request import ANY_GPU, JobRequest, ResourceRequest, components_of
 from stretto.core.site import MIB, Partition, Site
 from stretto.core.trace import Trace
 from stretto.errors import InvalidInput
@@ -113,7 +113,7 @@ class Shapes:
                     row[self.gpu_column[kind]] = count
         return table
 
-    def of(self, request: Request, partition: Partition) -> Shape | str:
+    def of(self, request: ResourceRequest, partition: Partition) -> Shape | str:
         """Return a request's shape in a partition, or the reason why it cannot run there."""
         for kind in (*request.gpus_per_task, *request.gpus_per_node):
             if kind != ANY_GPU and kind not in self.gpu_column:
@@ -240,7 +240,7 @@ def _told(left_out: Counter[str]) -> str:
     return "; ".join(f"{count:,} {reason}" for reason, count in left_out.most_common(3))
 
 
-def _limit(site: Site, request: Request, estimate_s: float, run_s: float) -> float:
+def _limit(site: Site, request: ResourceRequest, estimate_s: float, run_s: float) -> float:
     """Return a job's time limit: its own, or the partition's default, or its run time where nobody states one."""
     if math.isfinite(estimate_s) and estimate_s > 0:
         return estimate_s
@@ -250,7 +250,7 @@ def _limit(site: Site, request: Request, estimate_s: float, run_s: float) -> flo
 
 
 def _alternatives(
-    site: Site, shapes: Shapes, parts: tuple[Request, ...], limit_s: float
+    site: Site, shapes: Shapes, parts: tuple[ResourceRequest, ...], limit_s: float
 ) -> tuple[tuple[tuple[int, ...], ...], int] | str:
     """Return the shapes of each component, preferred first, and the job's tier; or why it cannot run."""
     found, tier = [], 0

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from stretto.core.request import ANY_GPU, Request, components_of
+from stretto.core.request import ANY_GPU, ResourceRequest, components_of
 from stretto.core.site import MIB, SiteNode
 from stretto.errors import InvalidPlan
 from stretto.queues.nodes.replay import NodeResult
@@ -60,14 +60,14 @@ def _uses(result: NodeResult, job: int) -> list[tuple[int, Use]]:
     return found
 
 
-def _is_exclusive(result: NodeResult, part: Request) -> bool:
+def _is_exclusive(result: NodeResult, part: ResourceRequest) -> bool:
     site = result.setup.site
     names = part.partitions or (site.default_partition.name,)
     return part.is_exclusive or all(site.partition(name).is_exclusive for name in names)
 
 
 def _check_component(
-    job: int, part: Request, entries: Sequence[tuple[int, int]], nodes: Sequence[SiteNode], result: NodeResult
+    job: int, part: ResourceRequest, entries: Sequence[tuple[int, int]], nodes: Sequence[SiteNode], result: NodeResult
 ) -> None:
     site = result.setup.site
     if sum(tasks for _, tasks in entries) != part.num_tasks or any(tasks < 1 for _, tasks in entries):
@@ -86,7 +86,7 @@ def _check_component(
         raise InvalidPlan(f"job {job} runs on a node without the features {sorted(part.features)}")
 
 
-def _use(part: Request, node: SiteNode, tasks: int, exclusive: bool) -> Use:
+def _use(part: ResourceRequest, node: SiteNode, tasks: int, exclusive: bool) -> Use:
     """Return the processors, MiB and GPUs by type that some tasks take on a node."""
     if exclusive:
         return {"cpus": node.cpus, "memory": node.memory_bytes // MIB, "gpus": sum(node.gpus.values()), **_types(node)}

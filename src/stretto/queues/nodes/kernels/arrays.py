@@ -79,7 +79,7 @@ class NodeState(NamedTuple):
     """The state of a replay; a kernel that stopped for want of room goes on from it."""
 
     clock: Floats  # [1] now
-    count: Longs  # [NUM_COUNTS] see below
+    counts: Longs  # [NUM_COUNTS] see below
     free: Longs  # [N, R]
     later: Longs  # [N, R] what is left when the head of each island starts
     running: Longs  # [n] jobs by estimated end
@@ -124,7 +124,7 @@ STUCK = 1
 STORE_IS_FULL = 2
 
 
-class Store(NamedTuple):
+class PlaceStore(NamedTuple):
     """Where jobs run: an entry per job and node, in the order of starts."""
 
     node: Longs

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from numba import njit
-
+from stretto.core.kernels.compile import njit
 from stretto.queues.nodes.kernels.arrays import CPUS
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from stretto.core.kernels.compile import njit
 from stretto.core.kernels.heap import drop_timed, push_timed
 from stretto.queues.kernels.keys import FIRST_DYNAMIC, dynamic_key, static_key
 from stretto.queues.nodes.kernels.arrays import (
@@ -33,18 +33,18 @@ def run_nodes(site, shapes, q, strategy, is_easy, s, store, out):
     """Run until all jobs have ended; return DONE, STUCK, or STORE_IS_FULL (give a larger store and call again)."""
     n = q.submit.shape[0]
     roots = np.flatnonzero(q.num_parents == 0)
-    while s.count[NUM_DONE] < n:
-        if s.count[IS_PENDING] == 0:
+    while s.counts[NUM_DONE] < n:
+        if s.counts[IS_PENDING] == 0:
             time = next_moment(site, q, s, roots)
             if time == np.inf:
                 return STUCK
             s.clock[0] = time
             end_jobs(site, shapes, q, s, store, out)
             take_arrivals(q, s, roots, strategy)
-        s.count[IS_PENDING] = 1
-        if s.count[NUM_WAITING] > 0 and not schedule(site, shapes, q, strategy, is_easy, s, store, out):
+        s.counts[IS_PENDING] = 1
+        if s.counts[NUM_WAITING] > 0 and not schedule(site, shapes, q, strategy, is_easy, s, store, out):
             return STORE_IS_FULL
-        s.count[IS_PENDING] = 0
+        s.counts[IS_PENDING] = 0
     return DONE
 
 
@@ -52,13 +52,13 @@ def run_nodes(site, shapes, q, strategy, is_easy, s, store, out):
 def next_moment(site, q, s, roots):
     """Return when something happens next."""
     time = np.inf
-    if s.count[NEXT_ROOT] < roots.shape[0]:
-        time = q.submit[roots[s.count[NEXT_ROOT]]]
-    if s.count[NUM_ARRIVALS] > 0:
+    if s.counts[NEXT_ROOT] < roots.shape[0]:
+        time = q.submit[roots[s.counts[NEXT_ROOT]]]
+    if s.counts[NUM_ARRIVALS] > 0:
         time = min(time, s.arrival_time[0])
-    if s.count[NUM_ENDS] > 0:
+    if s.counts[NUM_ENDS] > 0:
         time = min(time, s.end_time[0])
-    if s.count[NUM_WAITING] > 0 and site.closed_from.shape[0] > 0:
+    if s.counts[NUM_WAITING] > 0 and site.closed_from.shape[0] > 0:
         for island in range(site.island_ptr.shape[0] - 1):
             time = min(time, next_reopening(site, island, s.clock[0]))
     return time
@@ -68,14 +68,14 @@ def next_moment(site, q, s, roots):
 def end_jobs(site, shapes, q, s, store, out):
     """End the jobs whose time has come, and let their children arrive."""
     now = s.clock[0]
-    while s.count[NUM_ENDS] > 0 and s.end_time[0] == now:
+    while s.counts[NUM_ENDS] > 0 and s.end_time[0] == now:
         job = s.end_job[0]
-        drop_timed(s.end_time, s.end_job, 0, s.count[NUM_ENDS])
-        s.count[NUM_ENDS] -= 1
+        drop_timed(s.end_time, s.end_job, 0, s.counts[NUM_ENDS])
+        s.counts[NUM_ENDS] -= 1
         apply(site, shapes, store, out.first_place[job], out.first_place[job] + out.num_places[job], s.free, 1)
         _forget(s, job, out.start[job] + q.estimate[job])
-        s.count[EPOCH] += 1
-        s.count[NUM_DONE] += 1
+        s.counts[EPOCH] += 1
+        s.counts[NUM_DONE] += 1
         if q.limit_group[job] >= 0:
             s.group_running[q.limit_group[job]] -= 1
         for i in range(q.child_ptr[job], q.child_ptr[job + 1]):
@@ -83,34 +83,34 @@ def end_jobs(site, shapes, q, s, store, out):
             s.missing[child] -= 1
             if s.missing[child] == 0:
                 time = max(now, q.submit[child])
-                push_timed(s.arrival_time, s.arrival_job, 0, s.count[NUM_ARRIVALS], time, child)
-                s.count[NUM_ARRIVALS] += 1
+                push_timed(s.arrival_time, s.arrival_job, 0, s.counts[NUM_ARRIVALS], time, child)
+                s.counts[NUM_ARRIVALS] += 1
 
 
 @njit(nogil=True)
 def _forget(s, job, expected):
     """Remove a job from the running ones, which stay sorted."""
-    count = s.count[NUM_RUNNING]
+    count = s.counts[NUM_RUNNING]
     at = np.searchsorted(s.expected[:count], expected)
     while s.running[at] != job:
         at += 1
     for i in range(at, count - 1):
         s.running[i] = s.running[i + 1]
         s.expected[i] = s.expected[i + 1]
-    s.count[NUM_RUNNING] = count - 1
+    s.counts[NUM_RUNNING] = count - 1
 
 
 @njit(nogil=True)
 def take_arrivals(q, s, roots, strategy):
     """Let the jobs arrive whose time is now."""
     now = s.clock[0]
-    while s.count[NEXT_ROOT] < roots.shape[0] and q.submit[roots[s.count[NEXT_ROOT]]] == now:
-        enqueue(q, s, roots[s.count[NEXT_ROOT]], strategy)
-        s.count[NEXT_ROOT] += 1
-    while s.count[NUM_ARRIVALS] > 0 and s.arrival_time[0] == now:
+    while s.counts[NEXT_ROOT] < roots.shape[0] and q.submit[roots[s.counts[NEXT_ROOT]]] == now:
+        enqueue(q, s, roots[s.counts[NEXT_ROOT]], strategy)
+        s.counts[NEXT_ROOT] += 1
+    while s.counts[NUM_ARRIVALS] > 0 and s.arrival_time[0] == now:
         enqueue(q, s, s.arrival_job[0], strategy)
-        drop_timed(s.arrival_time, s.arrival_job, 0, s.count[NUM_ARRIVALS])
-        s.count[NUM_ARRIVALS] -= 1
+        drop_timed(s.arrival_time, s.arrival_job, 0, s.counts[NUM_ARRIVALS])
+        s.counts[NUM_ARRIVALS] -= 1
 
 
 @njit(nogil=True)
@@ -125,9 +125,9 @@ def key_of(q, s, job, strategy):
 def enqueue(q, s, job, strategy):
     """Put a job into the queue."""
     s.ready[job] = s.clock[0]
-    s.count[NEW_PLACE] = insert(q, s, s.count[NUM_WAITING], job, key_of(q, s, job, strategy))
-    s.count[NUM_WAITING] += 1
-    s.count[NUM_NEW] += 1
+    s.counts[NEW_PLACE] = insert(q, s, s.counts[NUM_WAITING], job, key_of(q, s, job, strategy))
+    s.counts[NUM_WAITING] += 1
+    s.counts[NUM_NEW] += 1
 
 
 @njit(nogil=True)
@@ -153,12 +153,12 @@ def schedule(site, shapes, q, strategy, is_easy, s, store, out):
     """Start what may start now; return False where the store has no room for another job."""
     if not is_worth_a_pass(site, q, strategy, s):
         return try_new(site, shapes, q, is_easy, s, store, out)
-    count = s.count[NUM_WAITING]
+    count = s.counts[NUM_WAITING]
     if strategy >= FIRST_DYNAMIC:
         for i in range(count):
             job = s.waiting[i]
             insert(q, s, i, job, key_of(q, s, job, strategy))
-    s.count[PASS] += 1
+    s.counts[PASS] += 1
     is_blocked = np.zeros(site.island_ptr.shape[0] - 1, np.bool_)
     num_open = is_blocked.shape[0]
     to = 0
@@ -178,16 +178,16 @@ def schedule(site, shapes, q, strategy, is_easy, s, store, out):
             num_open = is_blocked.shape[0] - np.count_nonzero(is_blocked)
         i += 1
     close_gap(s, i, to)
-    s.count[PASS_EPOCH] = s.count[EPOCH]
-    s.count[NUM_NEW] = 0
+    s.counts[PASS_EPOCH] = s.counts[EPOCH]
+    s.counts[NUM_NEW] = 0
     return True
 
 
 @njit(nogil=True)
 def close_gap(s, i, to):
     """Move the rest of the queue, from place ``i`` on, to place ``to``."""
-    count = s.count[NUM_WAITING]
-    s.count[NUM_WAITING] = to + count - i
+    count = s.counts[NUM_WAITING]
+    s.counts[NUM_WAITING] = to + count - i
     if to < i:
         for k in range(i, count):
             s.waiting[to + k - i] = s.waiting[k]
@@ -202,7 +202,7 @@ def skip_hopeless(site, q, s, is_easy, is_blocked, i, to):
     """
     waiting, key, failed, failed_beside = s.waiting, s.key, s.failed, s.failed_beside
     islands, only_shape, estimate, reserved = q.island, q.only_shape, q.estimate, s.reserved
-    epoch, number, now, count = s.count[EPOCH], s.count[PASS], s.clock[0], s.count[NUM_WAITING]
+    epoch, number, now, count = s.counts[EPOCH], s.counts[PASS], s.clock[0], s.counts[NUM_WAITING]
     has_closings = site.closed_from.shape[0] > 0
     while i < count:
         job = waiting[i]
@@ -229,7 +229,7 @@ def skip_hopeless(site, q, s, is_easy, is_blocked, i, to):
 def has_room(site, q, s, store, job):
     """Say whether the store has room for a job on all nodes."""
     most = site.capacity.shape[0] * (q.component_ptr[job + 1] - q.component_ptr[job])
-    return s.count[NUM_PLACES] + most <= store.node.shape[0]
+    return s.counts[NUM_PLACES] + most <= store.node.shape[0]
 
 
 @njit(nogil=True)
@@ -238,32 +238,32 @@ def is_worth_a_pass(site, q, strategy, s):
 
     Otherwise those who had to wait at the last pass have to wait now, if the head of the queue is still the same.
     """
-    is_changed = s.count[EPOCH] != s.count[PASS_EPOCH] or site.closed_from.shape[0] > 0
-    if is_changed or strategy >= FIRST_DYNAMIC or s.count[NUM_NEW] != 1:
+    is_changed = s.counts[EPOCH] != s.counts[PASS_EPOCH] or site.closed_from.shape[0] > 0
+    if is_changed or strategy >= FIRST_DYNAMIC or s.counts[NUM_NEW] != 1:
         return True
-    job = s.waiting[s.count[NEW_PLACE]]
+    job = s.waiting[s.counts[NEW_PLACE]]
     head = s.head[q.island[job]]
     if head < 0 or q.limit_group[head] >= 0 or q.tier[head] < q.tier[job]:
         return True
     if q.tier[head] > q.tier[job]:
         return False
-    key, own = key_of(q, s, head, strategy), s.key[s.count[NEW_PLACE]]
+    key, own = key_of(q, s, head, strategy), s.key[s.counts[NEW_PLACE]]
     return own < key or (own == key and job < head)
 
 
 @njit(nogil=True)
 def try_new(site, shapes, q, is_easy, s, store, out):
     """Try the one job that has joined the queue behind its head; return False where the store is full."""
-    at = s.count[NEW_PLACE]
+    at = s.counts[NEW_PLACE]
     job = s.waiting[at]
-    s.count[PASS] += 1
+    s.counts[PASS] += 1
     is_blocked = np.ones(site.island_ptr.shape[0] - 1, np.bool_)
     if is_easy:
         if not has_room(site, q, s, store, job):
             return False
         if try_job(site, shapes, q, is_easy, s, store, out, job, is_blocked):
             close_gap(s, at + 1, at)
-    s.count[NUM_NEW] = 0
+    s.counts[NUM_NEW] = 0
     return True
 
 
@@ -281,9 +281,9 @@ def try_job(site, shapes, q, is_easy, s, store, out, job, is_blocked):
         taken = place(site, shapes, q, s, store, job, s.free, s.free, span, False)
         if taken == 0:
             is_blocked[island] = True
-            if s.head[island] != job or s.head_epoch[island] != s.count[EPOCH]:
+            if s.head[island] != job or s.head_epoch[island] != s.counts[EPOCH]:
                 s.head[island] = job
-                s.head_epoch[island] = s.count[EPOCH]
+                s.head_epoch[island] = s.counts[EPOCH]
                 s.reserved[island] = reserve(site, shapes, q, s, store, out, job) if is_easy else -np.inf
             return False
         s.head[island] = -1
@@ -302,19 +302,19 @@ def start_job(q, s, out, job, taken):
     now = s.clock[0]
     out.start[job] = now
     out.end[job] = now + q.run[job]
-    out.first_place[job] = s.count[NUM_PLACES]
+    out.first_place[job] = s.counts[NUM_PLACES]
     out.num_places[job] = taken
-    s.count[NUM_PLACES] += taken
-    push_timed(s.end_time, s.end_job, 0, s.count[NUM_ENDS], out.end[job], job)
-    s.count[NUM_ENDS] += 1
+    s.counts[NUM_PLACES] += taken
+    push_timed(s.end_time, s.end_job, 0, s.counts[NUM_ENDS], out.end[job], job)
+    s.counts[NUM_ENDS] += 1
     expected = now + q.estimate[job]
-    at = s.count[NUM_RUNNING]
+    at = s.counts[NUM_RUNNING]
     while at > 0 and s.expected[at - 1] > expected:
         s.expected[at] = s.expected[at - 1]
         s.running[at] = s.running[at - 1]
         at -= 1
     s.expected[at] = expected
     s.running[at] = job
-    s.count[NUM_RUNNING] += 1
+    s.counts[NUM_RUNNING] += 1
     if q.limit_group[job] >= 0:
         s.group_running[q.limit_group[job]] += 1

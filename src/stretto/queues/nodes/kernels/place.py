@@ -1,10 +1,10 @@
-"""Place all components of a job, and reserve nodes for the first job that has to wait."""
+"""TaskPlace all components of a job, and reserve nodes for the first job that has to wait."""
 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from stretto.core.kernels.compile import njit
 from stretto.queues.nodes.kernels.arrays import EPOCH, NUM_PLACES, NUM_RUNNING, PASS
 from stretto.queues.nodes.kernels.choose import choose_nodes, measure, room_for
 
@@ -36,7 +36,7 @@ def place(site, shapes, q, s, store, job, room, beside, span, prefers_busy):
     prefers_busy
         Whether nodes that could take the job's tasks now come last: others may use them until the job starts.
     """
-    first = s.count[NUM_PLACES]
+    first = s.counts[NUM_PLACES]
     at = first
     is_plain = not prefers_busy and site.closed_from.shape[0] == 0
     is_single = is_plain and q.component_ptr[job + 1] - q.component_ptr[job] == 1
@@ -44,9 +44,9 @@ def place(site, shapes, q, s, store, job, room, beside, span, prefers_busy):
         taken = 0
         for i in range(q.alternative_ptr[component], q.alternative_ptr[component + 1]):
             shape = q.alternative[i]
-            if is_plain and s.failed[shape] == s.count[EPOCH]:
+            if is_plain and s.failed[shape] == s.counts[EPOCH]:
                 continue
-            if is_plain and beside is not room and s.failed_beside[shape] == s.count[PASS]:
+            if is_plain and beside is not room and s.failed_beside[shape] == s.counts[PASS]:
                 continue
             _mark_avoided(site, shapes, s, shape, prefers_busy)
             scratch = (s.fit, s.avoid)
@@ -56,9 +56,9 @@ def place(site, shapes, q, s, store, job, room, beside, span, prefers_busy):
                 break
             if is_single:
                 if beside is room:
-                    s.failed[shape] = s.count[EPOCH]
+                    s.failed[shape] = s.counts[EPOCH]
                 else:
-                    s.failed_beside[shape] = s.count[PASS]
+                    s.failed_beside[shape] = s.counts[PASS]
         if taken == 0:
             apply(site, shapes, store, first, at, room, 1)
             if beside is not room:
@@ -109,7 +109,7 @@ def reserve(site, shapes, q, s, store, out, job):
     for k in range(site.island_ptr[island], site.island_ptr[island + 1]):
         s.later[site.island_node[k]] = s.free[site.island_node[k]]
     shape, count, total = _counted(site, shapes, q, s, job)
-    islands, running, expected, num_running = q.island, s.running, s.expected, s.count[NUM_RUNNING]
+    islands, running, expected, num_running = q.island, s.running, s.expected, s.counts[NUM_RUNNING]
     first_place, num_places = out.first_place, out.num_places
     reopening = next_reopening(site, island, s.clock[0])
     i = 0
