@@ -11,12 +11,14 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 from stretto import catalog
 from stretto.core.cluster import Cluster
 from stretto.core.graph import TaskGraph
 from stretto.core.pool import Pool
 from stretto.core.problem import Problem
+from stretto.core.site import Site
 from stretto.core.trace import Trace
 from stretto.core.workload import Workload
 from stretto.errors import InvalidInput, StrettoError, UnknownName
@@ -27,8 +29,8 @@ from stretto.registry import lookup, resolve
 GraphLike = TaskGraph | Workload | str | Path
 ClusterLike = Cluster | str | Path
 TraceLike = Trace | str | Path
-#: A number of processors, pools, or their file or shorthand.
-MachineLike = int | Sequence[Pool] | str | Path
+#: A number of processors, pools, or their file or shorthand; or a site.
+MachineLike = int | Sequence[Pool] | Site | str | Path
 
 WORKLOAD_PREFIX, KERNELS_PREFIX, TRACE_PREFIX = "workload:", "kernels:", "trace:"
 PROJECT_CLUSTER = "shop:1"
@@ -41,6 +43,7 @@ __all__ = [
     "load",
     "load_cluster",
     "load_pools",
+    "load_site",
     "load_trace",
     "problem",
     "save",
@@ -277,8 +280,41 @@ def load_pools(source: str | Path) -> tuple[Pool, ...]:
         raise InvalidInput(error.message + ("" if ":" in text else file_hint(text)), field=error.field) from None
 
 
+def load_site(source: str | Path, *, format: str | None = None) -> Site:
+    """Read a site: nodes, partitions and reservations, from a site file (TOML) or from text that Slurm writes.
+
+    Parameters
+    ----------
+    source
+        A site file, the text of ``slurm.conf``, or that of ``scontrol show node``, ``show partition`` and
+        ``show reservation`` one after the other; the content decides.
+    format
+        A name of the catalog's ``SITES``.
+
+    Examples
+    --------
+    >>> import stretto, tempfile, pathlib
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "site.toml"
+    >>> _ = file.write_text('[[node]]\\nname = "c[01-16]"\\ncpus = 64\\n')
+    >>> stretto.load_site(file).num_cpus
+    1024
+    """
+    from stretto.files.clusters.load_site import load_site as load_site_file
+
+    return load_site_file(source, format=format)
+
+
+def is_site(source: object) -> bool:
+    """Say whether something is a site, or a file of one; never raises."""
+    if isinstance(source, Site):
+        return True
+    return isinstance(source, (str, Path)) and _matches(str(source), catalog.SITES)
+
+
 def machine_of(trace: Trace, machine: MachineLike | None, *, how: str = "machine=N") -> int | tuple[Pool, ...]:
     """Return the machine that is meant, by default the one that the trace was recorded on.
+
+    Dated reservations of a site are counted from the trace's first submission.
 
     Parameters
     ----------
@@ -287,6 +323,10 @@ def machine_of(trace: Trace, machine: MachineLike | None, *, how: str = "machine
     """
     if machine is None:
         return trace.recorded_procs(how)
+    if isinstance(machine, Site) or is_site(machine):
+        site = machine if isinstance(machine, Site) else load_site(str(machine))
+        # Replays take sites; the type of their machines will say so, too.
+        return cast("tuple[Pool, ...]", site.since(_first_submission(trace)))
     if isinstance(machine, (str, Path)):
         return load_pools(machine)
     if isinstance(machine, int):
@@ -294,6 +334,13 @@ def machine_of(trace: Trace, machine: MachineLike | None, *, how: str = "machine
             raise InvalidInput(f"{machine} processors; a machine needs at least one", field="procs")
         return machine
     return tuple(machine)
+
+
+def _first_submission(trace: Trace) -> float | None:
+    """Return the Unix time of the first submission; None where the trace has no clock."""
+    if trace.origin_unix_s is None or not trace.num_jobs:
+        return None
+    return trace.origin_unix_s + float(trace.submit_s[0])
 
 
 def cut_window(trace: Trace, window: tuple[int, int] | None) -> Trace:
