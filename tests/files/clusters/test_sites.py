@@ -275,8 +275,8 @@ def test_machines_are_told_by_their_content(tmp_path: Path) -> None:
     assert isinstance(site, Site)
     assert site.reservations == (Reservation("maint", 3600.0, 3600.0 + 43200.0, ("g1",)),)
     (tmp_path / "pools.toml").write_text('[[pool]]\nname = "own"\nnum_nodes = 4\n')
-    for given in (str(tmp_path / "pools.toml"), "own:4"):
-        pools = machine_of(trace, given)
+    for words in (str(tmp_path / "pools.toml"), "own:4"):
+        pools = machine_of(trace, words)
         assert isinstance(pools, tuple)
         assert vars(pools[0]) == vars(Pool("own", 4))
     assert (machine_of(trace, None), machine_of(trace, 5)) == (8, 5)
