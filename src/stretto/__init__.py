@@ -2,8 +2,8 @@
 
 The verbs are those of :mod:`stretto.api`, one per command: ``plan``, ``place``, ``compare``, ``bound``, ``simulate``,
 ``replay``, ``explain``, ``train``, ``run``, ``steer``, ``rack``, ``report``, ``show``, ``gantt`` and ``convert``;
-``load``, ``load_cluster``, ``load_trace`` and ``load_pools`` read files. The nouns are ``TaskGraph``, ``GraphBuilder``,
-``Workload``, ``Cluster``, ``Trace`` and ``Pool``. Everything is imported on first use.
+``load``, ``load_cluster``, ``load_trace``, ``load_pools`` and ``load_site`` read files. The nouns are ``TaskGraph``,
+``GraphBuilder``, ``Workload``, ``Cluster``, ``Trace``, ``Pool`` and ``Site``. Everything is imported on first use.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ _LAZY = dict.fromkeys(NAMES, "stretto.api") | {
     "Plan": "stretto.core.plan",
     "Pool": "stretto.core.pool",
     "Problem": "stretto.core.problem",
+    "Site": "stretto.core.site",
     "StrettoError": "stretto.errors",
     "TaskGraph": "stretto.core.graph",
     "Trace": "stretto.core.trace",
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from stretto.core.plan import Plan as Plan
     from stretto.core.pool import Pool as Pool
     from stretto.core.problem import Problem as Problem
+    from stretto.core.site import Site as Site
     from stretto.core.trace import Trace as Trace
     from stretto.core.workload import Job as Job
     from stretto.core.workload import Workload as Workload

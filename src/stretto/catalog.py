@@ -94,6 +94,14 @@ WORKLOADS: dict[str, str] = {
     "llama-layer": "stretto.graphs.workloads.tensors.llama:llama_layer",
 }
 
+#: Readers (and writers) of sites, in the order in which contents are tried.
+SITES: dict[str, str] = {
+    "site": "stretto.files.clusters.site_toml:FORMAT",
+    "scontrol": "stretto.files.clusters.scontrol_text:FORMAT",
+    "slurm-conf": "stretto.files.clusters.slurm_conf:FORMAT",
+    "openb-nodes": "stretto.files.clusters.openb_nodes:FORMAT",
+}
+
 #: Readers (and writers) of recorded queues, in the order in which contents are tried.
 TRACES: dict[str, str] = {
     "parquet": "stretto.files.traces.parquet:FORMAT",

@@ -41,6 +41,7 @@ NEEDS: dict[str, Callable[[Any], bool]] = {
     "RACK_TRAINERS": callable,
     "FORMATS": _has("summary", "endings", "matches", "read"),
     "WORKLOADS": lambda found: inspect.isfunction(found) and bool(inspect.getdoc(found)),
+    "SITES": _has("summary", "endings", "matches", "read"),
     "TRACES": _has("summary", "endings", "matches", "read"),
     "TRACE_GENERATORS": inspect.isfunction,
     "STRATEGIES": _has("summary"),

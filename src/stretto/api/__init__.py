@@ -23,6 +23,7 @@ NAMES = {
     "load": "inputs",
     "load_cluster": "inputs",
     "load_pools": "inputs",
+    "load_site": "inputs",
     "load_trace": "inputs",
     "place": "place",
     "plan": "plan",
@@ -74,6 +75,7 @@ __all__ = [
     "load",
     "load_cluster",
     "load_pools",
+    "load_site",
     "load_trace",
     "place",
     "plan",
@@ -98,7 +100,7 @@ if TYPE_CHECKING:
     from stretto.api.convert import convert
     from stretto.api.explain import explain
     from stretto.api.gantt import gantt
-    from stretto.api.inputs import load, load_cluster, load_pools, load_trace, problem, save
+    from stretto.api.inputs import load, load_cluster, load_pools, load_site, load_trace, problem, save
     from stretto.api.options import (
         MarsOptions,
         OfferFilter,

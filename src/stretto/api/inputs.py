@@ -42,6 +42,7 @@ __all__ = [
     "load",
     "load_cluster",
     "load_pools",
+    "load_site",
     "load_trace",
     "problem",
     "save",
@@ -278,8 +279,41 @@ def load_pools(source: str | Path) -> tuple[Pool, ...]:
         raise InvalidInput(error.message + ("" if ":" in text else file_hint(text)), field=error.field) from None
 
 
+def load_site(source: str | Path, *, format: str | None = None) -> Site:
+    """Read a site: nodes, partitions and reservations, from a site file (TOML) or from text that Slurm writes.
+
+    Parameters
+    ----------
+    source
+        A site file, the text of ``slurm.conf``, or that of ``scontrol show node``, ``show partition`` and
+        ``show reservation`` one after the other; the content decides.
+    format
+        A name of the catalog's ``SITES``.
+
+    Examples
+    --------
+    >>> import stretto, tempfile, pathlib
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "site.toml"
+    >>> _ = file.write_text('[[node]]\\nname = "c[01-16]"\\ncpus = 64\\n')
+    >>> stretto.load_site(file).num_cpus
+    1024
+    """
+    from stretto.files.clusters.load_site import load_site as load_site_file
+
+    return load_site_file(source, format=format)
+
+
+def is_site(source: object) -> bool:
+    """Say whether something is a site, or a file of one; never raises."""
+    if isinstance(source, Site):
+        return True
+    return isinstance(source, (str, Path)) and _matches(str(source), catalog.SITES)
+
+
 def machine_of(trace: Trace, machine: MachineLike | None, *, how: str = "machine=N") -> int | tuple[Pool, ...] | Site:
     """Return the machine that is meant, by default the one that the trace was recorded on.
+
+    Dated reservations of a site are counted from the trace's first submission.
 
     Parameters
     ----------
@@ -288,13 +322,23 @@ def machine_of(trace: Trace, machine: MachineLike | None, *, how: str = "machine
     """
     if machine is None:
         return trace.recorded_procs(how)
+    if isinstance(machine, Site) or is_site(machine):
+        site = machine if isinstance(machine, Site) else load_site(str(machine))
+        return site.since(_first_submission(trace))
     if isinstance(machine, (str, Path)):
         return load_pools(machine)
     if isinstance(machine, int):
         if machine < 1:
             raise InvalidInput(f"{machine} processors; a machine needs at least one", field="procs")
         return machine
-    return machine if isinstance(machine, Site) else tuple(machine)
+    return tuple(machine)
+
+
+def _first_submission(trace: Trace) -> float | None:
+    """Return the Unix time of the first submission; None where the trace has no clock."""
+    if trace.origin_unix_s is None or not trace.num_jobs:
+        return None
+    return trace.origin_unix_s + float(trace.submit_s[0])
 
 
 def cut_window(trace: Trace, window: tuple[int, int] | None) -> Trace:

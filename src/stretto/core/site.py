@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from stretto.core.magnitudes import CAPACITY_BYTES, SECONDS, USD_PER_HOUR
 from stretto.core.pool import MAX_NODES
@@ -98,12 +98,21 @@ class Partition:
 
 @dataclass(frozen=True)
 class Reservation:
-    """A time in which nodes are not available: maintenance, an outage, or a reservation for others."""
+    """A time in which nodes are not available: maintenance, an outage, or a reservation for others.
+
+    Attributes
+    ----------
+    start_s, end_s
+        Seconds from the first submission of the trace that is replayed, or Unix time.
+    is_dated
+        Whether they are Unix time; :meth:`Site.since` counts them from a moment instead.
+    """
 
     name: str
     start_s: float
     end_s: float
     nodes: tuple[str, ...]
+    is_dated: bool = False
 
     def __post_init__(self) -> None:
         place = f"reservation {self.name}"
@@ -122,6 +131,8 @@ class Site:
     ----------
     policy
         How the site orders its queue, where its configuration says so.
+    notes
+        What the reader of a file noticed and did not use.
     """
 
     name: str
@@ -129,6 +140,7 @@ class Site:
     partitions: tuple[Partition, ...]
     reservations: tuple[Reservation, ...] = ()
     policy: SitePolicy = field(default_factory=SitePolicy)
+    notes: tuple[str, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         if not self.nodes:
@@ -150,17 +162,47 @@ class Site:
         self._check_overlaps()
 
     def _check_overlaps(self) -> None:
-        last: dict[str, Reservation] = {}
+        last: dict[tuple[str, bool], Reservation] = {}
         for item in sorted(self.reservations, key=lambda item: item.start_s):
             for name in item.nodes:
-                before = last.get(name)
+                before = last.get((name, item.is_dated))
                 if before is not None and before.end_s > item.start_s:
                     raise InvalidInput(
                         f"overlaps with reservation {before.name!r} on node {name!r}: it starts at {item.start_s:g} s, "
                         f"the other one ends at {before.end_s:g} s",
                         field=f"reservation {item.name}",
                     )
-                last[name] = item
+                last[name, item.is_dated] = item
+
+    def since(self, origin_unix_s: float | None) -> Site:
+        """Return the site with dated reservations counted from a moment; those that had ended by then are left out.
+
+        Parameters
+        ----------
+        origin_unix_s
+            The moment; None = not known, which only does where no reservation has a date.
+        """
+        dated = [item for item in self.reservations if item.is_dated]
+        if not dated:
+            return self
+        if origin_unix_s is None:
+            raise InvalidInput(
+                f"reservation {dated[0].name!r} has a date, and the trace does not say when it began: "
+                "give the reservation in seconds from the first submission",
+                field="reservations",
+            )
+        moved = [
+            replace(
+                item, start_s=max(0.0, item.start_s - origin_unix_s), end_s=item.end_s - origin_unix_s, is_dated=False
+            )
+            if item.is_dated
+            else item
+            for item in self.reservations
+            if not item.is_dated or item.end_s > origin_unix_s
+        ]
+        past = len(self.reservations) - len(moved)
+        notes = (f"reservations that ended before the first submission are left out: {past}",) if past else ()
+        return replace(self, reservations=tuple(moved), notes=(*self.notes, *notes))
 
     @property
     def default_partition(self) -> Partition:

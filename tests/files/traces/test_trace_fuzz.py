@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from files.traces.trace_samples import ALL, read_text, sacct_json
+from files.traces.trace_samples import ALL, NASTY, mutated, read_text, sacct_json
 from stretto.catalog import TRACES
 from stretto.core.trace import Trace
 from stretto.errors import StrettoError
@@ -19,25 +19,6 @@ from stretto.files.document import Document
 from stretto.files.traces.parquet import FORMAT as PARQUET
 from stretto.files.traces.reader import ReadOptions
 from stretto.registry import resolve
-
-NASTY = [
-    "",
-    "-1",
-    "0",
-    "1e308",
-    "nan",
-    "inf",
-    "-5",
-    "1e18",
-    "99999999999999999999",
-    "9" * 400,
-    "x",
-    "{",
-    '"',
-    "|",
-    "\x00",
-    "null",
-]
 
 
 def attempt(name: str, data: bytes) -> None:
@@ -53,32 +34,6 @@ def attempt(name: str, data: bytes) -> None:
         queue = trace.arrays()
         assert len(queue.submit) == trace.num_jobs > 0
         assert np.isfinite(queue.memory).all()
-
-
-def mutated(text: str, seed: int) -> bytes:
-    """Return the text with some fields, bytes or lines damaged."""
-    rng = random.Random(seed)
-    lines = text.split("\n")
-    for _ in range(rng.randint(1, 4)):
-        at = rng.randrange(len(lines))
-        separator = next((mark for mark in ("|", ",", " ") if mark in lines[at]), " ")
-        cells = lines[at].split(separator)
-        kind = rng.randrange(4)
-        if not cells:
-            cells = [rng.choice(NASTY)]
-        elif kind == 0:
-            cells[rng.randrange(len(cells))] = rng.choice(NASTY)
-        elif kind == 1:
-            del cells[rng.randrange(len(cells))]
-        elif kind == 2:
-            lines.insert(at, lines[rng.randrange(len(lines))])
-        else:
-            cells.append(rng.choice(NASTY))
-        lines[at] = separator.join(cells)
-    data = bytearray("\n".join(lines).encode())
-    for _ in range(rng.choice([0, 0, 3]) if data else 0):
-        data[rng.randrange(len(data))] = rng.randrange(256)
-    return bytes(data)
 
 
 @pytest.mark.parametrize("name", TRACES)

@@ -66,10 +66,13 @@ def test_text_faults() -> None:
 
 
 def test_a_bar_in_a_name_is_seen() -> None:
-    text = "JobID|JobName|Submit|ElapsedRaw|NCPUS\n1|a|2024-05-01T10:00:00|5|4\n2|a|b|2024-05-01T10:00:00|5|4\n"
-    trace = read_text(text)
+    text = "JobID|JobName|Submit|ElapsedRaw|NCPUS\n1|a|2024-05-01T10:00:00|5|4\n2|a|b|2024-05-01T10:00:00|5|3\n"
+    trace = read_text(text)  # only a name can hold bars here
+    assert (trace.num_procs.tolist(), trace.meta["num_rows_with_bars"]) == ([4, 3], 1)
+    unclear = text.replace("JobID", "Comment|JobID").replace("\n1|", "\n|1|").replace("\n2|", "\n|2|")
+    trace = read_text(unclear)
     assert trace.num_jobs == 1
-    assert trace.meta["skipped"] == [(3, "6 fields where the header names 5")]
+    assert trace.meta["skipped"] == [(3, "7 fields where the header names 6")]
     with_bars_at_the_end = "\n".join(line + "|" for line in text.splitlines()[:2])  # sacct -p
     assert read_text(with_bars_at_the_end, strict=True).num_procs.tolist() == [4]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -154,3 +155,48 @@ ALL = {
     "openb": PODS,
     "gpu-csv": PHILLY,
 }
+
+NASTY = [
+    "",
+    "-1",
+    "0",
+    "1e308",
+    "nan",
+    "inf",
+    "-5",
+    "1e18",
+    "99999999999999999999",
+    "9" * 400,
+    "x",
+    "{",
+    '"',
+    "|",
+    "\x00",
+    "null",
+]
+
+
+def mutated(text: str, seed: int) -> bytes:
+    """Return the text with some fields, bytes or lines damaged."""
+    rng = random.Random(seed)
+    lines = text.split("\n")
+    for _ in range(rng.randint(1, 4)):
+        at = rng.randrange(len(lines))
+        separator = next((mark for mark in ("|", ",", " ") if mark in lines[at]), " ")
+        cells = lines[at].split(separator)
+        kind = rng.randrange(4)
+        if not cells:
+            cells = [rng.choice(NASTY)]
+        elif kind == 0:
+            cells[rng.randrange(len(cells))] = rng.choice(NASTY)
+        elif kind == 1:
+            del cells[rng.randrange(len(cells))]
+        elif kind == 2:
+            lines.insert(at, lines[rng.randrange(len(lines))])
+        else:
+            cells.append(rng.choice(NASTY))
+        lines[at] = separator.join(cells)
+    data = bytearray("\n".join(lines).encode())
+    for _ in range(rng.choice([0, 0, 3]) if data else 0):
+        data[rng.randrange(len(data))] = rng.randrange(256)
+    return bytes(data)

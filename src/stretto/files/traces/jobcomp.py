@@ -10,11 +10,13 @@ import math
 import re
 
 from stretto.core.trace import UNKNOWN, Trace
+from stretto.errors import InvalidInput
 from stretto.files.document import Document
 from stretto.files.sniff import first_lines, graph_name
 from stretto.files.traces import slurm_values as slurm
 from stretto.files.traces.job_rows import JobRow, JobRows
 from stretto.files.traces.reader import Faults, ReadOptions
+from stretto.files.traces.slurm_request import SlurmRecord, request_of
 
 #: A value ends where the next key begins: names of jobs and folders may hold blanks.
 _PAIR = re.compile(r"(?:^| )([A-Z][A-Za-z]*)=(.*?)(?= [A-Z][A-Za-z]*=|\s*$)")
@@ -47,6 +49,9 @@ class JobComp:
             except ValueError as error:
                 faults.add(line, str(error))
                 continue
+            except InvalidInput as error:
+                faults.add(line, error.message)
+                continue
             if math.isnan(row.run_s):
                 faults.leave_out(line, "the job never started")
             elif (reason := jobs.add(row)) is not None:
@@ -64,12 +69,27 @@ def _job(fields: dict[str, str]) -> JobRow:
     nodes = max(1, slurm.whole(fields.get("NodeCnt", "")))
     procs = slurm.whole(fields.get("ProcCnt", "")) or slurm.whole(counts.get("cpu", ""))
     number = fields["JobId"].partition("_")[0]
+    request, _ = request_of(
+        SlurmRecord(
+            procs,
+            nodes,
+            nodes,
+            counts.get("mem", ""),
+            allocated=fields.get("Tres", ""),
+            partition=fields.get("Partition", ""),
+        ),
+        None,
+    )
+    eligible = slurm.moment_s(fields.get("EligibleTime", ""))
+    held = min(eligible, start) - submit if eligible > submit and start >= submit else 0.0
     return JobRow(
-        submit,
+        submit + held,
         end - start,
         procs,
         estimate_s=_limit_s(fields.get("TimeLimit", "")),
-        wait_s=max(0.0, start - submit) if start >= submit else math.nan,
+        wait_s=max(0.0, start - submit - held) if start >= submit else math.nan,
+        held_s=held,
+        request=request,
         memory_bytes=slurm.memory_bytes(counts.get("mem", ""), num_procs=procs, num_nodes=nodes),
         num_gpus=slurm.num_gpus(counts),
         job_id=int(number) if number.isascii() and number.isdigit() and len(number) < 19 else UNKNOWN,
@@ -77,6 +97,8 @@ def _job(fields: dict[str, str]) -> JobRow:
         user=fields.get("UserId", "").partition("(")[0],
         group=fields.get("Account", "") or fields.get("GroupId", "").partition("(")[0],
         queue=fields.get("QOS", ""),
+        account=fields.get("Account", ""),
+        qos=fields.get("QOS", ""),
         partition=fields.get("Partition", ""),
     )
 

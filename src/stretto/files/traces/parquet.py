@@ -19,14 +19,28 @@ from stretto.errors import InvalidInput, MissingExtra
 from stretto.files.document import Document
 from stretto.files.sniff import graph_name
 from stretto.files.traces.reader import ReadOptions
+from stretto.files.traces.request_json import request_of_json, request_to_json
 
 _MAGIC = b"PAR1"
 #: Jobs of a trace; each takes about a hundred bytes.
 MAX_ROWS = 20_000_000
 _KEY = b"stretto.trace"
 _NEEDED = ("submit_s", "run_s", "num_procs")
-_FLOATS = ("submit_s", "run_s", "estimate_s", "wait_s", "memory_bytes", "deadline_s")
-_INTS = ("num_procs", "job_id", "user", "group", "queue", "partition", "status", "num_gpus")
+_FLOATS = ("submit_s", "run_s", "estimate_s", "wait_s", "held_s", "memory_bytes", "deadline_s")
+_INTS = (
+    "num_procs",
+    "job_id",
+    "user",
+    "group",
+    "queue",
+    "partition",
+    "account",
+    "qos",
+    "status",
+    "num_gpus",
+    "request",
+    "limit_group",
+)
 _PARENTS = "parents"
 #: An object of pyarrow, which has no types.
 Arrow: TypeAlias = Any
@@ -52,7 +66,7 @@ class Parquet:
             table = file.read(columns=known)
             rest = _rest(table.schema.metadata or {})
             columns = _columns(table)
-        except (arrow.ArrowException, OSError, ValueError, TypeError) as error:
+        except (arrow.ArrowException, OSError, ValueError, TypeError, RecursionError) as error:
             document.fail(f"damaged or unusual Parquet: {str(error)[:200]}")
         for name in _NEEDED:
             if name not in columns:
@@ -80,6 +94,8 @@ class Parquet:
             "name": trace.name,
             "max_procs": trace.max_procs,
             "origin_unix_s": trace.origin_unix_s,
+            "requests": [request_to_json(request) for request in trace.requests],
+            "group_limits": list(trace.group_limits),
             "meta": dict(trace.meta),
         }
         table = arrow.table(columns).replace_schema_metadata({_KEY: json.dumps(rest, default=str).encode()})
@@ -109,7 +125,12 @@ def _rest(metadata: dict[bytes, bytes]) -> dict[str, Any]:
     if not isinstance(stored, dict):
         raise ValueError("the trace's metadata is no object")
     kinds = {"name": (str,), "max_procs": (int,), "origin_unix_s": (int, float), "meta": (dict,)}
-    return {key: stored[key] for key, kind in kinds.items() if isinstance(stored.get(key), kind)}
+    rest = {key: stored[key] for key, kind in kinds.items() if isinstance(stored.get(key), kind)}
+    limits = stored.get("group_limits", [])
+    if not isinstance(limits, list) or not all(type(limit) is int and limit > 0 for limit in limits):
+        raise ValueError("the limits of groups are no list of numbers above zero")
+    requests = tuple(request_of_json(request) for request in stored.get("requests", []))
+    return rest | {"requests": requests, "group_limits": tuple(limits)}
 
 
 def _columns(table: Arrow) -> dict[str, Any]:

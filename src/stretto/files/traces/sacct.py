@@ -1,7 +1,8 @@
 """Slurm accounting as text: ``sacct --parsable2`` with its header line.
 
-Any selection of fields will do that names the submission, a size and a duration (or start and end).
-Job steps are passed over. Times are read as UTC, as Slurm writes local time without a zone.
+Any selection of fields will do that names the submission, a size and a duration (or start and end). ``Eligible``,
+``ReqTRES``, ``AllocTRES``, ``ReqNodes``, ``NNodes``, ``ReqMem``, ``Constraints``, ``Partition`` and ``SubmitLine`` say
+what a job asked of nodes. Job steps are passed over. Times are read as UTC, as Slurm writes local time without a zone.
 """
 
 from __future__ import annotations
@@ -9,12 +10,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from stretto.core.trace import UNKNOWN, Trace
+from stretto.core.trace import Trace
 from stretto.files.document import Document
 from stretto.files.sniff import first_lines, graph_name
 from stretto.files.traces import slurm_values as slurm
-from stretto.files.traces.job_rows import JobRow, JobRows
+from stretto.files.traces.job_rows import JobRow
 from stretto.files.traces.reader import Faults, ReadOptions
+from stretto.files.traces.sacct_jobs import AccountingJobs, AccountingRecord, job_number
+from stretto.files.traces.slurm_request import SlurmRecord
+
+#: Columns that may hold bars themselves.
+_FREE_TEXT = frozenset({"jobname", "submitline", "comment", "admincomment", "systemcomment", "workdir", "constraints"})
 
 
 @dataclass(frozen=True)
@@ -46,36 +52,37 @@ class Sacct:
         return "submit" in names and bool(names & {"jobid", "jobidraw"})
 
     def read(self, document: Document, options: ReadOptions) -> Trace:
-        """Read one job per allocation."""
+        """Read one job per allocation; see :mod:`stretto.files.traces.sacct_jobs` for arrays and the like."""
         lines = document.text.splitlines()
         head = next((at for at, text in enumerate(lines) if text.strip()), 0)
         index = _header(document, lines[head] if lines else "", head + 1)
-        width = max(index.values()) + 1
         faults = Faults(document, options.strict)
-        jobs = JobRows()
-        num_steps = num_unfinished = 0
+        jobs = AccountingJobs(faults)
+        num_steps = num_joined = 0
         for line, text in enumerate(lines[head + 1 :], start=head + 2):
             if not text.strip():
                 continue
-            cells = text.split("|")
-            if len(cells) < width or any(cells[width:]):  # a bar inside a job's name shifts all that follows
-                faults.add(line, f"{len(cells)} fields where the header names {width}")
+            cells, is_joined = _cells(text, index)
+            if cells is None:
+                faults.add(line, f"{text.count('|') + 1} fields where the header names {max(index.values()) + 1}")
                 continue
+            num_joined += is_joined
             fields = _Fields(index, cells)
             if "." in fields.text("jobid", "jobidraw"):
                 num_steps += 1
                 continue
             try:
-                reason = jobs.add(_job(fields))
+                reason = jobs.add(_record(fields, line))
             except ValueError as error:
                 reason = str(error)
             if reason is not None:
                 faults.add(line, reason)
-            elif slurm.is_unfinished(fields.text("state")):
-                num_unfinished += 1
-        faults.settle(len(jobs.rows))
-        meta = {"format": "sacct", **faults.meta(), "num_steps": num_steps, "num_unfinished": num_unfinished}
-        return jobs.trace(graph_name(document), unix_time=True, meta=meta)
+        rows, found = jobs.settle()
+        faults.settle(len(rows.rows))
+        meta = {"format": "sacct", **faults.meta(), "num_steps": num_steps, **found}
+        if num_joined:
+            meta["num_rows_with_bars"] = num_joined
+        return rows.trace(graph_name(document), unix_time=True, meta=meta)
 
 
 def _header(document: Document, text: str, line: int) -> dict[str, int]:
@@ -90,28 +97,76 @@ def _header(document: Document, text: str, line: int) -> dict[str, int]:
     return index
 
 
-def _job(fields: _Fields) -> JobRow:
+def _cells(text: str, index: dict[str, int]) -> tuple[list[str] | None, bool]:
+    """Return the cells of a row, and whether bars inside one were put back.
+
+    A bar inside a text shifts all that follows. Where one column alone can hold bars, the surplus is its own;
+    otherwise nobody knows whose it is.
+    """
+    cells = text.split("|")
+    width = max(index.values()) + 1
+    if len(cells) < width:
+        return None, False
+    if not any(cells[width:]):
+        return cells, False
+    free = [at for name, at in index.items() if name in _FREE_TEXT]
+    if len(free) != 1:
+        return None, False
+    surplus = len(cells) - width - (cells[-1] == "")
+    at = free[0]
+    return [*cells[:at], "|".join(cells[at : at + surplus + 1]), *cells[at + surplus + 1 :]], True
+
+
+def _record(fields: _Fields, line: int) -> AccountingRecord:
     submit = slurm.moment_s(fields.text("submit"))
     start = slurm.moment_s(fields.text("start"))
-    allocated = slurm.tres(fields.text("alloctres"))
-    requested = slurm.tres(fields.text("reqtres"))
-    procs = _procs(fields, allocated, requested)
-    nodes = max(1, slurm.whole(fields.text("nnodes", "allocnodes", "reqnodes")))
-    memory = allocated.get("mem") or requested.get("mem") or fields.text("reqmem")
-    return JobRow(
+    state = fields.text("state")
+    if state.upper().startswith("PENDING"):
+        start = math.nan  # a forecast
+    allocated, requested = fields.text("alloctres"), fields.text("reqtres")
+    counts, wanted = slurm.tres(allocated), slurm.tres(requested)
+    procs = _procs(fields, counts, wanted)
+    nodes = slurm.whole(fields.text("nnodes", "allocnodes"))
+    least = slurm.whole(fields.text("reqnodes")) or slurm.whole(wanted.get("node", ""))
+    memory = counts.get("mem") or wanted.get("mem") or fields.text("reqmem")
+    row = JobRow(
         submit,
         _run_s(fields, start),
         procs,
         estimate_s=_limit_s(fields),
-        wait_s=max(0.0, start - submit) if start >= submit else math.nan,
-        memory_bytes=slurm.memory_bytes(memory, num_procs=procs, num_nodes=nodes),
-        num_gpus=slurm.num_gpus(allocated) or slurm.num_gpus(requested),
+        memory_bytes=slurm.memory_bytes(memory, num_procs=procs, num_nodes=max(1, nodes or least)),
+        num_gpus=slurm.num_gpus(counts) or slurm.num_gpus(wanted),
         job_id=_job_id(fields),
-        status=slurm.state_number(fields.text("state")),
+        status=slurm.state_number(state),
         user=fields.text("user", "uid"),
         group=fields.text("account", "group"),
         queue=fields.text("qos"),
         partition=fields.text("partition"),
+        account=fields.text("account"),
+        qos=fields.text("qos"),
+    )
+    record = SlurmRecord(
+        slurm.whole(wanted.get("cpu", "")) or slurm.whole(fields.text("reqcpus")) or procs,
+        least,
+        nodes,
+        fields.text("reqmem"),
+        requested,
+        allocated,
+        fields.text("constraints"),
+        fields.text("partition"),
+        slurm.whole(fields.text("ntasks")),
+    )
+    return AccountingRecord(
+        line,
+        fields.text("jobid", "jobidraw"),
+        row,
+        record,
+        eligible_s=slurm.moment_s(fields.text("eligible")),
+        start_s=start,
+        state=state,
+        submit_line=fields.text("submitline"),
+        job_name=fields.text("jobname"),
+        reason=fields.text("reason"),
     )
 
 
@@ -142,9 +197,8 @@ def _limit_s(fields: _Fields) -> float:
 
 
 def _job_id(fields: _Fields) -> int:
-    """Return the raw number; ``123_4`` and ``123+1`` are parts of job 123."""
-    text = fields.text("jobidraw", "jobid").replace("+", "_").partition("_")[0].strip()
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else UNKNOWN
+    """Return the raw number; without it, tasks of an array have none of their own."""
+    return job_number(fields.text("jobidraw") or fields.text("jobid").partition("+")[0])
 
 
 FORMAT = Sacct()

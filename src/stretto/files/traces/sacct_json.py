@@ -1,7 +1,8 @@
 """Slurm's JSON: ``sacct --json``, and ``squeue --json``, of any version since 22.05.
 
 Old versions write plain numbers and states; new ones write ``{"set", "infinite", "number"}`` and lists.
-Each value is looked for in every place where some version keeps it.
+Each value is looked for in every place where some version keeps it. Arrays, heterogeneous jobs and dependencies are
+those of :mod:`stretto.files.traces.sacct_jobs`.
 """
 
 from __future__ import annotations
@@ -12,11 +13,15 @@ from stretto.core.trace import UNKNOWN, Trace
 from stretto.files.document import Document
 from stretto.files.sniff import graph_name, json_object
 from stretto.files.traces import slurm_values as slurm
-from stretto.files.traces.job_rows import JobRow, JobRows
+from stretto.files.traces.job_rows import JobRow
 from stretto.files.traces.reader import Faults, ReadOptions
+from stretto.files.traces.sacct_jobs import AccountingJobs, AccountingRecord
+from stretto.files.traces.slurm_request import SlurmRecord
 
 _MB = 2.0**20
 _PER_CPU = 1 << 63
+#: Counts and megabytes from here on are nonsense.
+_MOST = 1e12
 
 
 class SacctJson:
@@ -42,24 +47,22 @@ class SacctJson:
         if not isinstance(records, list):
             document.fail("there is no list of jobs", field="jobs")
         faults = Faults(document, strict=False)
-        jobs = JobRows()
-        num_unfinished = 0
+        jobs = AccountingJobs(faults)
         for number, record in enumerate(records, start=1):
             try:
-                reason = jobs.add(_job(record)) if isinstance(record, dict) else "not an object"
+                reason = jobs.add(_record(record, number)) if isinstance(record, dict) else "not an object"
             except ValueError as error:
                 reason = str(error)
-            if reason is not None and options.strict:
-                document.fail(reason, field=f"jobs[{number - 1}]")
             if reason is not None:
                 faults.add(number, reason)
-            elif slurm.is_unfinished(_state(record)):
-                num_unfinished += 1
-        if not jobs.rows:
+        rows, found = jobs.settle()
+        if faults.first is not None and options.strict:
+            document.fail(faults.first[1], field=f"jobs[{faults.first[0] - 1}]")
+        if not rows.rows:
             why = f"; the first: {faults.listed[0][1]}" if faults.listed else ""
             document.fail(f"no usable job among {len(records):,} records{why}", field="jobs")
-        meta = {"format": "sacct-json", **faults.meta(), "num_unfinished": num_unfinished}
-        return jobs.trace(graph_name(document), unix_time=True, meta=meta)
+        meta = {"format": "sacct-json", **faults.meta(), **found}
+        return rows.trace(graph_name(document), unix_time=True, meta=meta)
 
 
 def _find(record: dict[str, object], *paths: str) -> object:
@@ -103,29 +106,90 @@ def _moment(record: dict[str, object], *paths: str) -> float:
     return value if value > 0 else math.nan
 
 
-def _job(record: dict[str, object]) -> JobRow:
+def _record(record: dict[str, object], number: int) -> AccountingRecord:
     submit = _moment(record, "time.submission", "submit_time")
     start = _moment(record, "time.start", "start_time")
+    state = _state(record)
+    pending = state.upper().startswith("PENDING")  # its start is a forecast
     allocated = _resources(record, "tres.allocated", "tres_alloc_str")
     requested = _resources(record, "tres.requested", "tres_req_str")
     procs = _procs(record, allocated, requested)
-    pending = _state(record).upper().startswith("PENDING")  # its start is a forecast
     limit = 60.0 * _number(record, "time.limit", "time_limit")
-    return JobRow(
+    account = _text(record, "account", "association.account")
+    row = JobRow(
         submit,
         0.0 if pending else _run_s(record, start),
         procs,
         estimate_s=limit if limit > 0 else math.nan,
-        wait_s=start - submit if start >= submit and not pending else math.nan,
         memory_bytes=_memory(record, procs, allocated, requested),
         num_gpus=slurm.num_gpus(allocated) or slurm.num_gpus(requested),
         job_id=_int(_number(record, "job_id"), UNKNOWN),
-        status=slurm.state_number(_state(record)),
+        status=slurm.state_number(state),
         user=_text(record, "user", "user_name", "association.user"),
-        group=_text(record, "account", "association.account", "group"),
+        group=account or _text(record, "group"),
         queue=_text(record, "qos"),
         partition=_text(record, "partition", "association.partition"),
+        account=account,
+        qos=_text(record, "qos"),
     )
+    return AccountingRecord(
+        number,
+        _job_text(record),
+        row,
+        _asked(record, row, allocated, requested),
+        eligible_s=_moment(record, "time.eligible", "eligible_time"),
+        start_s=math.nan if pending else start,
+        state=state,
+        submit_line=_text(record, "submit_line"),
+        job_name=_text(record, "name"),
+        dependency=_text(record, "dependency"),
+        array_limit=_count(record, "array.limits.max.running.tasks", "array_max_tasks"),
+        reason=_text(record, "state.reason", "state_reason"),
+    )
+
+
+def _job_text(record: dict[str, object]) -> str:
+    """Return the job as people name it: a task of an array, a component, or its number."""
+    plain = str(_int(_number(record, "job_id"), UNKNOWN))
+    array, task = _count(record, "array.job_id", "array_job_id"), _number(record, "array.task_id", "array_task_id")
+    if array and math.isfinite(task) and task >= 0:
+        return f"{array}_{int(task)}"
+    if array and _text(record, "array.task", "array_task_string"):
+        return f"{array}_[{_text(record, 'array.task', 'array_task_string')}]"
+    leader, offset = _count(record, "het.job_id", "het_job_id"), _number(record, "het.job_offset", "het_job_offset")
+    if leader and math.isfinite(offset) and offset >= 0:
+        return f"{leader}+{int(offset)}"
+    return plain
+
+
+def _count(record: dict[str, object], *paths: str) -> int:
+    value = _number(record, *paths)
+    return int(value) if 0 < value < _MOST else 0
+
+
+def _asked(record: dict[str, object], row: JobRow, allocated: dict[str, str], requested: dict[str, str]) -> SlurmRecord:
+    nodes = _count(record, "allocation_nodes", "node_count")
+    each = _number(record, "required.memory_per_cpu", "memory_per_cpu")
+    flagged = _find(record, "required.memory")
+    if isinstance(flagged, int) and flagged & _PER_CPU:  # how 22.05 writes --mem-per-cpu
+        each = float(flagged & (_PER_CPU - 1))
+    per_node = _number(record, "required.memory_per_node", "memory_per_node", "required.memory")
+    memory = f"{int(each)}Mc" if 0 < each < _MOST else f"{int(per_node)}Mn" if 0 < per_node < _MOST else ""
+    return SlurmRecord(
+        slurm.whole(requested.get("cpu", "")) or _count(record, "required.CPUs", "cpus") or row.num_procs,
+        slurm.whole(requested.get("node", "")),
+        nodes,
+        memory,
+        _tres_text(requested),
+        _tres_text(allocated),
+        _text(record, "constraints", "features"),
+        row.partition,
+        _count(record, "tasks"),
+    )
+
+
+def _tres_text(counts: dict[str, str]) -> str:
+    return ",".join(f"{key}={value}" for key, value in counts.items())
 
 
 def _int(value: float, otherwise: int) -> int:
