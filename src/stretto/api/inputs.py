@@ -17,6 +17,7 @@ from stretto.core.cluster import Cluster
 from stretto.core.graph import TaskGraph
 from stretto.core.pool import Pool
 from stretto.core.problem import Problem
+from stretto.core.site import Site
 from stretto.core.trace import Trace
 from stretto.core.workload import Workload
 from stretto.errors import InvalidInput, StrettoError, UnknownName
@@ -27,8 +28,8 @@ from stretto.registry import lookup, resolve
 GraphLike = TaskGraph | Workload | str | Path
 ClusterLike = Cluster | str | Path
 TraceLike = Trace | str | Path
-#: A number of processors, pools, or their file or shorthand.
-MachineLike = int | Sequence[Pool] | str | Path
+#: A number of processors, pools, or their file or shorthand; or a site.
+MachineLike = int | Sequence[Pool] | Site | str | Path
 
 WORKLOAD_PREFIX, KERNELS_PREFIX, TRACE_PREFIX = "workload:", "kernels:", "trace:"
 PROJECT_CLUSTER = "shop:1"
@@ -277,7 +278,7 @@ def load_pools(source: str | Path) -> tuple[Pool, ...]:
         raise InvalidInput(error.message + ("" if ":" in text else file_hint(text)), field=error.field) from None
 
 
-def machine_of(trace: Trace, machine: MachineLike | None, *, how: str = "machine=N") -> int | tuple[Pool, ...]:
+def machine_of(trace: Trace, machine: MachineLike | None, *, how: str = "machine=N") -> int | tuple[Pool, ...] | Site:
     """Return the machine that is meant, by default the one that the trace was recorded on.
 
     Parameters
@@ -293,7 +294,7 @@ def machine_of(trace: Trace, machine: MachineLike | None, *, how: str = "machine
         if machine < 1:
             raise InvalidInput(f"{machine} processors; a machine needs at least one", field="procs")
         return machine
-    return tuple(machine)
+    return machine if isinstance(machine, Site) else tuple(machine)
 
 
 def cut_window(trace: Trace, window: tuple[int, int] | None) -> Trace:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from stretto.core.graph import TaskGraph
     from stretto.core.pool import Pool
     from stretto.core.problem import Problem
+    from stretto.core.site import Site
     from stretto.core.trace import Trace
     from stretto.core.workload import Workload
 
@@ -65,7 +66,7 @@ def tell_notes(notes: Iterable[str]) -> None:
         remark(f"note: {note}")
 
 
-def machine_named(trace: Trace, procs: int | None, pools: str | None) -> int | tuple[Pool, ...]:
+def machine_named(trace: Trace, procs: int | None, pools: str | None) -> int | tuple[Pool, ...] | Site:
     """Return the machine that the options name, or the one that was recorded."""
     from stretto.api.inputs import machine_of
 

@@ -12,14 +12,13 @@ import numpy as np
 
 from stretto import catalog
 from stretto.core.csr import Floats
-from stretto.core.pool_fit import runnable
 from stretto.core.results.table import Record, ResultTable
 from stretto.core.trace import Trace
 from stretto.errors import InvalidInput
 from stretto.queues.evaluate import evaluate_replay, figures
 from stretto.queues.metrics import QueueMetrics, bounded_slowdown
 from stretto.queues.replay import Machine, can_select
-from stretto.queues.setup import notes_of
+from stretto.queues.setup import notes_on, procs_of
 from stretto.queues.strategies import StrategyLike, name_of_strategy, strategy_of
 from stretto.registry import lookup
 
@@ -227,9 +226,7 @@ def compare_strategies(
     except KeyboardInterrupt:
         if not rows:
             raise
-    num_procs = machine if isinstance(machine, int) else sum(pool.num_procs for pool in machine)
-    notes = notes_of(trace, machine, runnable(trace, machine))
-    return QueueComparison(trace.name, num_procs, count, tuple(rows), notes)
+    return QueueComparison(trace.name, procs_of(machine), count, tuple(rows), notes_on(trace, machine))
 
 
 def pairs_of(strategies: Sequence[T], backfills: Sequence[str]) -> list[tuple[T, str]]:

@@ -1,4 +1,4 @@
-"""Replay a trace of jobs on a machine or in pools; ``queues.reference.replay`` defines what that means.
+"""Replay a trace of jobs on a machine, in pools or on a site; ``queues.reference.replay`` defines what that means.
 
 This facade resolves the names of the rules and picks the fastest way that can do it: a compiled kernel, the replay of a
 selector, or, for keys that depend on the wait, the reference.
@@ -18,6 +18,7 @@ from stretto.catalog import BACKFILLS, ESTIMATES, POOL_RULES, SELECTOR_REPLAYS, 
 from stretto.core.csr import Floats
 from stretto.core.pool import Pool
 from stretto.core.pool_fit import runnable
+from stretto.core.site import Site
 from stretto.core.trace import Trace
 from stretto.errors import Infeasible, InvalidInput, UnknownName
 from stretto.queues.kernels import codes
@@ -46,7 +47,7 @@ from stretto.queues.strategies import (
 from stretto.registry import lookup
 from stretto.runlog import Run
 
-Machine = int | Sequence[Pool]
+Machine = int | Sequence[Pool] | Site
 Tie = Literal["batch", "one-event"]
 TIES: tuple[Tie, ...] = ("batch", "one-event")
 #: Of the fast kernels, which count processors in 32 bits.
@@ -116,8 +117,9 @@ def replay(
     Parameters
     ----------
     machine
-        A number of processors, or pools. On plain processors, jobs without a run time and jobs that do not
-        fit are left out, and without ``kill`` estimates below the run time are raised to it.
+        A number of processors, pools, or a site with nodes and partitions. On plain processors and on sites, jobs
+        without a run time and jobs that do not fit are left out, and without ``kill`` estimates below the run time are
+        raised to it.
     strategy
         A name of the catalog or of a plugin, a row of ``queues.strategies``, or a function that returns a number per
         job, the lowest first: ``key(jobs)`` is called once, ``key(jobs, wait_s)`` at every pass, which is slow.
@@ -155,13 +157,18 @@ def replay_told(
         return _replay_selector(trace, machine, name, seed, settings, run, watch, rules)
     if settings is not None:
         raise InvalidInput(f"{name!r} has no settings; they are for {' and '.join(SELECTORS)}", field="settings")
+    if isinstance(machine, Site):
+        from stretto.queues.nodes.replay import replay_site
+
+        make_rules(found if isinstance(found, Strategy) else DEADLINE, **rules)  # raises where a rule is wrong
+        return replay_site(trace, machine, found, rules, _spec(name, seed, rules)), None
     if isinstance(found, Strategy):
         return _replay_order(trace, machine, found, name, seed, rules), None
     return _replay_key(trace, machine, found, name, seed, rules), None
 
 
 def _replay_order(
-    trace: Trace, machine: Machine, order: Strategy, name: str, seed: int, rules: RuleArguments
+    trace: Trace, machine: int | Sequence[Pool], order: Strategy, name: str, seed: int, rules: RuleArguments
 ) -> QueueResult:
     """Replay by a kernel."""
     setup = _setup(trace, machine, make_rules(order, **rules), seed)
@@ -169,7 +176,7 @@ def _replay_order(
 
 
 def _replay_key(
-    trace: Trace, machine: Machine, key: KeyFunction, name: str, seed: int, rules: RuleArguments
+    trace: Trace, machine: int | Sequence[Pool], key: KeyFunction, name: str, seed: int, rules: RuleArguments
 ) -> QueueResult:
     """Replay in the order of a key function: by a kernel where the key does not change, by the reference otherwise."""
     from stretto.queues.reference.keyed import KeyedReplay
@@ -307,7 +314,7 @@ def make_rules(strategy: str | Strategy, **given: Unpack[RuleArguments]) -> code
     )
 
 
-def _setup(trace: Trace, machine: Machine, rules: codes.RuleCodes, seed: int) -> ReplaySetup:
+def _setup(trace: Trace, machine: int | Sequence[Pool], rules: codes.RuleCodes, seed: int) -> ReplaySetup:
     if seed < 0:
         raise InvalidInput(f"{seed} must not be negative", field="seed")
     return prepare(trace, machine if isinstance(machine, int) else tuple(machine), rules, seed)

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from stretto.core.csr import Floats, Ints
 from stretto.core.pool import Pool
+from stretto.core.site import Site
 from stretto.core.trace import Trace
+from stretto.errors import InvalidInput
 
 if TYPE_CHECKING:
     from stretto.queues.metrics import QueueMetrics
@@ -42,7 +44,15 @@ class QueueResult:
     spec
         The rules, by name and value.
     notes
-        What was left out, in sentences: jobs, with the reason, and partitions, which replays do not model.
+        What was left out or assumed, in sentences: jobs, with the reason, and partitions, which only replays on a
+        site model.
+    site
+        The site of a replay on nodes; its processors are one pool in ``pools``. None = a plain machine, or pools.
+    shift_s
+        When the first job was submitted in the given trace; times of the site's reservations count from there.
+    place_ptr, node, tasks
+        Job *j* ran on the nodes ``site.nodes[i]`` for *i* in ``node[place_ptr[j]:place_ptr[j + 1]]``, with so many
+        tasks on each; the components of a heterogeneous job stand one after the other. None without a site.
     """
 
     trace: Trace
@@ -58,6 +68,18 @@ class QueueResult:
     num_dropped: int = 0
     spec: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    site: Site | None = None
+    shift_s: float = 0.0
+    place_ptr: NDArray[np.int64] | None = None  # [n+1]
+    node: NDArray[np.int64] | None = None
+    tasks: NDArray[np.int64] | None = None
+
+    def nodes_of(self, job: int) -> list[str]:
+        """Return the names of the nodes that a job ran on, each once, in the order in which they were chosen."""
+        if self.site is None or self.place_ptr is None or self.node is None:
+            raise InvalidInput("the replay was not on a site: it does not know nodes", field="machine")
+        places = self.node[self.place_ptr[job] : self.place_ptr[job + 1]].tolist()
+        return list(dict.fromkeys(self.site.nodes[i].name for i in places))
 
     @cached_property
     def metrics(self) -> QueueMetrics:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from stretto.core.csr import Floats, Ints
 from stretto.core.pool import MAX_NODES, Pool
 from stretto.core.pool_fit import pool_widths, runnable
+from stretto.core.site import Site
 from stretto.core.trace import QueueArrays, Trace
 from stretto.errors import InvalidInput
 from stretto.queues.kernels.codes import (
@@ -181,6 +182,22 @@ def _arrays(trace: Trace, *, with_users: bool) -> QueueArrays:
         child_ptr=np.zeros(n + 1, dtype=np.int32),
         child=none,
     )
+
+
+def notes_on(trace: Trace, machine: int | Sequence[Pool] | Site) -> tuple[str, ...]:
+    """Return what a replay of a trace on a machine leaves out or assumes, one sentence each."""
+    if isinstance(machine, Site):
+        from stretto.queues.nodes.setup import prepare_nodes
+
+        return prepare_nodes(trace, machine).notes
+    return notes_of(trace, machine, runnable(trace, machine))
+
+
+def procs_of(machine: int | Sequence[Pool] | Site) -> int:
+    """Return the processors of a machine."""
+    if isinstance(machine, Site):
+        return machine.num_cpus
+    return machine if isinstance(machine, int) else sum(pool.num_procs for pool in machine)
 
 
 def notes_of(trace: Trace, machine: int | Sequence[Pool], kept: NDArray[np.bool_]) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ import numpy as np
 from stretto.core.csr import Floats
 from stretto.core.pool import Pool
 from stretto.core.pool_fit import pool_widths
+from stretto.core.site import Site
 from stretto.core.trace import Trace
 from stretto.errors import InvalidPlan
 from stretto.queues.result import QueueResult
@@ -19,14 +20,22 @@ from stretto.queues.result import QueueResult
 _ROUNDING = 1e-9
 
 
-def check_replay(trace: Trace, machine: int | tuple[Pool, ...], result: QueueResult) -> None:
-    """Raise where a replay breaks a rule.
+def check_replay(trace: Trace, machine: int | tuple[Pool, ...] | Site, result: QueueResult) -> None:
+    """Raise where a replay breaks a rule; on a site, also where a node is used beyond what it has.
 
     Parameters
     ----------
     trace
         What was to be replayed; jobs that fit nowhere may be missing from the result.
     """
+    if isinstance(machine, Site):
+        from stretto.queues.nodes.validate import check_nodes
+
+        _check_complete(trace, result)
+        _check_times(result)
+        _check_durations(result.pools, result)
+        check_nodes(machine, result)
+        return
     pools = (Pool("machine", machine),) if isinstance(machine, int) else tuple(machine)
     _check_complete(trace, result)
     _check_times(result)

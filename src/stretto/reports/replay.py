@@ -82,5 +82,7 @@ def _result(columns: Mapping[str, Json], about: Mapping[str, Json]) -> QueueResu
 
 def same_jobs(result: QueueResult) -> tuple[Trace, Machine]:
     """Return trace and machine of a replay, to replay them again."""
+    if result.site is not None:
+        return dataclasses.replace(result.trace), result.site
     is_plain = len(result.pools) == 1 and result.pools[0].name == "machine"
     return dataclasses.replace(result.trace), result.pools[0].num_procs if is_plain else result.pools

@@ -14,6 +14,7 @@ from stretto.api.replay import check_rules, measured_replay
 from stretto.core.graph import TaskGraph
 from stretto.core.pool import Pool
 from stretto.core.problem import Problem
+from stretto.core.site import Site
 from stretto.core.trace import Trace
 from stretto.core.workload import Workload
 from stretto.errors import InvalidInput
@@ -94,7 +95,7 @@ class Desk:
     def _replay(
         self,
         trace: Trace,
-        machine: int | Sequence[Pool],
+        machine: int | Sequence[Pool] | Site,
         request: Request,
         rules: JsonObject,
         more: JsonObject,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from stretto.core.request import ANY_GPU, JobRequest, ResourceRequest
 from stretto.core.site import MIB, Partition, Reservation, Site, SiteNode
 from stretto.core.trace import Trace
-from stretto.queues.nodes.setup import SiteJobs
 
 KINDS = ("a100", "v100")
 
@@ -70,7 +71,7 @@ def random_request(rng: np.random.Generator, site: Site) -> ResourceRequest:
     )
 
 
-def random_jobs(rng: np.random.Generator, site: Site) -> SiteJobs:
+def random_jobs(rng: np.random.Generator, site: Site) -> Trace:
     """Return up to 24 jobs, some with parents, some heterogeneous, some in arrays with a limit."""
     n = int(rng.integers(1, 25))
     run = rng.integers(1, 20, n).astype(float)
@@ -88,7 +89,9 @@ def random_jobs(rng: np.random.Generator, site: Site) -> SiteJobs:
         estimate,
         parent=edges[:, 0].copy(),
         child=edges[:, 1].copy(),
+        request=np.arange(n, dtype=np.int32),
+        requests=tuple(requests),
     )
     if rng.random() < 0.3:
-        return SiteJobs(trace, tuple(requests), rng.integers(-1, 2, n).astype(np.int32), (1, 2))
-    return SiteJobs(trace, tuple(requests))
+        return replace(trace, limit_group=rng.integers(-1, 2, n).astype(np.int32), group_limits=(1, 2))
+    return trace

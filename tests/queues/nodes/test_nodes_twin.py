@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from tests.queues.nodes.random_sites import random_jobs, random_site
 
-from stretto.errors import InvalidInput
+from stretto.errors import InvalidInput, UnknownName
 from stretto.queues.nodes.reference import NodeReference
-from stretto.queues.nodes.replay import run_on_nodes
+from stretto.queues.nodes.replay import to_result
+from stretto.queues.nodes.run import run_on_nodes
 from stretto.queues.nodes.setup import prepare_nodes
-from stretto.queues.nodes.validate import check_nodes
+from stretto.queues.validate import check_replay
 
 #: FCFS, shortest, largest area, expansion factor: static and dynamic orders.
 STRATEGIES = (0, 1, 4, 20)
@@ -23,8 +24,8 @@ def check_case(seed: int) -> bool:
     jobs = random_jobs(rng, site)
     strategy, backfill = int(rng.choice(STRATEGIES)), str(rng.choice(["easy", "easy", "none"]))
     try:
-        setup = prepare_nodes(site, jobs, kill=bool(rng.random() < 0.3))
-    except InvalidInput:
+        setup = prepare_nodes(jobs, site, kill=bool(rng.random() < 0.3), perfect=bool(rng.random() < 0.2))
+    except (InvalidInput, UnknownName):
         return False
     result = run_on_nodes(setup, strategy, backfill)
     twin = NodeReference(setup, strategy, backfill)
@@ -35,7 +36,7 @@ def check_case(seed: int) -> bool:
         first, last = result.place_ptr[job], result.place_ptr[job + 1]
         found = list(zip(result.shape[first:last], result.node[first:last], result.tasks[first:last], strict=True))
         assert found == [(place.shape, place.node, place.tasks) for place in places], f"seed {seed}, job {job}"
-    check_nodes(result)
+    check_replay(jobs, site, to_result(setup, result, {}))
     return True
 
 

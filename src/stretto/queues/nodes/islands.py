@@ -18,9 +18,9 @@ def ptr(lengths: Sequence[int]) -> Longs:
 
 @dataclass(frozen=True, eq=False)
 class Islands:
-    """The island of each job and node."""
+    """The island of each kind of jobs and of each node."""
 
-    of_job: Longs
+    of_kind: Longs
     of_node: Longs
 
 
@@ -47,8 +47,8 @@ def islands(
     roots = [root(i) for i in range(len(parent))]
     number = {r: i for i, r in enumerate(dict.fromkeys(roots))}
     of_node = np.array([number[r] for r in roots], dtype=np.int64)
-    of_job = np.array([of_node[anchor[components[0][0]]] for components in wanted], dtype=np.int64)
-    return Islands(of_job, of_node)
+    of_kind = np.array([of_node[anchor[components[0][0]]] for components in wanted], dtype=np.int64)
+    return Islands(of_kind, of_node)
 
 
 def site_arrays(site: Site, capacity: Longs, sets: list[list[int]], island: Longs, shift_s: float) -> SiteArrays:

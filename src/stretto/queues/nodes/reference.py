@@ -86,7 +86,7 @@ class NodeReference:
         else:
             submit, deadline = float(self.q.submit[job]), float(self.q.deadline[job])
             key = static_key(self.strategy, job, submit, estimate, procs, deadline)
-        return (-int(self.q.tier[job]), key, job)
+        return (-int(self.q.tier[self.q.kind[job]]), key, job)
 
     def schedule(self) -> None:
         """Walk through the queue in order; the first job of an island that has to wait gets a reservation."""
@@ -94,7 +94,7 @@ class NodeReference:
         for job in sorted(self.waiting, key=self.sort_key):
             if self.is_throttled(job):
                 continue
-            island, end = int(self.q.island[job]), self.now + float(self.q.estimate[job])
+            island, end = int(self.q.island[self.q.kind[job]]), self.now + float(self.q.estimate[job])
             if island in blocked:
                 if self.is_easy:
                     _, time, later = self.reservation[island]
@@ -125,9 +125,9 @@ class NodeReference:
 
     def reserve(self, job: int) -> tuple[float, Room]:
         """Return when a job can start by estimates, and what is then free beside it."""
-        island = int(self.q.island[job])
+        island = int(self.q.island[self.q.kind[job]])
         ends = {other: self.start[other] + float(self.q.estimate[other]) for other in self.running}
-        mine = {other: end for other, end in ends.items() if int(self.q.island[other]) == island}
+        mine = {other: end for other, end in ends.items() if int(self.q.island[self.q.kind[other]]) == island}
         nodes = set(self.site.island_node[self.site.island_ptr[island] : self.site.island_ptr[island + 1]].tolist())
         reopen = {
             float(self.site.closed_until[i])
@@ -160,7 +160,8 @@ class NodeReference:
     ) -> list[TaskPlace] | None:
         """Take the nodes of all components out of the rooms and return them; None where one does not fit."""
         found: list[TaskPlace] = []
-        for component in range(self.q.component_ptr[job], self.q.component_ptr[job + 1]):
+        kind = int(self.q.kind[job])
+        for component in range(self.q.component_ptr[kind], self.q.component_ptr[kind + 1]):
             shapes = self.q.alternative[self.q.alternative_ptr[component] : self.q.alternative_ptr[component + 1]]
             for shape in shapes.tolist():
                 chosen = self.choose(shape, room, beside, span, prefers_busy)

@@ -1,145 +1,85 @@
-"""Replay jobs on the nodes and partitions of a site."""
+"""Replay a trace on the nodes and partitions of a site."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
-from stretto.catalog import STRATEGIES
-from stretto.core.csr import Floats
+from stretto.core.pool import Pool
 from stretto.core.site import Site
-from stretto.errors import Infeasible, InvalidInput
-from stretto.queues.nodes.kernels.arrays import (
-    NUM_COUNTS,
-    NUM_PLACES,
-    STORE_IS_FULL,
-    STUCK,
-    Longs,
-    NodeOutcome,
-    NodeState,
-    PlaceStore,
-)
-from stretto.queues.nodes.kernels.loop import run_nodes
-from stretto.queues.nodes.setup import NodeSetup, SiteJobs, prepare_nodes
-from stretto.registry import lookup
+from stretto.core.trace import Trace
+from stretto.errors import InvalidInput
+from stretto.queues.kernels import codes
+from stretto.queues.nodes.run import NodeRun, run_on_nodes
+from stretto.queues.nodes.setup import NodeSetup, prepare_nodes
+from stretto.queues.result import QueueResult
+from stretto.queues.strategies import KeyFunction, Strategy
 
-#: Backfilling that the replay on nodes knows.
-NODE_BACKFILLS = ("none", "easy")
-_FIRST_ENTRIES = 1024
+#: What a replay on nodes knows of each rule; the rest is for plain machines and pools.
+NODE_RULES: Mapping[str, tuple[str, ...]] = {
+    "backfill": ("none", "easy"),
+    "estimates": ("user", "perfect"),
+    "tie": ("batch",),
+}
 
 
-@dataclass(frozen=True, eq=False)
-class NodeResult:
-    """When and where every job ran.
-
-    Attributes
-    ----------
-    place_ptr, node, tasks
-        Job *j* ran on nodes ``node[place_ptr[j]:place_ptr[j + 1]]``, with so many tasks on each.
-    left_out
-        Jobs that cannot run on the site, by reason.
-    """
-
-    setup: NodeSetup
-    start_s: Floats  # [n]
-    end_s: Floats  # [n]
-    place_ptr: Longs  # [n+1]
-    node: Longs
-    tasks: Longs
-    shape: Longs
-
-    @property
-    def left_out(self) -> dict[str, int]:
-        return self.setup.left_out
-
-    @property
-    def wait_s(self) -> Floats:
-        return self.start_s - self.setup.arrays.submit
-
-    def nodes_of(self, job: int) -> list[str]:
-        """Return the names of the nodes that a job ran on."""
-        return [self.setup.site.nodes[i].name for i in self.node[self.place_ptr[job] : self.place_ptr[job + 1]]]
+def check_node_rules(rules: Mapping[str, Any]) -> None:
+    """Raise where a rule is not known on nodes."""
+    for name, known in NODE_RULES.items():
+        value = rules.get(name, known[-1] if name == "backfill" else known[0])
+        if value not in known:
+            raise InvalidInput(f"{value!r} is not supported on a site; use {' or '.join(known)}", field=name)
 
 
-def replay_nodes(
-    site: Site, jobs: SiteJobs, *, strategy: str = "fcfs", backfill: str = "easy", kill: bool = False
-) -> NodeResult:
-    """Replay jobs on a site.
+def replay_site(
+    trace: Trace,
+    site: Site,
+    order: Strategy | KeyFunction,
+    rules: Mapping[str, Any],
+    spec: dict[str, object],
+) -> QueueResult:
+    """Replay a trace on a site.
 
     Each group of partitions that share nodes has one queue. Jobs of a higher tier come first, then the strategy's
     order. With ``easy`` the first job that has to wait gets a reservation on certain nodes, and others may start if
     they end before it or leave these nodes their room.
     """
-    setup = prepare_nodes(site, jobs, kill=kill)
-    return run_on_nodes(setup, lookup("strategy", strategy, STRATEGIES).code, backfill)
+    check_node_rules(rules)
+    setup = prepare_nodes(
+        trace, site, kill=bool(rules.get("kill", False)), perfect=rules.get("estimates", "user") == "perfect"
+    )
+    if not isinstance(order, Strategy):
+        raise InvalidInput("key functions are not supported on a site", field="strategy")
+    if order.code == codes.MULTIFACTOR:
+        raise InvalidInput("'multifactor' is not supported on a site", field="strategy")
+    return to_result(setup, run_on_nodes(setup, order.code, str(rules.get("backfill", "easy"))), spec)
 
 
-def run_on_nodes(setup: NodeSetup, strategy: int, backfill: str) -> NodeResult:
-    """Run the kernel, with a store that grows as needed."""
-    if backfill not in NODE_BACKFILLS:
-        raise InvalidInput(f"{backfill!r} is not known on nodes; use {' or '.join(NODE_BACKFILLS)}", field="backfill")
-    n = len(setup.arrays.submit)
-    state = _new_state(setup)
-    out = NodeOutcome(np.full(n, np.nan), np.full(n, np.nan), np.zeros(n, np.int64), np.zeros(n, np.int64))
-    most = int(np.diff(setup.arrays.component_ptr).max()) * len(setup.site.nodes)
-    store = _new_store(max(_FIRST_ENTRIES, 2 * most))
-    while True:
-        status = run_nodes(
-            setup.site_arrays, setup.shapes, setup.arrays, strategy, backfill == "easy", state, store, out
-        )
-        if status != STORE_IS_FULL:
-            break
-        larger = _new_store(2 * len(store.node))
-        for old, new in zip(store, larger, strict=True):
-            new[: len(old)] = old
-        store = larger
-    if status == STUCK:
-        job = int(np.argmax(np.isnan(out.start)))
-        raise Infeasible(f"job {job} of {setup.jobs.trace.name!r} can never start on site {setup.site.name!r}")
-    return _result(setup, state, store, out)
-
-
-def _result(setup: NodeSetup, state: NodeState, store: PlaceStore, out: NodeOutcome) -> NodeResult:
-    """Sort the entries of the store by job."""
-    used = int(state.counts[NUM_PLACES])
-    owner = np.zeros(used, dtype=np.int64)
-    order = np.argsort(out.first_place, kind="stable")
-    owner[:] = np.repeat(order, out.num_places[order])
-    by_job = np.argsort(owner, kind="stable")
-    ptr = np.concatenate(([0], np.cumsum(out.num_places)))
-    columns = (column[:used][by_job] for column in store)
-    return NodeResult(setup, out.start, out.end, ptr, *columns)
-
-
-def _new_store(size: int) -> PlaceStore:
-    return PlaceStore(np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size, np.int64))
-
-
-def _new_state(setup: NodeSetup) -> NodeState:
-    n, num_shapes = len(setup.arrays.submit), len(setup.shapes.tasks)
-    num_nodes, num_islands = len(setup.site.nodes), len(setup.site_arrays.island_ptr) - 1
-    return NodeState(
-        clock=np.full(1, -np.inf),
-        counts=np.zeros(NUM_COUNTS, np.int64),
-        free=setup.site_arrays.capacity.copy(),
-        later=setup.site_arrays.capacity.copy(),
-        running=np.zeros(n, np.int64),
-        expected=np.zeros(n),
-        end_time=np.zeros(n),
-        end_job=np.zeros(n, np.int64),
-        arrival_time=np.zeros(n),
-        arrival_job=np.zeros(n, np.int64),
-        waiting=np.zeros(n, np.int64),
-        key=np.zeros(n),
-        missing=setup.arrays.num_parents.copy(),
-        ready=np.zeros(n),
-        head=np.full(num_islands, -1),
-        head_epoch=np.full(num_islands, -1),
-        reserved=np.full(num_islands, np.inf),
-        failed=np.full(num_shapes, -1),
-        failed_beside=np.full(num_shapes, -1),
-        group_running=np.zeros(len(setup.arrays.group_limit), np.int64),
-        fit=np.zeros(num_nodes, np.int64),
-        avoid=np.zeros(num_nodes, np.int64),
+def to_result(setup: NodeSetup, run: NodeRun, spec: dict[str, object]) -> QueueResult:
+    """Name what a replay on nodes left behind."""
+    site, n = setup.site, setup.trace.num_jobs
+    hours = math.ceil(float(run.end_s.max())) / 3600.0
+    price = sum(node.price_usd_per_hour for node in site.nodes)
+    return QueueResult(
+        trace=setup.trace,
+        pools=(Pool(site.name, site.num_cpus, price_usd_per_hour=price / site.num_cpus),),
+        start_s=run.start_s,
+        end_s=run.end_s,
+        ready_s=run.ready_s,
+        pool=np.zeros(n, np.int32),
+        is_killed=setup.is_killed,
+        num_interruptions=np.zeros(n, np.int32),
+        cost_usd=np.array([hours * price]),
+        billed_node_s=np.array([hours * 3600.0 * site.num_cpus]),
+        num_dropped=setup.num_dropped,
+        spec=spec,
+        notes=setup.notes,
+        site=site,
+        shift_s=setup.shift_s,
+        place_ptr=run.place_ptr,
+        node=run.node,
+        tasks=run.tasks,
     )

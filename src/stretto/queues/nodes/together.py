@@ -13,7 +13,7 @@ from stretto.queues.nodes.kernels.choose import change, choose_nodes
 def fit_together(
     site: Site, capacity: Longs, shapes: ShapeArrays, sets: list[list[int]], components: tuple[tuple[int, ...], ...]
 ) -> bool:
-    """TaskPlace one component after the other, as the replay does."""
+    """Place one component after the other, as the replay does."""
     arrays = site_arrays(site, capacity, sets, np.zeros(len(site.nodes), np.int64), float("inf"))
     room, n = capacity.copy(), len(site.nodes)
     node, tasks = np.zeros(n, np.int64), np.zeros(n, np.int64)

@@ -9,67 +9,61 @@ from collections.abc import Sequence
 import numpy as np
 
 from stretto.core.request import ANY_GPU, ResourceRequest, components_of
-from stretto.core.site import MIB, SiteNode
+from stretto.core.site import MIB, Site, SiteNode
 from stretto.errors import InvalidPlan
-from stretto.queues.nodes.replay import NodeResult
+from stretto.queues.result import QueueResult
 
 Use = dict[str, float]
 
 
-def check_nodes(result: NodeResult) -> None:
-    """Raise where a job starts too early, gets less than it asked for, or a node is used beyond what it has."""
-    trace, site = result.setup.jobs.trace, result.setup.site
-    for job in range(trace.num_jobs):
-        if not result.start_s[job] >= trace.submit_s[job]:
-            raise InvalidPlan(f"job {job} starts at {result.start_s[job]}, before its submission {trace.submit_s[job]}")
-    if trace.parent is not None and trace.child is not None:
-        for parent, child in zip(trace.parent.tolist(), trace.child.tolist(), strict=True):
-            if result.start_s[child] < result.end_s[parent]:
-                raise InvalidPlan(f"job {child} starts before its parent {parent} has ended")
+def check_nodes(site: Site, result: QueueResult) -> None:
+    """Raise where a job gets other nodes than it asked for, or a node is used beyond what it has or while closed."""
+    trace = result.trace
+    if result.place_ptr is None or result.node is None or result.tasks is None or trace.request is None:
+        raise InvalidPlan("the replay does not say on which nodes jobs ran")
     uses: dict[int, list[tuple[float, float, Use, int]]] = defaultdict(list)
     for job in range(trace.num_jobs):
-        for node, use in _uses(result, job):
+        for node, use in _uses(site, result, job):
             uses[node].append((float(result.start_s[job]), float(result.end_s[job]), use, job))
     for node, found in uses.items():
         _check_node(site.nodes[node], found)
-    _check_closings(result, uses)
+    _check_closings(site, result, uses)
     _check_groups(result)
 
 
-def _uses(result: NodeResult, job: int) -> list[tuple[int, Use]]:
+def _uses(site: Site, result: QueueResult, job: int) -> list[tuple[int, Use]]:
     """Return what a job takes on each of its nodes; raise where that is not what it asked for."""
-    site, parts = result.setup.site, components_of(result.setup.jobs.requests[job])
+    trace = result.trace
+    assert trace.request is not None
+    assert result.place_ptr is not None
+    assert result.node is not None
+    assert result.tasks is not None
+    parts = components_of(trace.requests[trace.request[job]])
     first, last = int(result.place_ptr[job]), int(result.place_ptr[job + 1])
     entries = list(zip(result.node[first:last].tolist(), result.tasks[first:last].tolist(), strict=True))
-    shapes = result.shape[first:last].tolist()
     found: list[tuple[int, Use]] = []
     at = 0
     for part in parts:
         here: list[tuple[int, int]] = []
         tasks = 0
         while at < len(entries) and tasks < part.num_tasks:
-            if here and shapes[at] != shapes[at - 1]:
-                break
             here.append(entries[at])
             tasks += entries[at][1]
             at += 1
-        _check_component(job, part, here, [site.nodes[node] for node, _ in here], result)
-        found += [(node, _use(part, site.nodes[node], count, _is_exclusive(result, part))) for node, count in here]
+        _check_component(site, job, part, here)
+        found += [(node, _use(part, site.nodes[node], count, _is_exclusive(site, part))) for node, count in here]
     if at != len(entries):
         raise InvalidPlan(f"job {job} has nodes that it did not ask for")
     return found
 
 
-def _is_exclusive(result: NodeResult, part: ResourceRequest) -> bool:
-    site = result.setup.site
+def _is_exclusive(site: Site, part: ResourceRequest) -> bool:
     names = part.partitions or (site.default_partition.name,)
     return part.is_exclusive or all(site.partition(name).is_exclusive for name in names)
 
 
-def _check_component(
-    job: int, part: ResourceRequest, entries: Sequence[tuple[int, int]], nodes: Sequence[SiteNode], result: NodeResult
-) -> None:
-    site = result.setup.site
+def _check_component(site: Site, job: int, part: ResourceRequest, entries: Sequence[tuple[int, int]]) -> None:
+    nodes = [site.nodes[node] for node, _ in entries]
     if sum(tasks for _, tasks in entries) != part.num_tasks or any(tasks < 1 for _, tasks in entries):
         raise InvalidPlan(f"job {job} asked for {part.num_tasks} tasks and got {[tasks for _, tasks in entries]}")
     if not part.min_nodes <= len(entries) <= (part.max_nodes or len(site.nodes)):
@@ -118,18 +112,18 @@ def _check_node(node: SiteNode, uses: list[tuple[float, float, Use, int]]) -> No
                 raise InvalidPlan(f"{there}; with job {job} {used[what]:g} are in use at {time}")
 
 
-def _check_closings(result: NodeResult, uses: dict[int, list[tuple[float, float, Use, int]]]) -> None:
-    shift = result.setup.shift_s
-    index = {node.name: i for i, node in enumerate(result.setup.site.nodes)}
-    for item in result.setup.site.reservations:
+def _check_closings(site: Site, result: QueueResult, uses: dict[int, list[tuple[float, float, Use, int]]]) -> None:
+    shift = result.shift_s
+    index = {node.name: i for i, node in enumerate(site.nodes)}
+    for item in site.reservations:
         for name in item.nodes:
             for start, end, _, job in uses.get(index[name], ()):
                 if start < item.end_s - shift and end > item.start_s - shift:
                     raise InvalidPlan(f"job {job} runs on node {name} during reservation {item.name}")
 
 
-def _check_groups(result: NodeResult) -> None:
-    groups, limits = result.setup.jobs.limit_group, result.setup.jobs.group_limits
+def _check_groups(result: QueueResult) -> None:
+    groups, limits = result.trace.limit_group, result.trace.group_limits
     if groups is None:
         return
     for group, limit in enumerate(limits):

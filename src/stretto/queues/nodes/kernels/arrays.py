@@ -62,12 +62,13 @@ class NodeJobs(NamedTuple):
     estimate: Floats  # [n] seconds, not below ``run``
     procs: Longs  # [n] processors in all
     deadline: Floats  # [n]
-    tier: Longs  # [n] of the partition
-    island: Longs  # [n] partitions that share no node with others
-    component_ptr: Longs  # [n+1]
+    kind: Ints  # [n] jobs of one kind have the same components and tier
+    tier: Longs  # [kinds]
+    island: Longs  # [kinds]
+    component_ptr: Longs  # [kinds+1]
     alternative_ptr: Longs  # [components+1]
     alternative: Longs  # shapes, the preferred first
-    only_shape: Longs  # [n] the shape of jobs that have just one, -1 = several
+    only_shape: Longs  # [kinds] the shape of kinds that have just one, -1 = several
     limit_group: Longs  # [n] jobs of an array with a limit, -1 = none
     group_limit: Longs  # [G] how many of a group may run at once
     num_parents: Ints  # [n]

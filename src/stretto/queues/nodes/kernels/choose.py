@@ -6,7 +6,7 @@ from stretto.core.kernels.compile import njit
 from stretto.queues.nodes.kernels.arrays import CPUS
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def is_open(closed_ptr, closed_from, closed_until, node, span):
     """Say whether a node is available for the whole time."""
     for i in range(closed_ptr[node], closed_ptr[node + 1]):
@@ -15,7 +15,7 @@ def is_open(closed_ptr, closed_from, closed_until, node, span):
     return True
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def room_for(room, full, unit, base, node, most):
     """Return how many of at most ``most`` tasks fit into a node's room.
 
@@ -33,14 +33,14 @@ def room_for(room, full, unit, base, node, most):
     return most
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def tasks_that_fit(site, shapes, shape, room, node):
     """Return how many tasks of a shape fit into a node's room."""
     full = site.capacity if shapes.exclusive[shape] else room
     return room_for(room, full, shapes.unit[shape], shapes.base[shape], node, shapes.per_node[shape])
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def measure(site, shapes, shape, room, beside, span, fit):
     """Note how many tasks fit on each node of the shape's set; return the nodes with any, and the tasks in all.
 
@@ -71,7 +71,7 @@ def measure(site, shapes, shape, room, beside, span, fit):
     return count, total
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def choose_one(site, shapes, shape, room, fit, avoid):
     """Return the place in the set of the best single node for all tasks, or -1.
 
@@ -92,7 +92,7 @@ def choose_one(site, shapes, shape, room, fit, avoid):
     return best
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def take_in_order(site, shapes, shape, fit, avoid, picks, at):
     """Take nodes in the order of the set, those to be avoided last; return how many, or 0 where they are too many."""
     first = site.set_ptr[shapes.node_set[shape]]
@@ -116,7 +116,7 @@ def take_in_order(site, shapes, shape, fit, avoid, picks, at):
     return taken if left == 0 and taken >= shapes.min_nodes[shape] else 0
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def take_largest(site, shapes, shape, fit, picks, at):
     """Take the nodes on which most tasks fit, lower places first; return how many, or 0 where they do not suffice."""
     first = site.set_ptr[shapes.node_set[shape]]
@@ -140,7 +140,7 @@ def take_largest(site, shapes, shape, fit, picks, at):
     return taken if left == 0 and taken >= shapes.min_nodes[shape] else 0
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def choose_nodes(site, shapes, shape, room, beside, span, scratch, picks, at):
     """Write the nodes of a shape and their tasks to ``picks`` from ``at`` on; return how many, 0 = it does not fit.
 
@@ -162,7 +162,7 @@ def choose_nodes(site, shapes, shape, room, beside, span, scratch, picks, at):
     return taken if taken > 0 else take_largest(site, shapes, shape, fit, picks, at)
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def change(site, shapes, shape, room, node, tasks, sign):
     """Take (-1) a shape's tasks out of a node's room, or give them back (+1)."""
     for r in range(room.shape[1]):

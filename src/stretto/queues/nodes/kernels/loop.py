@@ -28,7 +28,7 @@ from stretto.queues.nodes.kernels.arrays import (
 from stretto.queues.nodes.kernels.place import apply, next_reopening, place, reserve
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def run_nodes(site, shapes, q, strategy, is_easy, s, store, out):
     """Run until all jobs have ended; return DONE, STUCK, or STORE_IS_FULL (give a larger store and call again)."""
     n = q.submit.shape[0]
@@ -48,7 +48,7 @@ def run_nodes(site, shapes, q, strategy, is_easy, s, store, out):
     return DONE
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def next_moment(site, q, s, roots):
     """Return when something happens next."""
     time = np.inf
@@ -64,7 +64,7 @@ def next_moment(site, q, s, roots):
     return time
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def end_jobs(site, shapes, q, s, store, out):
     """End the jobs whose time has come, and let their children arrive."""
     now = s.clock[0]
@@ -87,7 +87,7 @@ def end_jobs(site, shapes, q, s, store, out):
                 s.counts[NUM_ARRIVALS] += 1
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def _forget(s, job, expected):
     """Remove a job from the running ones, which stay sorted."""
     count = s.counts[NUM_RUNNING]
@@ -100,7 +100,7 @@ def _forget(s, job, expected):
     s.counts[NUM_RUNNING] = count - 1
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def take_arrivals(q, s, roots, strategy):
     """Let the jobs arrive whose time is now."""
     now = s.clock[0]
@@ -113,7 +113,7 @@ def take_arrivals(q, s, roots, strategy):
         s.counts[NUM_ARRIVALS] -= 1
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def key_of(q, s, job, strategy):
     """Return a job's key now; lower keys come first."""
     if strategy >= FIRST_DYNAMIC:
@@ -121,7 +121,7 @@ def key_of(q, s, job, strategy):
     return static_key(strategy, job, q.submit[job], q.estimate[job], q.procs[job], q.deadline[job])
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def enqueue(q, s, job, strategy):
     """Put a job into the queue."""
     s.ready[job] = s.clock[0]
@@ -130,15 +130,15 @@ def enqueue(q, s, job, strategy):
     s.counts[NUM_NEW] += 1
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def insert(q, s, at, job, key):
     """Put a job into the sorted part of the queue that ends before ``at``, by tier, key and index; return its place."""
-    tier = q.tier[job]
+    tier = q.tier[q.kind[job]]
     while at > 0:
         other = s.waiting[at - 1]
-        if q.tier[other] > tier:
+        if q.tier[q.kind[other]] > tier:
             break
-        if q.tier[other] == tier and (s.key[at - 1] < key or (s.key[at - 1] == key and other < job)):
+        if q.tier[q.kind[other]] == tier and (s.key[at - 1] < key or (s.key[at - 1] == key and other < job)):
             break
         s.waiting[at] = other
         s.key[at] = s.key[at - 1]
@@ -148,7 +148,7 @@ def insert(q, s, at, job, key):
     return at
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def schedule(site, shapes, q, strategy, is_easy, s, store, out):
     """Start what may start now; return False where the store has no room for another job."""
     if not is_worth_a_pass(site, q, strategy, s):
@@ -183,7 +183,7 @@ def schedule(site, shapes, q, strategy, is_easy, s, store, out):
     return True
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def close_gap(s, i, to):
     """Move the rest of the queue, from place ``i`` on, to place ``to``."""
     count = s.counts[NUM_WAITING]
@@ -194,23 +194,23 @@ def close_gap(s, i, to):
             s.key[to + k - i] = s.key[k]
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def skip_hopeless(site, q, s, is_easy, is_blocked, i, to):
     """Keep the jobs that have to wait for reasons that are known without looking at nodes; return the next places.
 
     The longest loop of a replay: it reads single arrays, because tuples of arrays are slow to pass on.
     """
     waiting, key, failed, failed_beside = s.waiting, s.key, s.failed, s.failed_beside
-    islands, only_shape, estimate, reserved = q.island, q.only_shape, q.estimate, s.reserved
+    islands, only_shape, estimate, reserved, kinds = q.island, q.only_shape, q.estimate, s.reserved, q.kind
     epoch, number, now, count = s.counts[EPOCH], s.counts[PASS], s.clock[0], s.counts[NUM_WAITING]
     has_closings = site.closed_from.shape[0] > 0
     while i < count:
         job = waiting[i]
-        island = islands[job]
+        island = islands[kinds[job]]
         if not is_blocked[island]:
             break
         if is_easy:
-            shape = only_shape[job]
+            shape = only_shape[kinds[job]]
             if shape < 0 or has_closings:
                 break
             if failed[shape] != epoch and not (
@@ -225,14 +225,14 @@ def skip_hopeless(site, q, s, is_easy, is_blocked, i, to):
     return i, to
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def has_room(site, q, s, store, job):
     """Say whether the store has room for a job on all nodes."""
-    most = site.capacity.shape[0] * (q.component_ptr[job + 1] - q.component_ptr[job])
+    most = site.capacity.shape[0] * (q.component_ptr[q.kind[job] + 1] - q.component_ptr[q.kind[job]])
     return s.counts[NUM_PLACES] + most <= store.node.shape[0]
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def is_worth_a_pass(site, q, strategy, s):
     """Say whether more than the newest job may start: something ended, a node may have reopened, the order changes.
 
@@ -242,16 +242,16 @@ def is_worth_a_pass(site, q, strategy, s):
     if is_changed or strategy >= FIRST_DYNAMIC or s.counts[NUM_NEW] != 1:
         return True
     job = s.waiting[s.counts[NEW_PLACE]]
-    head = s.head[q.island[job]]
-    if head < 0 or q.limit_group[head] >= 0 or q.tier[head] < q.tier[job]:
+    head = s.head[q.island[q.kind[job]]]
+    if head < 0 or q.limit_group[head] >= 0 or q.tier[q.kind[head]] < q.tier[q.kind[job]]:
         return True
-    if q.tier[head] > q.tier[job]:
+    if q.tier[q.kind[head]] > q.tier[q.kind[job]]:
         return False
     key, own = key_of(q, s, head, strategy), s.key[s.counts[NEW_PLACE]]
     return own < key or (own == key and job < head)
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def try_new(site, shapes, q, is_easy, s, store, out):
     """Try the one job that has joined the queue behind its head; return False where the store is full."""
     at = s.counts[NEW_PLACE]
@@ -267,10 +267,10 @@ def try_new(site, shapes, q, is_easy, s, store, out):
     return True
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def try_job(site, shapes, q, is_easy, s, store, out, job, is_blocked):
     """Start a job if it may start now; the first of an island that may not gets the reservation."""
-    island = q.island[job]
+    island = q.island[q.kind[job]]
     group = q.limit_group[job]
     if group >= 0 and s.group_running[group] >= q.group_limit[group]:
         return False
@@ -296,7 +296,7 @@ def try_job(site, shapes, q, is_easy, s, store, out, job, is_blocked):
     return taken > 0
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def start_job(q, s, out, job, taken):
     """Note that a job starts on the nodes that stand behind the store's last entry."""
     now = s.clock[0]

@@ -1,4 +1,4 @@
-"""TaskPlace all components of a job, and reserve nodes for the first job that has to wait."""
+"""Place all components of a job, and reserve nodes for the first job that has to wait."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from stretto.queues.nodes.kernels.arrays import EPOCH, NUM_PLACES, NUM_RUNNING, 
 from stretto.queues.nodes.kernels.choose import choose_nodes, measure, room_for
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def apply(site, shapes, store, first, last, room, sign):
     """Take the entries of a store out of a room (-1), or give them back (+1)."""
     capacity, unit, base, exclusive = site.capacity, shapes.unit, shapes.base, shapes.exclusive
@@ -23,7 +23,7 @@ def apply(site, shapes, store, first, last, room, sign):
                 room[node, r] += sign * (base[shape, r] + tasks_of[i] * unit[shape, r])
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def place(site, shapes, q, s, store, job, room, beside, span, prefers_busy):
     """Take a job's nodes out of the rooms and write them behind the store's last entry; return how many, 0 = none.
 
@@ -37,10 +37,11 @@ def place(site, shapes, q, s, store, job, room, beside, span, prefers_busy):
         Whether nodes that could take the job's tasks now come last: others may use them until the job starts.
     """
     first = s.counts[NUM_PLACES]
+    kind = q.kind[job]
     at = first
     is_plain = not prefers_busy and site.closed_from.shape[0] == 0
-    is_single = is_plain and q.component_ptr[job + 1] - q.component_ptr[job] == 1
-    for component in range(q.component_ptr[job], q.component_ptr[job + 1]):
+    is_single = is_plain and q.component_ptr[kind + 1] - q.component_ptr[kind] == 1
+    for component in range(q.component_ptr[kind], q.component_ptr[kind + 1]):
         taken = 0
         for i in range(q.alternative_ptr[component], q.alternative_ptr[component + 1]):
             shape = q.alternative[i]
@@ -71,7 +72,7 @@ def place(site, shapes, q, s, store, job, room, beside, span, prefers_busy):
     return at - first
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def _mark_avoided(site, shapes, s, shape, prefers_busy):
     """Mark the nodes of a shape's set on which a task would fit now."""
     first = site.set_ptr[shapes.node_set[shape]]
@@ -85,7 +86,7 @@ def _mark_avoided(site, shapes, s, shape, prefers_busy):
         avoid[k - first] = room_for(free, full, unit, base, nodes[k], 1) > 0
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def next_reopening(site, island, after):
     """Return when a closed node of an island becomes available next."""
     time = np.inf
@@ -98,18 +99,18 @@ def next_reopening(site, island, after):
     return time
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def reserve(site, shapes, q, s, store, out, job):
     """Find when a waiting job can start by estimates, and leave in ``later`` what is free then beside it.
 
     Walks through the estimated ends of the running jobs. Where the job is one shape and no node is ever closed, what
     fits is counted while nodes are given back, and nodes are chosen only when enough may be free.
     """
-    island = q.island[job]
+    island = q.island[q.kind[job]]
     for k in range(site.island_ptr[island], site.island_ptr[island + 1]):
         s.later[site.island_node[k]] = s.free[site.island_node[k]]
     shape, count, total = _counted(site, shapes, q, s, job)
-    islands, running, expected, num_running = q.island, s.running, s.expected, s.counts[NUM_RUNNING]
+    islands, kinds, running, expected, num_running = q.island, q.kind, s.running, s.expected, s.counts[NUM_RUNNING]
     first_place, num_places = out.first_place, out.num_places
     reopening = next_reopening(site, island, s.clock[0])
     i = 0
@@ -123,7 +124,7 @@ def reserve(site, shapes, q, s, store, out, job):
         while i < num_running and expected[i] == time:
             other = running[i]
             i += 1
-            if islands[other] == island:
+            if islands[kinds[other]] == island:
                 first, last = first_place[other], first_place[other] + num_places[other]
                 if shape < 0:
                     apply(site, shapes, store, first, last, s.later, 1)
@@ -138,12 +139,12 @@ def reserve(site, shapes, q, s, store, out, job):
         reopening = next_reopening(site, island, time) if time == reopening else reopening
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def _counted(site, shapes, q, s, job):
     """Return the only shape of a job, the nodes of its set with room, and the tasks that fit; -1 where it has more."""
-    component = q.component_ptr[job]
+    component = q.component_ptr[q.kind[job]]
     alternative = q.alternative_ptr[component]
-    is_one = q.component_ptr[job + 1] == component + 1 and q.alternative_ptr[component + 1] == alternative + 1
+    is_one = q.component_ptr[q.kind[job] + 1] == component + 1 and q.alternative_ptr[component + 1] == alternative + 1
     if not is_one or site.closed_from.shape[0] > 0:
         return -1, 0, 0
     shape = q.alternative[alternative]
@@ -151,7 +152,7 @@ def _counted(site, shapes, q, s, job):
     return shape, count, total
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def give_back(site, shapes, s, store, first, last, shape, count, total):
     """Give a job's entries back to ``later``; return how much of a waiting shape fits then.
 
