@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Unpack, cast
 
 from stretto.api.inputs import MachineLike, TraceLike, cut_window, machine_of, trace_of
 from stretto.api.options import MarsOptions, mars_settings
-from stretto.core.pool_fit import runnable
 from stretto.core.trace import Trace
 from stretto.queues.explain.alternatives import JobAlternative
 from stretto.queues.explain.document import alternative_fields, wait_fields
@@ -18,7 +17,7 @@ from stretto.queues.explain.sentences import WaitWords
 from stretto.queues.explain.stretches import JobWait
 from stretto.queues.replay import RuleArguments, check_rules
 from stretto.queues.result import QueueResult, Watch
-from stretto.queues.setup import notes_of
+from stretto.queues.setup import notes_on
 from stretto.queues.strategies import StrategyLike
 
 if TYPE_CHECKING:
@@ -181,7 +180,7 @@ def explain(
 def replay_notes(jobs: Trace, machine: MachineLike | None) -> tuple[str, ...]:
     """Return which jobs a replay leaves out, and why."""
     place = machine_of(jobs, machine)
-    return notes_of(jobs, place, runnable(jobs, place))
+    return notes_on(jobs, place)
 
 
 def repeated_rows(text: str, trace: Trace) -> list[int]:

@@ -16,6 +16,7 @@ from stretto.core.units import format_count, format_wait
 from stretto.errors import StrettoError
 from stretto.queues.explain.order import Rows
 from stretto.queues.explain.stretches import JobWait
+from stretto.queues.nodes.requests import asked_of
 from stretto.queues.result import QueueResult
 
 _MINUTE_S, _HOUR_S = 60.0, 3600.0
@@ -69,6 +70,9 @@ def alternatives_of(
     """Replay each change of a job; the largest saving comes first."""
     if wait.wait_s <= 0:
         return ()
+    if isinstance(machine, Site) and trace.request is None:  # what a replay on a site would work out by itself
+        asked = asked_of(trace, machine)
+        trace = replace(trace, request=asked.request, requests=asked.requests)
     found = [_outcome(changed, wait, replayed) for changed in changes_of(trace, wait, result, machine)]
     return tuple(sorted(found, key=lambda one: -one.saved_s if math.isfinite(one.saved_s) else math.inf))
 
@@ -132,11 +136,11 @@ def rounded_up(run_s: float) -> float:
 
 def _smaller(trace: Trace, row: int) -> Changed | None:
     """Return the job on half as many processors, taking longer in proportion."""
-    before = int(trace.num_procs[row])
-    procs = (before + 1) // 2
+    before = _procs(trace, row)
     requests = _requests(trace, row, _halved)
     if before < 2 or requests is None:
         return None
+    procs = (before + 1) // 2 if requests.request is None else _procs(requests, row)
     factor = before / procs
     columns = {name: getattr(trace, name).copy() for name in ("run_s", "estimate_s", "num_procs")}
     columns["run_s"][row] *= factor
@@ -147,6 +151,12 @@ def _smaller(trace: Trace, row: int) -> Changed | None:
         columns["num_gpus"][row] = (int(trace.num_gpus[row]) + 1) // 2
     change = f"half as many: {format_count(procs, 'processor')} instead of {before:,}"
     return Changed("size", change, replace(requests, **columns), SAME_WORK)
+
+
+def _procs(trace: Trace, row: int) -> int:
+    if trace.request is None:
+        return int(trace.num_procs[row])
+    return sum(part.num_cpus for part in components_of(trace.requests[int(trace.request[row])]))
 
 
 def _halved(part: ResourceRequest) -> ResourceRequest:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from stretto.core.csr import Floats
+from stretto.core.site import Site
 from stretto.core.trace import Trace
 from stretto.errors import InvalidInput
 from stretto.queues.explain.alternatives import JobAlternative, alternatives_of
@@ -17,7 +18,7 @@ from stretto.queues.explain.stretches import JobWait
 from stretto.queues.explain.wait import MachineView, wait_of
 from stretto.queues.replay import Machine, RuleArguments, SelectorReplay, SelectorSettings, replay_told
 from stretto.queues.result import QueueResult, Watch
-from stretto.queues.setup import why_left_out
+from stretto.queues.setup import notes_on, why_left_out
 from stretto.queues.strategies import StrategyLike
 
 
@@ -118,6 +119,10 @@ def _num_unplayed(told: SelectorReplay | None) -> int:
 
 
 def _view(result: QueueResult, index: int, rules: RuleArguments) -> MachineView:
+    if result.site is not None:
+        from stretto.queues.explain.site_view import SiteView
+
+        return SiteView(result, index, result.site)
     return ProcessorView(result, index, _expected(result, rules))
 
 
@@ -130,4 +135,9 @@ def _expected(result: QueueResult, rules: RuleArguments) -> Floats | None:
 
 
 def _why_not(trace: Trace, machine: Machine, row: int) -> str:
+    if isinstance(machine, Site):
+        try:
+            return "; ".join(notes_on(trace.take([row]), machine))
+        except InvalidInput as error:  # which says why the only job cannot run
+            return error.message
     return "; ".join(why_left_out(trace.take([row]), machine, np.zeros(1, np.bool_)))

@@ -47,6 +47,8 @@ def key_at(result: QueueResult, strategy: StrategyLike, origin_s: float, rules: 
     estimate = result.trace.run_s if rules.get("estimates") == "perfect" else result.trace.estimate_s
     if not isinstance(found, Strategy):
         return _own_key(result, found, name_of_strategy(strategy), origin_s)
+    if found.code == codes.MULTIFACTOR and result.site is not None:
+        return None  # factors of partitions, accounts and QOS are not worked out again here
     if found.code == codes.MULTIFACTOR:
         return MultifactorKey(result, make_rules(found, **rules))
     if found.code >= keys.FIRST_DYNAMIC:

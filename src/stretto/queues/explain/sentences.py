@@ -52,7 +52,8 @@ class WaitWords:
     def _clause(self, one: WaitStretch) -> str:
         """Return what held in a stretch, short enough for a sentence."""
         if one.cause is Cause.RESOURCE:
-            return f"too few {' and '.join(one.resources)} were free"
+            where = f" in partition {' or '.join(one.names)}" if one.names else ""
+            return f"too few {' and '.join(one.resources)} were free{where}"
         if one.ahead and one.cause is Cause.DEPENDENCY:
             return f"job {self._names.of(one.ahead[0])}, which it depends on, had not ended"
         if one.ahead:
@@ -84,10 +85,13 @@ class WaitWords:
     def detail(self, one: WaitStretch) -> str:
         """Return everything about a stretch."""
         text = self._clause(one)
+        where = f" in partition {' or '.join(one.names)}" if one.names else ""
         if one.cause is Cause.RESOURCE:
             if one.needed is not None and one.free_least is not None:
                 least = "" if one.free_least == one.free_most else f"{one.free_least:,} to "
-                text = f"{least}{one.free_most:,} {one.resources[0]} free, {one.needed:,} needed"
+                text = f"{least}{one.free_most:,} {one.resources[0]} free{where}, {one.needed:,} needed"
+                if one.free_least >= one.needed:
+                    text += " on fewer or other nodes than have them"
             text += self._held_by(one)
         if one.cause is Cause.RESERVATION and one.ahead:
             if one.reserved_s is not None:
