@@ -55,7 +55,7 @@ RENAMED = {"time_limit": "time_limit_s", "dim": "dims", "param": "params", "engi
 #: The same for one command.
 RENAMED_IN: dict[str, dict[str, str]] = {
     "compare": {"graphs": "sources", "procs": "cluster", "pools": "cluster"},
-    "explain": {"procs": "machine"},
+    "explain": {"procs": "machine", "pools": "machine"},
     "replay": {"procs": "machine", "pools": "machine"},
     "run": {"workflow": "work", "attempts": "max_attempts"},
     "bound": {"dim": "dims"},

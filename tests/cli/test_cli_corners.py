@@ -85,7 +85,7 @@ def test_a_bound_needs_time(run: Run, diamond: Path) -> None:
 def test_explain_in_its_forms(run: Run, tmp_path: Path) -> None:
     trace = tmp_path / "jobs.swf"
     trace.write_text(SWF)
-    words = ("explain", trace, "--procs", "4")
+    words = ("explain", trace, "--procs", "4", "--strategy", "mars")
     quiet = run(*words, "--output", "quiet")
     assert quiet.code == 0
     found = run(*words, "--output", "json").json

@@ -36,13 +36,13 @@ def nets(tmp_path: Path) -> Path:
 
 
 def test_a_network_from_a_file_is_a_candidate(run: Run, nets: Path) -> None:
-    told = run("explain", QUEUE, "--nets", nets, "--output", "json").json
+    told = run("explain", QUEUE, "--strategy", "mars", "--nets", nets, "--output", "json").json
     assert "specialist" in told["choice"]["cost"]
     assert told["measure"] == "bounded-slowdown"
 
 
 def test_an_explanation_agrees_with_the_table_below_it(run: Run) -> None:
-    told = run("explain", QUEUE, "--window", "0:800", "--output", "json").json
+    told = run("explain", QUEUE, "--strategy", "mars", "--window", "0:800", "--output", "json").json
     costs, rival, reason = (told["choice"][name] for name in ("cost", "rival", "reason"))
     cheaper = [name for name, cost in costs.items() if cost < costs[told["followed"]]]
     if rival is None:
@@ -50,17 +50,17 @@ def test_an_explanation_agrees_with_the_table_below_it(run: Run) -> None:
     else:
         assert rival["name"] == min(cheaper, key=lambda name: costs[name])
         assert rival["name"] in reason
-    said = " ".join(run("explain", QUEUE, "--window", "0:800").out.split())
+    said = " ".join(run("explain", QUEUE, "--strategy", "mars", "--window", "0:800").out.split())
     assert f"mars followed {told['followed']}" in said
     assert f"Why {told['followed']}: {reason}." in said
 
 
 def test_the_default_and_the_measure_are_those_that_were_asked_for(run: Run, nets: Path) -> None:
     words = ("--nets", nets, "--default", "specialist", "--measure", "flow", "--money", "0.5")
-    told = run("explain", QUEUE, "--job", "1", *words, "--output", "json").json
+    told = run("explain", QUEUE, "--strategy", "mars", "--job", "1", *words, "--output", "json").json
     assert told["followed"] == "specialist", "nothing has been compared yet"
     assert told["measure"] == "flow"
-    table = run("explain", QUEUE, *words)
+    table = run("explain", QUEUE, "--strategy", "mars", *words)
     assert "hours from submission" in " ".join(table.out.split())
     found = run("replay", QUEUE, "--strategy", "mars", *words, "--output", "json").json
     said = {"nets": str(nets), "default": "specialist", "measure": "flow", "money": 0.5}
@@ -100,7 +100,7 @@ def test_lessons_are_taken_anew_in_every_replay(run: Run, monkeypatch: pytest.Mo
     assert one["learns"] is True
     assert one["mean_wait_s"] == two["mean_wait_s"]
     assert set(made) == {(64, 3, "tail")}
-    assert LEARNED in run("explain", QUEUE, "--learn", "--output", "json").json["choice"]["cost"]
+    assert LEARNED in run("explain", QUEUE, "--strategy", "mars", "--learn", "--output", "json").json["choice"]["cost"]
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_wrong_names_and_files_are_found_before_the_trace_is_read(run: Run, nets
         (("--measure", "flw"), ("did you mean flow",)),
         (("--price", "-1"), ("-1.0 must be finite",)),
     ):
-        for command in (("replay", "none.swf", "--strategy", "mars"), ("explain", "none.swf")):
+        for command in (("replay", "none.swf", "--strategy", "mars"), ("explain", "none.swf", "--strategy", "mars")):
             run(*command, *words).assert_refused(*reasons)
     checkpoint.save(nothing, {}, {"kind": "mars", "nets": ["half"]})
     run("replay", "none.swf", "--strategy", "mars", "--nets", nothing).assert_refused("nothing.npz", "'half' has no")

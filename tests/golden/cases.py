@@ -127,7 +127,7 @@ def commands() -> Iterator[Case]:
     windows = ("--windows", "3", "--window-size", "100")
     yield Case("compare windows", ("compare", TRACES[0], "--strategies", "fcfs,sjf", *windows))
     yield Case("plan pools", ("plan", graph, "--pools", "own:8*4,cloud:0-16*4@0.40~90s", "--deadline", "2h"))
-    yield Case("explain", ("explain", LONG_TRACES[0], "--job", "1500"))
+    yield Case("explain", ("explain", LONG_TRACES[0], "--strategy", "mars", "--job", "1500"))
     for kind in ("policies", "formats", "workloads", "strategies", "backfills", "estimates", "pool-rules", "traces"):
         yield Case(f"list {kind}", ("list", kind))
 

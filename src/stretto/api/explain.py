@@ -1,71 +1,103 @@
-"""``stretto.explain``: which order MARS followed when a job arrived, and the estimates behind it."""
+"""``stretto.explain``: why a job waited, what would have let it start earlier, and which order mars followed."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-import numpy as np
+from functools import cached_property
+from typing import TYPE_CHECKING, Unpack, cast
 
 from stretto.api.inputs import MachineLike, TraceLike, cut_window, machine_of, trace_of
-from stretto.api.options import MARS, MarsOptions, mars_settings
+from stretto.api.options import MarsOptions, mars_settings
 from stretto.core.trace import Trace
-from stretto.errors import InvalidInput
-from stretto.queues.result import Watch
-from stretto.queues.setup import notes_of, why_left_out
+from stretto.queues.explain.alternatives import JobAlternative
+from stretto.queues.explain.document import alternative_fields, wait_fields
+from stretto.queues.explain.explain import StoppedBefore, explain_job
+from stretto.queues.explain.names import Clock, JobNames
+from stretto.queues.explain.sentences import WaitWords
+from stretto.queues.explain.stretches import JobWait
+from stretto.queues.replay import RuleArguments, check_rules
+from stretto.queues.result import QueueResult, Watch
+from stretto.queues.setup import notes_on
+from stretto.queues.strategies import StrategyLike
 
 if TYPE_CHECKING:
     from stretto.queues.mars.replay import MarsReplay
     from stretto.queues.mars.selector import Choice
 
-_ROW = "row:"
+__all__ = ["Explanation", "StoppedBefore", "explain", "repeated_rows", "replay_notes"]
 
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """What mars followed when a job arrived, and why.
+    """Why a job waited.
 
     Attributes
     ----------
     job, row
         The job by its id in the trace, and by its row.
-    followed
-        The order or network that was followed.
-    choice
-        The comparison behind it, None where nothing had been compared yet.
+    wait
+        What it waited for, stretch by stretch.
+    alternatives
+        Changes of this job alone, each replayed, the largest saving first.
+    result
+        The replay.
+    followed, choice, replay
+        Of the strategy ``mars``: what it followed when the job arrived, the comparison behind it (None where nothing
+        had been compared yet), and all that it did. None for other strategies.
     """
 
-    job: int
+    job: int | str
     row: int
-    followed: str
-    choice: Choice | None
+    wait: JobWait
+    alternatives: tuple[JobAlternative, ...]
+    result: QueueResult
+    names: JobNames
+    clock: Clock
     notes: tuple[str, ...]
-    replay: MarsReplay
+    followed: str | None = None
+    choice: Choice | None = None
+    replay: MarsReplay | None = None
+
+    @cached_property
+    def words(self) -> WaitWords:
+        """Writes the stretches as sentences."""
+        return WaitWords(self.names, self.clock, is_selector=self.result.spec["strategy"] in ("mars", "portfolio"))
+
+    @property
+    def answer(self) -> str:
+        """Why the job waited, in one sentence."""
+        return self.words.answer(self.wait)
 
     @property
     def reason(self) -> str:
-        """Why it was followed, in a sentence."""
+        """Why mars followed what it did, in a sentence."""
         from stretto.queues.mars.run_record import reason_of
 
         return "nothing had been compared yet" if self.choice is None else reason_of(self.choice)
 
     def to_json(self) -> dict[str, object]:
         """Return what ``stretto explain --output json`` prints."""
-        from stretto.queues.mars.run_record import rival_fields
-
-        choice = self.choice
         return {
             "job": self.job,
             "row": self.row,
-            "followed": self.followed,
-            "measure": self.replay.cost.measure,
-            "choice": None if choice is None else {**vars(choice), "rival": rival_fields(choice)},
+            "answer": self.answer,
+            "wait": wait_fields(self.wait, self.result, self.names, self.words, self.clock),
+            "alternatives": [alternative_fields(one) for one in self.alternatives],
+            **self._choice_fields(),
             "notes": list(self.notes),
         }
 
+    def _choice_fields(self) -> dict[str, object]:
+        from stretto.queues.mars.run_record import rival_fields
 
-class StoppedBefore(InvalidInput):
-    """The replay was stopped before the job arrived."""
+        if self.replay is None:
+            return {}
+        choice = self.choice
+        return {
+            "followed": self.followed,
+            "measure": self.replay.cost.measure,
+            "choice": None if choice is None else {**vars(choice), "rival": rival_fields(choice)},
+        }
 
 
 def explain(
@@ -73,94 +105,85 @@ def explain(
     machine: MachineLike | None = None,
     *,
     job: str | int | None = None,
+    strategy: StrategyLike = "fcfs",
     window: tuple[int, int] | None = None,
     mars: MarsOptions | None = None,
     seed: int = 0,
+    alternatives: bool = True,
     watch: Watch | None = None,
+    **rules: Unpack[RuleArguments],
 ) -> Explanation:
-    """Say which order mars followed when a job arrived, and why.
+    """Say why a job waited in a replay, and what would have let it start earlier.
 
     Parameters
     ----------
     machine
-        A number of processors, by default as recorded.
+        As for :func:`replay`.
     job
-        Its id in the trace, or ``row:N`` counted from 0; by default the last one.
+        Its id in the trace, such as ``4711`` or ``123_4``, or ``row:N`` counted from 0; by default the last one.
+    strategy, rules
+        As for :func:`replay`: ``backfill``, ``estimates``, ``kill`` and so on. For ``mars`` the answer also holds which
+        order was followed when the job arrived, and why.
+    alternatives
+        Whether to replay changes of the job: a smaller time limit, fewer processors, other partitions.
+    watch
+        Told by a selector how many jobs of how many have arrived; False stops it there.
 
     Examples
     --------
     >>> import stretto
-    >>> found = stretto.explain("trace:lublin?num_jobs=200&num_procs=64", job="row:150")
-    >>> found.row
-    150
+    >>> found = stretto.explain("trace:lublin?num_jobs=200&num_procs=64&load=1.2", job="row:57", strategy="sjf")
+    >>> found.answer[:58]
+    'Job 58 waited 20.8 h for 8 processors: for 14.1 h too few '
     """
-    from stretto.queues.mars.replay import play_mars
-
-    settings = mars_settings(MARS, mars)
-    jobs = cut_window(trace_of(trace), window)
+    check_rules(strategy, **rules)
+    settings = mars_settings(strategy, mars)
+    whole = trace_of(trace)
+    jobs = cut_window(whole, window)
     place = machine_of(jobs, machine)
-    if not isinstance(place, int):
-        raise InvalidInput(
-            "strategy 'mars' works on one plain machine: give its number of processors instead of pools",
-            field="machine",
-        )
-    fits = jobs.fits(place)
-    rows = np.flatnonzero(fits)
-    row = None if job is None else row_of(str(job), jobs)
-    if row is not None and not fits[row]:
-        reason = "; ".join(why_left_out(jobs.take([row]), place, fits[[row]]))
-        raise InvalidInput(f"job {name_of(row, jobs)} (row:{row}) is not in the replay: {reason}", field="job")
-    found = play_mars(jobs, place, settings=settings, watch=watch, seed=seed)
-    at = found.trace.num_jobs - 1 if row is None else int(np.searchsorted(rows, row))
-    if at >= found.trace.num_jobs:
-        raise StoppedBefore(f"interrupted after {found.trace.num_jobs:,} jobs, before job {job} arrived")
-    choice = next((one for one in reversed(found.choices) if one.job <= at), None)
-    row = int(rows[at])
-    followed = found.candidates[int(found.chosen[at])]
-    return Explanation(name_of(row, jobs), row, followed, choice, notes_of(jobs, place, fits), found)
+    names = JobNames(jobs)
+    row = None if job is None else names.row(str(job))
+    found = explain_job(
+        jobs,
+        place,
+        row,
+        name=str(row if row is None else names.of(row)),
+        strategy=strategy,
+        seed=seed,
+        settings=settings,
+        watch=watch,
+        with_alternatives=alternatives,
+        **rules,
+    )
+    origin = jobs.origin_unix_s
+    at = found.wait.index
+    followed, choice, replay = None, None, None
+    if settings is not None:
+        replay = cast("MarsReplay", found.told)
+        choice = next((one for one in reversed(replay.choices) if one.job <= at), None)
+        followed = replay.candidates[int(replay.chosen[at])]
+    return Explanation(
+        job=names.of(found.wait.row),
+        row=found.wait.row,
+        wait=found.wait,
+        alternatives=found.alternatives,
+        result=found.result,
+        names=names,
+        clock=Clock(None if origin is None else origin + found.zero_s),
+        notes=found.result.notes,
+        followed=followed,
+        choice=choice,
+        replay=replay,
+    )
 
 
 def replay_notes(jobs: Trace, machine: MachineLike | None) -> tuple[str, ...]:
-    """Return which jobs a replay on one plain machine leaves out, and why."""
+    """Return which jobs a replay leaves out, and why."""
     place = machine_of(jobs, machine)
-    return notes_of(jobs, place, jobs.fits(place)) if isinstance(place, int) else ()
-
-
-def row_of(text: str, trace: Trace) -> int:
-    """Return the row of the job that is meant; rows count from 0, and where there are no ids a number is a row."""
-    number = text.removeprefix(_ROW)
-    if not (number.isascii() and number.isdecimal() and len(number) < 19):
-        raise InvalidInput(f"{text!r} is neither a job id such as 1204 nor a row such as row:12", field="job")
-    if text.startswith(_ROW) or not _has_ids(trace):
-        if int(number) >= trace.num_jobs:
-            raise InvalidInput(f"there is no row {number}: the rows are 0..{trace.num_jobs - 1}", field="job")
-        return int(number)
-    return int(_rows_of_id(int(number), trace)[0])
+    return notes_on(jobs, place)
 
 
 def repeated_rows(text: str, trace: Trace) -> list[int]:
     """Return the rows that share a job id, where there are several."""
-    if text.startswith(_ROW) or not (text.isascii() and text.isdecimal()) or not _has_ids(trace):
-        return []
-    rows = _rows_of_id(int(text), trace)
-    return rows.tolist() if len(rows) > 1 else []
-
-
-def name_of(row: int, trace: Trace) -> int:
-    """Return the number by which people know a job."""
-    return int(trace.job_id[row]) if trace.job_id is not None and _has_ids(trace) else row
-
-
-def _has_ids(trace: Trace) -> bool:
-    return trace.job_id is not None and bool(np.any(trace.job_id >= 0))
-
-
-def _rows_of_id(job_id: int, trace: Trace) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
-    assert trace.job_id is not None
-    rows = np.flatnonzero(trace.job_id == job_id)
-    if len(rows):
-        return rows
-    known = np.unique(trace.job_id[trace.job_id >= 0])
-    at = int(np.searchsorted(known, job_id))
-    near = " or ".join(str(one) for one in known[max(0, at - 1) : at + 1])
-    raise InvalidInput(f"{trace.name!r} has no job {job_id}; did you mean {near}? A row is named as row:N", field="job")
+    rows = JobNames(trace).rows(text)
+    return rows if len(rows) > 1 else []

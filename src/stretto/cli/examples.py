@@ -51,8 +51,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "engines": ("stretto engines", "stretto engines --output json"),
     "explain": (
         "stretto explain 'trace:lublin?num_jobs=500&num_procs=64'",
-        "stretto explain {jobs.swf.gz} --job 1000",
-        "stretto explain {jobs.swf.gz} --default saf --measure flow",
+        "stretto explain {jobs.swf.gz} --job 900 --strategy fcfs",
+        "stretto explain {jobs.swf.gz} --strategy mars --default saf --measure flow",
     ),
     "report": (
         "stretto report latest -o report.html",
@@ -112,7 +112,7 @@ SUMMARIES = {
     "rack": "Play jobs on a rack with hidden load.",
     "run": "Run a workflow for real, on record and resumable.",
     "engines": "List the engines, and whether they can run here.",
-    "explain": "Say which strategy mars followed when a job arrived, and why.",
+    "explain": "Say why a job waited, who held what it needed, and what would have let it start earlier.",
     "report": "Write one page about runs, plans and comparisons.",
     "serve": "Show runs in the browser, and answer programs over HTTP.",
     "show": "Summarize a graph, a workload of several, or a cluster.",

@@ -1,0 +1,250 @@
+"""Energy and carbon of a replay: idle nodes and the busy share of processors, over time."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stretto.core.csr import Floats
+from stretto.core.request import ResourceRequest, components_of
+from stretto.core.site import Site
+from stretto.errors import InvalidInput
+from stretto.files.prices.carbon import HOUR_S, CarbonSeries
+from stretto.queues.result import QueueResult
+
+_JOULES_PER_KWH = 3.6e6
+
+
+@dataclass(frozen=True)
+class NodePower:
+    """What a node draws; on a plain machine a node is one processor.
+
+    Attributes
+    ----------
+    power_w, idle_power_w
+        While all its processors are busy, and while none is; in between, in proportion to the busy ones.
+    """
+
+    power_w: float
+    idle_power_w: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.idle_power_w <= self.power_w <= 1e9:
+            raise InvalidInput(
+                f"power {self.power_w} W and idle power {self.idle_power_w} W: both must lie between 0 and 1e9, the "
+                "idle one not above the other",
+                field="power",
+            )
+
+
+@dataclass(frozen=True)
+class Energy:
+    """What a replay consumed.
+
+    Attributes
+    ----------
+    idle_kwh
+        What nodes that are up draw whether they work or not.
+    busy_kwh
+        What busy processors draw beyond that.
+    carbon_kg
+        None without a series of intensities.
+    until_s
+        The end of the time that was counted; it begins with the first submission.
+    notes
+        What was assumed or not known.
+    """
+
+    idle_kwh: float
+    busy_kwh: float
+    carbon_kg: float | None
+    until_s: float
+    notes: tuple[str, ...] = ()
+
+    @property
+    def kwh(self) -> float:
+        return self.idle_kwh + self.busy_kwh
+
+    def figures(self) -> dict[str, float]:
+        """Return the figures by the names that tables and rankings use; less is better."""
+        found = {"energy_kwh": self.kwh}
+        return found if self.carbon_kg is None else found | {"carbon_kg": self.carbon_kg}
+
+
+@dataclass(frozen=True, eq=False)
+class _Draws:
+    """Amounts of power, each from a begin to an end."""
+
+    begin_s: Floats
+    end_s: Floats
+    watts: Floats
+
+    def joules(self, until_s: float) -> float:
+        length = np.clip(self.end_s, 0.0, until_s) - np.clip(self.begin_s, 0.0, until_s)
+        return float(self.watts @ np.maximum(length, 0.0))
+
+    def joules_by_edge(self, edges: Floats) -> Floats:
+        """Return the energy up to each edge."""
+        order_begin, order_end = np.argsort(self.begin_s), np.argsort(self.end_s)
+        return _ramp(self.begin_s[order_begin], self.watts[order_begin], edges) - _ramp(
+            self.end_s[order_end], self.watts[order_end], edges
+        )
+
+
+def _ramp(times: Floats, watts: Floats, edges: Floats) -> Floats:
+    """Return the sum of ``watts * max(0, edge - time)`` for each edge; times ascend."""
+    count = np.searchsorted(times, edges, side="right")
+    power = np.concatenate([[0.0], np.cumsum(watts)])
+    moment = np.concatenate([[0.0], np.cumsum(watts * times)])
+    found: Floats = power[count] * edges - moment[count]
+    return found
+
+
+def energy_of(
+    result: QueueResult,
+    power: NodePower | None = None,
+    *,
+    carbon: CarbonSeries | None = None,
+    start_unix_s: float | None = None,
+    until_s: float | None = None,
+) -> Energy:
+    """Return the energy of a replay, from the first submission on.
+
+    Parameters
+    ----------
+    power
+        Of a node of the machine or of each pool; on a site, of nodes that state none.
+    carbon
+        Grams of CO2 per kWh by the hour.
+    start_unix_s
+        When the replay begins in the series; by default when the trace began.
+    until_s
+        The end of the time that is counted, by default the end of the last job. Give the same to all replays that are
+        compared: a machine that is done earlier goes on idling.
+    """
+    end = float(result.end_s.max())
+    until = end if until_s is None else until_s
+    if not (math.isfinite(until) and until >= end):
+        raise InvalidInput(f"{until} s is before the end of the last job at {end:g} s", field="until_s")
+    idle, busy, notes = (
+        _of_pools(result, power, until) if result.site is None else _of_site(result, result.site, power, until)
+    )
+    kg = None
+    if carbon is not None:
+        kg = _carbon_kg((idle, busy), carbon, _start(result, start_unix_s), until)
+    return Energy(idle.joules(until) / _JOULES_PER_KWH, busy.joules(until) / _JOULES_PER_KWH, kg, until, tuple(notes))
+
+
+def _start(result: QueueResult, given: float | None) -> float:
+    if given is not None:
+        return given
+    if result.trace.origin_unix_s is None:
+        raise InvalidInput(
+            f"{result.trace.name!r} does not say when it began: say with carbon_start at which time of the series the "
+            "replay begins",
+            field="carbon_start",
+        )
+    return result.trace.origin_unix_s + result.shift_s
+
+
+def _carbon_kg(draws: tuple[_Draws, _Draws], carbon: CarbonSeries, start_unix_s: float, until_s: float) -> float:
+    first = math.floor(start_unix_s / HOUR_S) * HOUR_S
+    count = max(1, math.ceil((start_unix_s + until_s - first) / HOUR_S))
+    grams = carbon.hours(first, count)
+    edges = np.clip(first - start_unix_s + HOUR_S * np.arange(count + 1), 0.0, until_s)
+    joules = sum(np.diff(part.joules_by_edge(edges)) for part in draws)
+    return float(grams @ joules) / _JOULES_PER_KWH / 1000.0
+
+
+def _of_pools(result: QueueResult, power: NodePower | None, until: float) -> tuple[_Draws, _Draws, list[str]]:
+    if power is None:
+        raise InvalidInput(
+            "the machine states no power: give the watts of a node, or a site whose nodes have power_w", field="power"
+        )
+    notes = []
+    begin, end, watts = [], [], []
+    for k, pool in enumerate(result.pools):
+        nodes = float(pool.num_nodes)
+        if pool.is_elastic or pool.spot is not None:
+            nodes = float(result.billed_node_s[k]) / until if until > 0 else 0.0
+            notes.append(
+                f"assumed: the {nodes:,.1f} nodes of pool {pool.name!r} that were up in the mean were up all the time"
+            )
+        begin.append(0.0)
+        end.append(until)
+        watts.append(nodes * power.idle_power_w)
+    if np.any(result.num_interruptions):
+        notes.append("not counted: what interrupted attempts drew beyond idle power")
+    per_node = np.array([pool.procs_per_node for pool in result.pools], np.float64)[result.pool]
+    each = result.trace.num_procs / per_node * (power.power_w - power.idle_power_w)
+    idle = _Draws(np.array(begin), np.array(end), np.array(watts))
+    return idle, _Draws(result.start_s, result.end_s, each), notes
+
+
+def _of_site(
+    result: QueueResult, site: Site, power: NodePower | None, until: float
+) -> tuple[_Draws, _Draws, list[str]]:
+    full, idle, notes = _node_power(site, power)
+    begin, end, watts = [0.0] * len(site.nodes), [until] * len(site.nodes), list(idle)
+    index = {node.name: i for i, node in enumerate(site.nodes)}
+    for item in site.reservations:  # a closed node counts as switched off
+        for name in item.nodes:
+            begin.append(max(0.0, item.start_s - result.shift_s))
+            end.append(max(0.0, item.end_s - result.shift_s))
+            watts.append(-float(idle[index[name]]))
+    assert result.node is not None
+    job, cpus = _allocated(result, site)
+    total = np.array([node.cpus for node in site.nodes], np.float64)[result.node]
+    each = (full - idle)[result.node] * cpus / total
+    busy = _Draws(result.start_s[job], result.end_s[job], each)
+    return _Draws(np.array(begin), np.array(end), np.array(watts)), busy, notes
+
+
+def _node_power(site: Site, power: NodePower | None) -> tuple[Floats, Floats, list[str]]:
+    """Return the watts of each node, busy and idle, and what is not known of them."""
+    notes = []
+    missing = sum(node.power_w is None for node in site.nodes)
+    if power is None and missing == len(site.nodes):
+        raise InvalidInput(f"no node of site {site.name!r} states its power_w", field="power")
+    if missing and power is None:
+        notes.append(f"not counted: {missing:,} of {len(site.nodes):,} nodes state no power_w")
+    no_idle = sum(node.power_w is not None and node.idle_power_w is None for node in site.nodes)
+    if no_idle:
+        notes.append(f"{no_idle:,} of {len(site.nodes):,} nodes state no idle_power_w: counted as 0 W while idle")
+    rest = power or NodePower(0.0)
+    full = [rest.power_w if node.power_w is None else node.power_w for node in site.nodes]
+    idle = [rest.idle_power_w if node.power_w is None else node.idle_power_w or 0.0 for node in site.nodes]
+    return np.array(full), np.array(idle), notes
+
+
+def _allocated(result: QueueResult, site: Site) -> tuple[NDArray[np.intp], Floats]:
+    """Return the job and the processors of each entry of ``result.node``; exclusive jobs have all of a node."""
+    trace = result.trace
+    assert result.place_ptr is not None
+    assert result.node is not None
+    assert result.tasks is not None
+    assert trace.request is not None
+    job = np.repeat(np.arange(trace.num_jobs), np.diff(result.place_ptr))
+    parts = [components_of(request) for request in trace.requests]
+    per_task = np.array([part[0].cpus_per_task for part in parts], np.float64)
+    whole = np.array([any(_is_exclusive(site, one) for one in part) for part in parts], np.bool_)
+    kind = trace.request[job]
+    cpus = result.tasks * per_task[kind]
+    for one in np.flatnonzero([len(parts[int(k)]) > 1 for k in trace.request]).tolist():
+        at = int(result.place_ptr[one])
+        for part in parts[int(trace.request[one])]:
+            left = part.num_tasks
+            while left > 0:
+                cpus[at] = result.tasks[at] * part.cpus_per_task
+                left -= int(result.tasks[at])
+                at += 1
+    total = np.array([node.cpus for node in site.nodes], np.float64)[result.node]
+    return job, np.where(whole[kind], total, np.minimum(cpus, total))
+
+
+def _is_exclusive(site: Site, part: ResourceRequest) -> bool:
+    names = part.partitions or (site.default_partition.name,)
+    return part.is_exclusive or all(site.partition(name).is_exclusive for name in names)
