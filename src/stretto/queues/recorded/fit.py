@@ -1,0 +1,183 @@
+"""Choose the corrections that bring a replay nearer to the record: on the first half of the log, judged on the second.
+
+A correction is taken if the replay of the first half comes clearly nearer with it; the best is taken first. At the end
+one number is fitted, the share of the usable processors that jobs could really take. What is fitted so is applied to
+the whole log, and to its second half with nothing but what the first half showed: that is how well it generalizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from stretto.core.csr import Floats
+from stretto.core.trace import Trace
+from stretto.queues.recorded.corrections import Corrections, PolicyCode, ReplayedJobs, parts_of, replay_under, user_limit
+from stretto.queues.recorded.occupancy import known_waits, recorded_occupancy
+
+#: Lengths of windows of capacity that are tried.
+WINDOWS_S = (7 * 86400.0, 86400.0, 6 * 3600.0)
+#: A correction must bring the replay nearer by this share.
+_LEAST_GAIN = 0.03
+#: Stretches of equally many jobs over which waits are compared.
+_NUM_BLOCKS = 10
+#: Shares that are tried one after the other until the replay waits longer than the record (or shorter).
+_SMALLER = (0.95, 0.9, 0.8, 0.65, 0.5, 0.35, 0.2)
+_LARGER = (1.05, 1.1, 1.25, 1.5, 2.0)
+_NUM_HALVINGS = 6
+#: A partition or queue counts from this share of the jobs on.
+_LEAST_PART = 0.01
+#: What users ran at most is a limit only where it is below this share of the machine.
+_LIMIT_SHARE = 0.9
+#: Whoever waited less than this share of jobs on a nearly idle machine waited for the start-up of the system alone.
+_FLOOR_PERCENT = 10
+_IDLE_SHARE = 0.5
+_FEWEST_FOR_FLOOR = 50
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What was chosen: as fitted on the first half of the log, and with the share fitted on all of it."""
+
+    on_half: Corrections
+    on_all: Corrections
+    num_first: int
+    num_replays: int
+
+
+def fit_corrections(jobs: ReplayedJobs, policy: PolicyCode, on_step: Callable[[str], None] | None = None) -> Fit:
+    """Fit corrections; ``on_step`` is told what is tried."""
+    num_first = (jobs.trace.num_jobs + 1) // 2
+    half = _Search(jobs.first(num_first), policy, on_step)
+    chosen = half.with_share(half.choose())
+    whole = _Search(jobs, policy, on_step)
+    on_all = whole.with_share(replace(chosen, share=1.0))
+    return Fit(chosen, on_all, num_first, half.num_replays + whole.num_replays)
+
+
+class _Search:
+    """Replays of some jobs under corrections, and their distances from the record."""
+
+    def __init__(self, jobs: ReplayedJobs, policy: PolicyCode, on_step: Callable[[str], None] | None) -> None:
+        self.jobs, self.policy, self.on_step = jobs, policy, on_step
+        self.known = known_waits(jobs.trace)
+        assert jobs.trace.wait_s is not None
+        self.recorded = jobs.trace.wait_s[self.known]
+        self.found: dict[Corrections, Floats] = {}
+
+    @property
+    def num_replays(self) -> int:
+        return len(self.found)
+
+    def waits(self, corrections: Corrections) -> Floats:
+        """Return the waits of the jobs whose waits are recorded."""
+        if corrections not in self.found:
+            if self.on_step is not None:
+                self.on_step(str(corrections))
+            start = replay_under(self.jobs, self.policy, corrections)
+            self.found[corrections] = (start - self.jobs.arrays.submit)[self.known]
+        return self.found[corrections]
+
+    def distance(self, corrections: Corrections) -> float:
+        return distance(self.recorded, self.waits(corrections))
+
+    def helps(self, one: Corrections, other: Corrections) -> bool:
+        """Say whether one is clearly nearer than the other, and not only in a few stretches of the log."""
+        if self.distance(one) > (1 - _LEAST_GAIN) * self.distance(other):
+            return False
+        near, far = (differences(self.recorded, self.waits(each)) for each in (one, other))
+        return bool(np.count_nonzero(near < far) >= np.count_nonzero(near > far))
+
+    def choose(self) -> Corrections:
+        """Take the correction that helps most, as long as one helps."""
+        chosen = Corrections()
+        changes = self.changes()
+        while changes:
+            tried = [(replace(chosen, **change), k) for k, change in enumerate(changes)]
+            helpful = [(self.distance(one), k) for one, k in tried if self.helps(one, chosen)]
+            if not helpful:
+                break
+            _, k = min(helpful)
+            chosen = replace(chosen, **changes[k])
+            (taken,) = changes[k]
+            changes = [change for change in changes if taken not in change]
+        return chosen
+
+    def changes(self) -> list[dict[str, object]]:
+        """Return the corrections that this log can show."""
+        trace = self.jobs.trace
+        found: list[dict[str, object]] = [{"window_s": window} for window in WINDOWS_S]
+        found += [{"split_by": column} for column in splits(trace)]
+        found.append({"has_outages": True})
+        everyone = np.ones(trace.num_jobs, np.bool_)
+        if 0 < user_limit(trace, everyone) <= _LIMIT_SHARE * self.jobs.num_procs:
+            found.append({"has_user_limit": True})
+        floor = floor_s(trace, self.jobs.num_procs)
+        if floor > 0:
+            found.append({"delay_s": floor})
+        return found
+
+    def with_share(self, chosen: Corrections) -> Corrections:
+        """Return the corrections with the share at which the mean wait is that of the record, where that is nearer."""
+        target = float(np.mean(self.recorded))
+        is_short = float(np.mean(self.waits(chosen))) < target
+        if is_short and chosen.window_s > 0:  # less than what really ran would leave more and more jobs behind
+            return chosen
+        near, far = 1.0, None
+        for share in _SMALLER if is_short else _LARGER:
+            if (float(np.mean(self.waits(replace(chosen, share=share)))) < target) != is_short:
+                far = share
+                break
+            near = share
+        if far is not None:
+            for _ in range(_NUM_HALVINGS):
+                middle = round((near + far) / 2, 5)
+                if (float(np.mean(self.waits(replace(chosen, share=middle)))) < target) == is_short:
+                    near = middle
+                else:
+                    far = middle
+        tried = [one for one in self.found if replace(one, share=1.0) == replace(chosen, share=1.0)]
+        helpful = [one for one in tried if self.helps(one, chosen)]
+        return min(helpful, key=lambda one: (self.distance(one), abs(one.share - 1.0)), default=chosen)
+
+
+def distance(recorded: Floats, replayed: Floats) -> float:
+    """Return how far waits are from the record: the difference of means, over all and in stretches of the log."""
+    of_all = abs(float(np.mean(recorded)) - float(np.mean(replayed)))
+    return of_all + float(np.mean(differences(recorded, replayed)))
+
+
+def differences(recorded: Floats, replayed: Floats) -> Floats:
+    """Return by how much the mean waits differ in stretches of equally many jobs."""
+    parts = zip(np.array_split(recorded, _NUM_BLOCKS), np.array_split(replayed, _NUM_BLOCKS), strict=True)
+    return np.array([abs(float(np.mean(there)) - float(np.mean(here))) for there, here in parts if len(there)])
+
+
+def splits(trace: Trace) -> list[str]:
+    """Return by which columns the jobs fall into several parts that matter."""
+    found = []
+    for name in ("partition", "queue"):
+        column = getattr(trace, name)
+        if column is None:
+            continue
+        sizes = [len(rows) for rows in parts_of(trace, name)]
+        if sum(size >= _LEAST_PART * trace.num_jobs for size in sizes) > 1:
+            found.append(name)
+    return found
+
+
+def floor_s(trace: Trace, num_procs: int) -> float:
+    """Return what jobs waited that came to a machine at least half idle, with no other job waiting: a low percentile.
+
+    Zero where there are few such jobs.
+    """
+    known = known_waits(trace)
+    if trace.wait_s is None:
+        return 0.0
+    past = recorded_occupancy(trace)
+    before = np.nextafter(trace.submit_s[known], -np.inf)
+    is_idle = (past.procs.at(before) <= _IDLE_SHARE * num_procs) & (past.waiting.at(before) == 0)
+    waits = trace.wait_s[known][is_idle]
+    return float(np.percentile(waits, _FLOOR_PERCENT)) if len(waits) >= _FEWEST_FOR_FLOOR else 0.0

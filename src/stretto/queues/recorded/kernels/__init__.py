@@ -1,0 +1,1 @@
+"""The compiled loop of replays under the conditions that a log shows."""
