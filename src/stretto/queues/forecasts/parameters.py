@@ -1,0 +1,42 @@
+"""Every tuned number of the forecasts, with its reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class ForecastParameters:
+    """What forecasts are made with.
+
+    Attributes
+    ----------
+    ring_jobs
+        Ended jobs that a group of jobs remembers.
+    least_s
+        Run times and estimates below this count as this, as in the bounded slowdown.
+    fade
+        What an ended job counts beside the next later one of its group.
+    lean_jobs
+        The wider group counts as so many jobs of the narrower one.
+    exact_memory, exact_spread
+        Where the root mean square of log(run / estimate), over some hundred jobs, is below the spread, estimates are
+        believed in part; where it is zero, entirely.
+    calibration_step
+        How far the level of a quantile moves with every ended job.
+    lowest_level, highest_level
+        How far it may go.
+    """
+
+    ring_jobs: int = 16
+    least_s: float = 10.0
+    fade: float = 0.9
+    lean_jobs: float = 1.0
+    exact_memory: float = 0.99
+    exact_spread: float = 0.05
+    calibration_step: float = 0.005
+    lowest_level: float = 0.001
+    highest_level: float = 0.999
+
+
+FORECAST_PARAMETERS = ForecastParameters()
