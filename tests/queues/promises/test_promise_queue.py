@@ -44,7 +44,7 @@ def test_slack_zero_lets_nobody_start_later_than_planned_at_submission(busy: tup
     assert found.figures == PromiseFigures(len(jobs.submit), 0, found.figures.margin_p01_s)
 
 
-@pytest.mark.parametrize("slack_h, share", [(0, 0), (6, 1), (12, 2), (24, 4)])
+@pytest.mark.parametrize(("slack_h", "share"), [(0, 0), (6, 1), (12, 2), (24, 4)])
 def test_no_order_breaks_a_promise(busy: tuple[Trace, int], slack_h: float, share: float) -> None:
     jobs, num_procs = busy[0].arrays(), busy[1]
     slack = slack_h * 3600.0 + share * jobs.estimate

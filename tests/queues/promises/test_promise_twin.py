@@ -78,7 +78,7 @@ def test_twenty_thousand_random_queues_are_equal_and_keep_every_promise(first: i
 def test_the_cases_test_plans_refuse_and_force_starts() -> None:
     moments = [played(make_case(seed), order_of(seed)).state.moment for seed in range(100)]
     for name in ("num_tests", "num_refused", "num_forced"):
-        assert sum(int(moment[name][0]) for moment in moments) > 30
+        assert sum(int(moment[name][0]) for moment in moments) > 10
     raised = [played(make_case(seed, outlive=True), order_of(seed)).state for seed in range(60)]
     assert sum(int(state.moment["num_raised"][0]) for state in raised) > 30
     assert any(np.any(state.start > state.due) for state in raised), "outlived estimates break promises, and are seen"

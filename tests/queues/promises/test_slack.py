@@ -13,7 +13,7 @@ from stretto.queues.promises.slack import Slack, slack_of_jobs
 
 
 @pytest.mark.parametrize(
-    "text, time_s, share",
+    ("text", "time_s", "share"),
     [
         ("24h+4e", 86400, 4),
         ("4e+24h", 86400, 4),

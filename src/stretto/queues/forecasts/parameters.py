@@ -22,9 +22,10 @@ class ForecastParameters:
     exact_memory, exact_spread
         Where the root mean square of log(run / estimate), over some hundred jobs, is below the spread, estimates are
         believed in part; where it is zero, entirely.
-    calibration_step
-        How far the level of a quantile moves with every ended job.
-    lowest_level, highest_level
+    inner_step, outer_step
+        How far a quantile moves with every ended job, as a logarithm: those between the quartiles, and the others. The
+        outer ones depend on few jobs and must follow what the site does; the inner ones are noisy when they do.
+    largest_shift
         How far it may go.
     """
 
@@ -34,9 +35,9 @@ class ForecastParameters:
     lean_jobs: float = 1.0
     exact_memory: float = 0.99
     exact_spread: float = 0.05
-    calibration_step: float = 0.005
-    lowest_level: float = 0.001
-    highest_level: float = 0.999
+    inner_step: float = 0.005
+    outer_step: float = 0.05
+    largest_shift: float = 4.0
 
 
 FORECAST_PARAMETERS = ForecastParameters()
