@@ -1,0 +1,1 @@
+"""Forecasts of run times, with their spread, from what is known at submission."""

@@ -1,0 +1,1 @@
+"""Promises: every waiting job has a latest start that no order may break."""

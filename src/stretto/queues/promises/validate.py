@@ -1,0 +1,60 @@
+"""Check a replay with promises without knowing how it was made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stretto.core.csr import Floats, Ints
+from stretto.core.trace import QueueArrays
+
+
+@dataclass(frozen=True)
+class PromiseCheck:
+    """What is wrong with a replay; all lists are empty where nothing is.
+
+    Attributes
+    ----------
+    late
+        Jobs that started after the promised time.
+    unpromised
+        Jobs with a finite slack that were promised nothing, or less than their slack after submission.
+    early
+        Jobs that started before their submission, or not at all.
+    crowded
+        Jobs that started when fewer processors were free than they need.
+    """
+
+    late: Ints
+    unpromised: Ints
+    early: Ints
+    crowded: Ints
+
+    @property
+    def is_valid(self) -> bool:
+        return not any(len(jobs) for jobs in (self.late, self.unpromised, self.early, self.crowded))
+
+
+def check_promises(jobs: QueueArrays, num_procs: int, slack_s: Floats, start_s: Floats, due_s: Floats) -> PromiseCheck:
+    """Check every promise, every start, and the machine at every start."""
+    promised = np.isfinite(slack_s)
+    unpromised = (promised & ~(due_s >= jobs.submit + slack_s)) | (~promised & np.isfinite(due_s))
+    return PromiseCheck(
+        late=np.flatnonzero(start_s > due_s),
+        unpromised=np.flatnonzero(unpromised),
+        early=np.flatnonzero(~(start_s >= jobs.submit)),
+        crowded=_crowded(jobs, num_procs, start_s),
+    )
+
+
+def _crowded(jobs: QueueArrays, num_procs: int, start_s: Floats) -> Ints:
+    """Return the jobs at whose start more is used than there is; ends come before starts of the same time."""
+    n = len(start_s)
+    time = np.concatenate([start_s + jobs.run, start_s])
+    change = np.concatenate([-jobs.procs.astype(np.int64), jobs.procs.astype(np.int64)])
+    is_start = np.concatenate([np.zeros(n, np.bool_), np.ones(n, np.bool_)])
+    order = np.lexsort((is_start, time))
+    used = np.cumsum(change[order])
+    at_fault = order[(used > num_procs) & is_start[order]]
+    return np.asarray(at_fault - n, np.int32)

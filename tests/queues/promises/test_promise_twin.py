@@ -1,0 +1,84 @@
+"""The compiled queue with promises against its slow twin, start for start and promise for promise."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from promise_cases import Case, expected_of, make_case
+
+from stretto.queues.kernels import keys
+from stretto.queues.promises.queue import GIVEN, Preference, PromiseQueue, preference
+from stretto.queues.promises.validate import check_promises
+
+CODES = (
+    GIVEN,
+    keys.FCFS,
+    keys.SHORTEST,
+    keys.LONGEST,
+    keys.SMALLEST_AREA,
+    keys.LARGEST_AREA,
+    keys.FEWEST_PROCS,
+    keys.MOST_PROCS,
+    keys.F1,
+    keys.F2,
+    keys.F3,
+    keys.F4,
+    keys.DEADLINE,
+    keys.EXPANSION,
+    keys.WFP3,
+    keys.UNICEP,
+)
+
+
+def order_of(seed: int) -> Preference:
+    """Return one of all orders, reservations and limits of tests."""
+    return preference(
+        CODES[seed % len(CODES)],
+        by_length=seed % 3 == 0,
+        reservation=(seed // 2) % 3,
+        max_tests=(0, 1, 2, 1000)[(seed // 5) % 4],
+    )
+
+
+def played(case: Case, order: Preference) -> PromiseQueue:
+    queue = PromiseQueue.of(case.jobs, case.num_procs, case.slack_s)
+    queue.state.key[:] = case.key
+    queue.state.length[:] = case.length
+    queue.advance(order)
+    return queue
+
+
+def assert_equal(seed: int, *, outlive: bool) -> None:
+    case, order = make_case(seed, outlive=outlive), order_of(seed)
+    state, expected = played(case, order).state, expected_of(case, order)
+    assert state.start.tolist() == expected.start, seed
+    assert state.due.tolist() == expected.due, seed
+    if not outlive:
+        assert check_promises(case.jobs, case.num_procs, case.slack_s, state.start, state.due).is_valid, seed
+
+
+@pytest.mark.parametrize("first", range(0, 300, 100))
+def test_the_kernel_equals_its_twin_and_keeps_every_promise(first: int) -> None:
+    for seed in range(first, first + 100):
+        assert_equal(seed, outlive=False)
+
+
+def test_the_kernel_equals_its_twin_where_jobs_outlive_their_estimates() -> None:
+    for seed in range(1000, 1080):
+        assert_equal(seed, outlive=True)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("first", range(10_000, 30_000, 1000))
+def test_twenty_thousand_random_queues_are_equal_and_keep_every_promise(first: int) -> None:
+    for seed in range(first, first + 1000):
+        assert_equal(seed, outlive=False)
+
+
+def test_the_cases_test_plans_refuse_and_force_starts() -> None:
+    moments = [played(make_case(seed), order_of(seed)).state.moment for seed in range(100)]
+    for name in ("num_tests", "num_refused", "num_forced"):
+        assert sum(int(moment[name][0]) for moment in moments) > 10
+    raised = [played(make_case(seed, outlive=True), order_of(seed)).state for seed in range(60)]
+    assert sum(int(state.moment["num_raised"][0]) for state in raised) > 30
+    assert any(np.any(state.start > state.due) for state in raised), "outlived estimates break promises, and are seen"
