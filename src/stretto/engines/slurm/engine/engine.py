@@ -21,8 +21,10 @@ from stretto.engines.work import Work
 
 
 @dataclass(frozen=True)
-class SlurmEngine:
+class SlurmEngine(MonitorSettings):
     """Slurm, by its command-line programs.
+
+    The parameters of watching a run are those of :class:`~stretto.engines.slurm.engine.monitor.MonitorSettings`.
 
     Attributes
     ----------
@@ -33,21 +35,8 @@ class SlurmEngine:
         unfinished run of the same work and plan there.
     partition, account, qos
         As ``sbatch`` has them.
-    base_priority
-        Added to the priorities that keep the order of ``work-conserving``; setting them needs operator rights.
     time_limit_s
         Of each job; None takes the partition's. A task's own timeout applies besides.
-    poll_s, queue_s
-        Seconds between reading the logs of tasks, and between asking Slurm for its queue.
-    patience_s
-        How long a controller may not answer before the engine gives up; the jobs continue.
-    window
-        Jobs in the queue at once.
-    launch_s
-        How long Slurm may list a job as running whose script is not, before it is requeued.
-    is_resuming_nodes
-        Whether to resume nodes that Slurm drained because it started a job twice, as it may after a crash of the
-        controller. Needs operator rights; otherwise such nodes are only named in a warning.
     """
 
     conf: str | None = None
@@ -55,14 +44,7 @@ class SlurmEngine:
     partition: str | None = None
     account: str | None = None
     qos: str | None = None
-    base_priority: int = 100_000
     time_limit_s: float | None = None
-    poll_s: float = 0.1
-    queue_s: float = 2.0
-    patience_s: float = 900.0
-    window: int = 1000
-    launch_s: float = 60.0
-    is_resuming_nodes: bool = False
 
     def available(self) -> str | None:
         """Return None when Slurm's programs are there and its controller answers."""
@@ -91,25 +73,13 @@ class SlurmEngine:
             scripts = [self._script(folder, job_plan, work, task, options) for task in range(len(job_plan.order))]
             folder.write_scripts(scripts, slots)
             tracker = TaskTracker(work, plan, folder, options)
-            settings = self._settings()
             monitor = RunMonitor(
-                tracker, job_plan, client, settings, lambda task: self._options(folder, job_plan, work, task)
+                tracker, job_plan, client, self, lambda task: self._options(folder, job_plan, work, task)
             )
             return tracker.result(is_interrupted=not monitor.run())
 
     def _client(self, *held_fds: int) -> SlurmClient:
         return SlurmClient(Commands(Path(self.conf) if self.conf is not None else None), held_fds)
-
-    def _settings(self) -> MonitorSettings:
-        return MonitorSettings(
-            self.poll_s,
-            self.queue_s,
-            self.patience_s,
-            self.window,
-            self.base_priority,
-            launch_s=self.launch_s,
-            is_resuming_nodes=self.is_resuming_nodes,
-        )
 
     def _script(self, folder: RunFolder, job_plan: JobPlan, work: Work, task: int, options: RunOptions) -> str:
         return script(
