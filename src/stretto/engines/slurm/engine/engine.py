@@ -11,8 +11,9 @@ from pathlib import Path
 from stretto.core.cluster import Cluster
 from stretto.core.plan import Plan
 from stretto.engines.engine import RunOptions, RunResult, problem_of
-from stretto.engines.slurm.client.client import Commands, SlurmClient, program
+from stretto.engines.slurm.client.client import SlurmClient, program
 from stretto.engines.slurm.client.errors import SlurmMissing
+from stretto.engines.slurm.engine.access import SlurmAccess
 from stretto.engines.slurm.engine.job_plan import JobPlan, minutes, slots_of
 from stretto.engines.slurm.engine.monitor import MonitorSettings, RunMonitor
 from stretto.engines.slurm.engine.run_folder import RunFolder, run_folder_for, script
@@ -21,27 +22,23 @@ from stretto.engines.work import Work
 
 
 @dataclass(frozen=True)
-class SlurmEngine(MonitorSettings):
+class SlurmEngine(SlurmAccess, MonitorSettings):
     """Slurm, by its command-line programs.
 
-    The parameters of watching a run are those of :class:`~stretto.engines.slurm.engine.monitor.MonitorSettings`.
+    Further parameters are those of :class:`~stretto.engines.slurm.engine.access.SlurmAccess` and, for watching a run,
+    of :class:`~stretto.engines.slurm.engine.monitor.MonitorSettings`.
 
     Attributes
     ----------
-    conf
-        The ``slurm.conf`` of the cluster; None leaves it to the environment.
     folder
         Of the run, on a file system that all nodes share. None makes one in the current directory, or resumes the
         unfinished run of the same work and plan there.
-    partition, account, qos
+    account, qos
         As ``sbatch`` has them.
     time_limit_s
         Of each job; None takes the partition's. A task's own timeout applies besides.
     """
 
-    conf: str | None = None
-    folder: str | None = None
-    partition: str | None = None
     account: str | None = None
     qos: str | None = None
     time_limit_s: float | None = None
@@ -54,7 +51,7 @@ class SlurmEngine(MonitorSettings):
             return str(error)
         if self.conf is not None and not Path(self.conf).is_file():
             return f"there is no {self.conf}"
-        if not self._client().ping():
+        if not SlurmClient.of(self.conf).ping():
             return (
                 "no Slurm controller answers; set SLURM_CONF, or start a private Slurm with: stretto testbed slurm up"
             )
@@ -66,7 +63,7 @@ class SlurmEngine(MonitorSettings):
         discipline = options.discipline or plan.discipline
         path = Path(self.folder) if self.folder is not None else run_folder_for(work, plan, discipline, Path.cwd())
         with RunFolder(path) as folder:
-            client = self._client(folder.lock_fd)
+            client = SlurmClient.of(self.conf, folder.lock_fd)
             # A resumed run keeps its nodes, even if they have changed since.
             slots = folder.slots or slots_of(cluster, client.nodes())
             job_plan = JobPlan.of(work, plan, problem, slots, discipline)
@@ -77,9 +74,6 @@ class SlurmEngine(MonitorSettings):
                 tracker, job_plan, client, self, lambda task: self._options(folder, job_plan, work, task)
             )
             return tracker.result(is_interrupted=not monitor.run())
-
-    def _client(self, *held_fds: int) -> SlurmClient:
-        return SlurmClient(Commands(Path(self.conf) if self.conf is not None else None), held_fds)
 
     def _script(self, folder: RunFolder, job_plan: JobPlan, work: Work, task: int, options: RunOptions) -> str:
         return script(

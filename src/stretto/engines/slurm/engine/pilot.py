@@ -28,8 +28,9 @@ from stretto.engines.driver.dispatch import Dispatcher
 from stretto.engines.driver.elastic import Elastic, ElasticWorkers
 from stretto.engines.driver_engine import DriverEngine
 from stretto.engines.engine import RunOptions, RunResult
-from stretto.engines.slurm.client.client import Commands, SlurmClient, Submission
+from stretto.engines.slurm.client.client import SlurmClient, Submission
 from stretto.engines.slurm.client.errors import SlurmFailure
+from stretto.engines.slurm.engine.access import SlurmAccess
 from stretto.engines.slurm.engine.engine import SlurmEngine
 from stretto.engines.slurm.engine.job_plan import Slot, slots_of
 from stretto.engines.slurm.testbed.daemons import end
@@ -41,13 +42,11 @@ _ORPHAN_TIMEOUT_S = 120
 
 
 @dataclass(frozen=True)
-class SlurmDaskEngine(ElasticWorkers, DriverEngine):
+class SlurmDaskEngine(SlurmAccess, ElasticWorkers, DriverEngine):
     """Dask workers in jobs of Slurm.
 
     Attributes
     ----------
-    conf, partition
-        As :class:`~stretto.engines.slurm.engine.engine.SlurmEngine` has them.
     folder
         For logs and addresses, on a file system that all nodes share; None makes a passing one in the present
         directory.
@@ -60,9 +59,6 @@ class SlurmDaskEngine(ElasticWorkers, DriverEngine):
         (:class:`~stretto.engines.driver.elastic.Elastic`).
     """
 
-    conf: str | None = None
-    folder: str | None = None
-    partition: str | None = None
     host: str | None = None
     patience_s: float = 600.0
 
@@ -123,7 +119,7 @@ class SlurmDaskEngine(ElasticWorkers, DriverEngine):
         self, place: Path, cluster: Cluster, address: str, elastic: Elastic | None, folders: Sequence[str]
     ) -> Iterator[SlurmWorkerSupply]:
         """Submit a worker for each device that is to be there at first, and go on when all have registered."""
-        slurm = SlurmClient(Commands(Path(self.conf) if self.conf is not None else None))
+        slurm = SlurmClient.of(self.conf)
         script = place / "worker.sh"
         script.write_text(_worker_script(place / "scheduler.json", folders))
         slots = slots_of(cluster, slurm.nodes())

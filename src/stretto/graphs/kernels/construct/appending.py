@@ -19,13 +19,14 @@ BY_IDLE = 3
 @njit(cache=True, nogil=True)
 def append_by_rule(p: Arrays, order: Ints, rule: int) -> tuple[Ints, Floats, Floats]:
     """Give each task the device that a rule prefers; return assignment, start and finish."""
+    m = p.device_class.shape[0]
     assign, start, finish, free, row = open_devices(p)
     for v in order:
         ready_everywhere(p, assign, finish, v, row)
         best = np.inf
         end = np.inf
         device = -1
-        for d in range(row.shape[0]):
+        for d in range(m):
             span = p.duration[v, p.device_class[d]]
             if span == np.inf:
                 continue
@@ -49,13 +50,14 @@ def append_by_start_at_random(p: Arrays, order: Ints, state: Words) -> tuple[Int
     state
         State of the random generator, which advances.
     """
+    m = p.device_class.shape[0]
     assign, start, finish, free, row = open_devices(p)
     for v in order:
         ready_everywhere(p, assign, finish, v, row)
         best = np.inf
         device = -1
         ties = 0
-        for d in range(row.shape[0]):
+        for d in range(m):
             if p.duration[v, p.device_class[d]] == np.inf:
                 continue
             at = max(row[d], free[d])
