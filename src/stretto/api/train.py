@@ -362,15 +362,10 @@ def _recorded(
     from stretto.reports.record import command_line, recording
     from stretto.runlog import RunLog
 
-    if not wanted:
-        yield None
-        return
-    try:
-        log = RunLog.open()
-    except InvalidInput as error:
-        if files.run_id is not None:
-            raise
-        watch.remark(f"this is not kept in the run log: {error}")
+    log = None
+    if wanted:
+        log = RunLog.open_or_remark(watch.remark) if files.run_id is None else RunLog.open()
+    if log is None:
         yield None
         return
     settings: dict[str, object] = {name: getattr(request, name) for name in ("algorithm", "seed", "start", "engine")}

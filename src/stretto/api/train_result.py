@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from stretto.core.plan import Plan
 from stretto.graphs.evaluate import PlanResult
+from stretto.learning.loop import StepHistory
 from stretto.learning.trainer import Arrays, Judged, StepRow, Trainer
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ TRAINED_NET = "trained"
 
 
 @dataclass(frozen=True, eq=False)
-class TrainingResult:
+class TrainingResult(StepHistory[StepRow]):
     """What a training led to.
 
     Attributes
@@ -68,15 +69,6 @@ class TrainingResult:
     def weights(self) -> Arrays:
         """The best weights by name."""
         return self.trainer.weights()
-
-    @property
-    def seconds(self) -> float:
-        return self.rows[-1].seconds if self.rows else 0.0
-
-    @property
-    def num_episodes(self) -> int:
-        """Episodes, iterations or generations, as the algorithm counts them."""
-        return self.rows[-1].episode if self.rows else 0
 
     @property
     def figures(self) -> dict[str, float]:

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from stretto.cli.console import remark
-from stretto.errors import InvalidInput
 
 if TYPE_CHECKING:
     from stretto.reports.record import Rows
@@ -33,12 +32,8 @@ def kept(
     from stretto.reports.record import command_line, recording
     from stretto.runlog import RunLog
 
-    try:
-        log = RunLog.open()
-    except InvalidInput as error:
-        if not usual or resume is not None:
-            raise
-        remark(f"this is not kept in the run log: {error}")
+    log = RunLog.open_or_remark(remark) if usual and resume is None else RunLog.open()
+    if log is None:
         yield None
         return
     with log, recording(log, kind, name, {**settings, "command": command_line()}, resume=resume) as run:

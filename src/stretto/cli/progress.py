@@ -6,15 +6,15 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from stretto.cli.console import shown_on_one_line, stderr
 from stretto.cli.interrupt import Patience
 from stretto.core.units import format_count, format_seconds
 
 if TYPE_CHECKING:
-    from rich.live import Live
     from rich.progress import Progress as JobsProgress
     from rich.progress import TaskID
     from rich.text import Text
@@ -89,35 +89,66 @@ def format_clock(seconds: float) -> str:
 SILENT_S = 2.0
 
 
-class ProgressLine:
-    """One line that is redrawn in place: what is being done, elapsed, evaluations, best so far."""
+class TerminalDisplay:
+    """Something on stderr that vanishes when the block ends; where stderr is no terminal, nothing is shown."""
 
     def __init__(self, doing: str) -> None:
         self.doing = doing
-        self.note = ""
-        self._begin = time.monotonic()
-        self._live: Live | None = None
+        self._open = ExitStack()
 
-    def __enter__(self) -> ProgressLine:
+    def __enter__(self) -> Self:
         if sys.stderr.isatty():
-            from rich.live import Live
-
-            self._live = Live(
-                console=stderr(),
-                get_renderable=self._line,
-                transient=True,
-                refresh_per_second=5,
-                redirect_stdout=False,
-                redirect_stderr=False,
-            )
-            self._live.start()
+            self._show()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._live is not None:
-            self._live.stop()
+        self._open.__exit__(kind, error, trace)
+
+    def _show(self) -> None:
+        raise NotImplementedError
+
+
+class LiveLine(TerminalDisplay):
+    """One line that is redrawn in place."""
+
+    refresh_per_s = 4.0
+
+    def __init__(self, doing: str) -> None:
+        super().__init__(doing)
+        self._begin = time.monotonic()
+        self._width = 80
+
+    def _show(self) -> None:
+        from rich.live import Live
+
+        console = stderr()
+        self._width = console.width
+        self._open.enter_context(
+            Live(
+                console=console,
+                get_renderable=lambda: self.line(self._width),
+                transient=True,
+                refresh_per_second=self.refresh_per_s,
+                redirect_stdout=False,
+                redirect_stderr=False,
+            )
+        )
+
+    def line(self, width: int) -> Text:
+        """Return the present line for a terminal of so many columns."""
+        raise NotImplementedError
+
+
+class ProgressLine(LiveLine):
+    """What is being done, elapsed, evaluations, best so far."""
+
+    refresh_per_s = 5.0
+
+    def __init__(self, doing: str) -> None:
+        super().__init__(doing)
+        self.note = ""
 
     def update(self, progress: Progress) -> None:
         """Take news from a search; this is what ``Budget.on_progress`` calls."""
@@ -125,7 +156,8 @@ class ProgressLine:
             f"{format_count(progress.evaluations, 'evaluation')}, best {format_seconds(progress.best_makespan_s)}"
         )
 
-    def _line(self) -> Text:
+    def line(self, width: int) -> Text:
+        """Return the present line, which the terminal cuts itself; nothing in the first seconds."""
         from rich.text import Text
 
         elapsed = time.monotonic() - self._begin
@@ -135,47 +167,19 @@ class ProgressLine:
         return Text(f"{self.doing} | {elapsed:.0f} s{news}", style="dim", no_wrap=True, overflow="ellipsis")
 
 
-class ProgressBar:
+class ProgressBar(LiveLine):
     """So many steps; the bar vanishes when they are done."""
 
     def __init__(self, doing: str, total: int) -> None:
-        self.doing = doing
+        super().__init__(doing)
         self.total = total
         self.done = 0
         self.note = ""
-        self._begin = time.monotonic()
-        self._live: Live | None = None
-        self._width = 80
-
-    def __enter__(self) -> ProgressBar:
-        if sys.stderr.isatty():
-            from rich.live import Live
-
-            console = stderr()
-            self._width = console.width
-            self._live = Live(
-                console=console,
-                get_renderable=self._line,
-                transient=True,
-                redirect_stdout=False,
-                redirect_stderr=False,
-            )
-            self._live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._live is not None:
-            self._live.stop()
 
     def step(self, note: str) -> None:
         """Say that one more is done."""
         self.done += 1
         self.note = note
-
-    def _line(self) -> Text:
-        return self.line(self._width)
 
     def line(self, width: int) -> Text:
         """Return the present line for a terminal of so many columns."""
@@ -183,38 +187,32 @@ class ProgressBar:
         return bar_line(self.doing, self.done / max(1, self.total), clock, self.note, width=width)
 
 
-class JobsBar:
+class JobsBar(TerminalDisplay):
     """Is told how many jobs have arrived; the first Ctrl-C ends the replay at the next epoch, the second at once."""
 
     def __init__(self, doing: str) -> None:
-        self.doing = doing
+        super().__init__(doing)
         self._patience = Patience()
         self._progress: JobsProgress | None = None
         self._task: TaskID | None = None
 
-    def __enter__(self) -> JobsBar:
-        self._patience.__enter__()
-        if sys.stderr.isatty():
-            from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+    def __enter__(self) -> Self:
+        self._open.enter_context(self._patience)
+        return super().__enter__()
 
-            columns = (
-                TextColumn("{task.description}", markup=False),
-                BarColumn(bar_width=16),
-                TaskProgressColumn(),
-                TimeRemainingColumn(),
-                TextColumn("left", style="dim"),
-            )
-            self._progress = Progress(*columns, console=stderr(), transient=True, redirect_stdout=False)
-            self._task = self._progress.add_task(self.doing, total=None)
-            self._progress.start()
-        return self
+    def _show(self) -> None:
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._progress is not None:
-            self._progress.stop()
-        self._patience.__exit__(kind, error, trace)
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=16),
+            TaskProgressColumn(),
+            TimeRemainingColumn(),
+            TextColumn("left", style="dim"),
+        )
+        self._progress = Progress(*columns, console=stderr(), transient=True, redirect_stdout=False)
+        self._task = self._progress.add_task(self.doing, total=None)
+        self._open.enter_context(self._progress)
 
     def watch(self, num_arrived: int, num_jobs: int) -> bool:
         """Take news of a replay; return whether to go on."""

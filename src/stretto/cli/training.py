@@ -8,18 +8,16 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from stretto.api.train import TrainWatch
-from stretto.cli.console import facts, remark, stderr
+from stretto.cli.console import facts, remark
 from stretto.cli.interrupt import Patience
-from stretto.cli.progress import bar_line, format_clock
+from stretto.cli.progress import LiveLine, bar_line, format_clock, in_background
 from stretto.core.units import better_or_worse, format_count, format_gap, format_percent, format_seconds, is_zero_gap
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-    from rich.live import Live
     from rich.text import Text
 
     from stretto.api.train_result import TrainingResult
@@ -30,31 +28,22 @@ T = TypeVar("T")
 _RECENT = 20
 
 
-class TrainingBar(TrainWatch):
+class TrainingBar(LiveLine, TrainWatch):
     """Shows how much of the budget is used and what the last step reported; Ctrl-C ends the training after its step."""
 
     def __init__(self, doing: str, *, time_limit_s: float | None, episodes: int | None) -> None:
-        self.doing = doing
+        super().__init__(doing)
         self.time_limit_s = time_limit_s
         self.episodes = episodes
         self.done = 0
         self.news = "compiling"
-        self._begin = time.monotonic()
         self._recent: deque[tuple[float, int]] = deque(maxlen=_RECENT)
-        self._live: Live | None = None
-        self._width = 80
         self._patience = Patience()
+        self._is_shown = False
 
-    def __enter__(self) -> TrainingBar:
-        self._patience.__enter__()
+    def __enter__(self) -> Self:
+        self._open.enter_context(self._patience)
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._live is not None:
-            self._live.stop()
-        self._patience.__exit__(kind, error, trace)
 
     def phase(self, doing: str) -> None:
         """Show what begins; the bar is drawn once there is nothing left to read."""
@@ -62,19 +51,9 @@ class TrainingBar(TrainWatch):
             self.doing = doing
         else:
             self.news = doing
-        if self._live is None and doing == "compiling" and sys.stderr.isatty():
-            from rich.live import Live
-
-            console = stderr()
-            self._width = console.width
-            self._live = Live(
-                console=console,
-                get_renderable=lambda: self.line(self._width),
-                transient=True,
-                redirect_stdout=False,
-                redirect_stderr=False,
-            )
-            self._live.start()
+        if not self._is_shown and doing == "compiling" and sys.stderr.isatty():
+            self._is_shown = True
+            self._show()
 
     def row(self, row: StepRow) -> None:
         """Show the row of a step."""
@@ -96,8 +75,6 @@ class TrainingBar(TrainWatch):
 
     def run_long(self, work: Callable[[], T]) -> T:
         """Run compiled work in another thread, so that Ctrl-C is answered at once."""
-        from stretto.cli.progress import in_background
-
         return in_background(work)
 
     def tell(self, done: int, words: Sequence[str], stage: str = "") -> None:

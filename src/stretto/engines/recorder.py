@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +12,7 @@ from stretto.core.problem import Problem
 from stretto.engines.driver.dispatch import Dispatcher, with_fallback
 from stretto.engines.driver.driver import Driver, DriverRules
 from stretto.engines.driver.elastic import Elastic
-from stretto.engines.driver.events import Event, TaskFailed, TaskFinished, TaskStarted
+from stretto.engines.driver.events import Event, Instruction, TaskFailed, TaskFinished, TaskStarted
 from stretto.engines.driver.memory import DeviceMemory
 from stretto.engines.engine import RunOptions, RunResult, Status
 from stretto.engines.work import Timed, Work
@@ -67,6 +67,17 @@ class Recorder:
                 self.failures.append(event)
         if self.options.on_event is not None:
             self.options.on_event(event)
+
+    def drive(
+        self, next_events: Callable[[], Iterable[Event]], execute: Callable[[Sequence[Instruction]], None]
+    ) -> None:
+        """Take the driver from its first instructions to its end."""
+        execute(self.driver.begin())
+        while not self.driver.is_over:
+            events = list(next_events())
+            for event in events:
+                self.note(event)
+            execute(self.driver.handle(events))
 
     def wants_output(self, task: int) -> bool:
         """Say whether the output of a task is part of the result."""

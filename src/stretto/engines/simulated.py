@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from stretto.core.cluster import Cluster
 from stretto.core.plan import Plan
 from stretto.core.problem import Problem
 from stretto.engines.driver.dispatch import Dispatcher
@@ -31,6 +30,7 @@ from stretto.engines.driver.events import (
     Transfer,
     TransferFinished,
 )
+from stretto.engines.driver_engine import DriverEngine
 from stretto.engines.engine import RunOptions, RunResult
 from stretto.engines.outputs import digest
 from stretto.engines.recorder import Recorder
@@ -43,7 +43,7 @@ Fault = DeviceLost | DeviceJoined
 
 
 @dataclass(frozen=True)
-class SimulatedEngine:
+class SimulatedEngine(DriverEngine):
     """Runs nothing and passes no time; outputs are those of timed tasks.
 
     Attributes
@@ -66,11 +66,7 @@ class SimulatedEngine:
     def available(self) -> str | None:
         return None
 
-    def run(self, work: Work, plan: Plan, cluster: Cluster, options: RunOptions) -> RunResult:
-        return self.play(Problem.of(work.graph, cluster), plan, work, options)
-
     def play(self, problem: Problem, decider: Plan | Dispatcher, work: Work, options: RunOptions) -> RunResult:
-        """Run a problem, which may have release times, by a plan or by a dispatcher."""
         rules = DriverRules(
             options.discipline,
             moves_data=True,

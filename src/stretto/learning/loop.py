@@ -68,8 +68,23 @@ class TrainBudget:
         return f"{format_seconds(self.limit_s)}, exceeded by {over} (at least one step is trained): {parts}"
 
 
+class StepHistory(Generic[RowT]):
+    """What the rows of all steps come to."""
+
+    rows: tuple[RowT, ...]
+
+    @property
+    def seconds(self) -> float:
+        return self.rows[-1].seconds if self.rows else 0.0
+
+    @property
+    def num_episodes(self) -> int:
+        """Episodes, iterations or generations, as the algorithm counts them."""
+        return self.rows[-1].episode if self.rows else 0
+
+
 @dataclass(frozen=True, eq=False)
-class LoopResult(Generic[RowT]):
+class LoopResult(StepHistory[RowT]):
     """What the loop did.
 
     Attributes
@@ -86,14 +101,6 @@ class LoopResult(Generic[RowT]):
     num_new: int
     is_interrupted: bool
     compile_seconds: float = 0.0
-
-    @property
-    def seconds(self) -> float:
-        return self.rows[-1].seconds if self.rows else 0.0
-
-    @property
-    def num_episodes(self) -> int:
-        return self.rows[-1].episode if self.rows else 0
 
 
 class TrainingRun(Generic[RowT]):

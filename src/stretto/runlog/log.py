@@ -9,7 +9,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
@@ -25,7 +25,7 @@ _PAST_ALL = 2**63 - 1
 _COLUMNS = "id, kind, name, settings, status, started_s, ended_s, summary, num_events, host, pid, pid_started"
 
 
-class RunLog:
+class RunLog(AbstractContextManager["RunLog"]):
     """Every run and its events in one SQLite file; many processes may read and write it at once.
 
     Open it again after a fork: connections must not be shared between processes.
@@ -49,13 +49,19 @@ class RunLog:
         place = default_path() if path is None else Path(path)
         return cls(place, connect(place, is_read_only=is_read_only), clock)
 
+    @classmethod
+    def open_or_remark(cls, remark: Callable[[str], None]) -> RunLog | None:
+        """Open the user's own log; where that fails, say so and return None: what runs can do without it."""
+        try:
+            return cls.open()
+        except InvalidInput as error:
+            remark(f"this is not kept in the run log: {error}")
+            return None
+
     def close(self) -> None:
         """Let go of the file, once nobody is writing."""
         with self._lock:
             self._connection.close()
-
-    def __enter__(self) -> RunLog:
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

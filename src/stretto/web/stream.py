@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import TypedDict
 
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
@@ -21,25 +20,9 @@ _RETRY_MS = 1000
 _BATCH = 500
 
 
-class EventJson(TypedDict):
-    """An event of a run in the API."""
-
-    seq: int
-    at_s: float
-    kind: str
-    subject: str
-    fields: dict[str, object]
-
-
-def event_json(event: Event) -> EventJson:
+def event_json(event: Event) -> dict[str, object]:
     """Return an event as the API shows it."""
-    return {
-        "seq": event.seq,
-        "at_s": event.at_s,
-        "kind": event.kind,
-        "subject": event.subject,
-        "fields": dict(event.fields),
-    }
+    return dict(vars(event))
 
 
 def event_stream(events: AsyncIterator[ServerSentEvent]) -> EventSourceResponse:

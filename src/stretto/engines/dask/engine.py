@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,7 +17,8 @@ from stretto.engines.dask.clock_watch import watched
 from stretto.engines.dask.dask_types import Client, DaskProcess
 from stretto.engines.driver.dispatch import Dispatcher
 from stretto.engines.driver.driver import DriverRules
-from stretto.engines.driver.elastic import Elastic
+from stretto.engines.driver.elastic import Elastic, ElasticWorkers
+from stretto.engines.driver_engine import DriverEngine, missing_package
 from stretto.engines.engine import RunOptions, RunResult
 from stretto.engines.recorder import Recorder, driver_for
 from stretto.engines.work import Work
@@ -77,7 +77,7 @@ class LocalWorkerSupply:
 
 
 @dataclass(frozen=True)
-class DaskEngine:
+class DaskEngine(ElasticWorkers, DriverEngine):
     """Runs each task on the Dask worker that is named after its device.
 
     Attributes
@@ -98,30 +98,19 @@ class DaskEngine:
     address: str | None = None
     processes: bool = True
     num_queued: int = 1
-    is_elastic: bool = False
-    backlog_s: float = 60.0
-    idle_s: float = 60.0
-    min_devices: int = 1
 
     def __post_init__(self) -> None:
-        if self.is_elastic and self.min_devices < 1:
-            raise InvalidInput("must be at least 1: data is kept on workers", field="min_devices")
+        super().__post_init__()
         if self.is_elastic and self.address is not None:
             raise InvalidInput("needs a cluster that the engine starts itself; leave out address", field="is_elastic")
 
     def available(self) -> str | None:
-        if importlib.util.find_spec("distributed") is None:
-            return "Dask is not installed: pip install 'stretto[dask]'"
-        return None
-
-    def run(self, work: Work, plan: Plan, cluster: Cluster, options: RunOptions) -> RunResult:
-        return self.play(Problem.of(work.graph, cluster), plan, work, options)
+        return missing_package("distributed", "Dask", "dask")
 
     def play(self, problem: Problem, decider: Plan | Dispatcher, work: Work, options: RunOptions) -> RunResult:
-        """Run by a plan, or by the late decisions of an online dispatcher."""
         if self.available() is not None:
             raise MissingExtra("distributed", "dask", "the Dask engine")
-        elastic = Elastic(self.backlog_s, self.idle_s, self.min_devices) if self.is_elastic else None
+        elastic = self.elastic
         with self._client(problem.cluster, elastic) as (client, supply):
             return self.run_on(client, problem, decider, work, options, elastic, supply)
 

@@ -88,12 +88,7 @@ class DaskRun:
         self.client.subscribe_topic(self.topic, lambda event: self.inbox.put(event[1]))
         self.client.subscribe_topic("all", lambda event: self.inbox.put(_about_workers(event[1])))
         try:
-            self._execute(self.driver.begin())
-            while not self.driver.is_over:
-                events = list(self._next_events())
-                for event in events:
-                    self.recorder.note(event)
-                self._execute(self.driver.handle(events))
+            self.recorder.drive(self._next_events, self._execute)
             return False
         except KeyboardInterrupt:
             self._execute(self.driver.stop())

@@ -47,6 +47,30 @@ class Elastic:
         return range(min(self.min_devices, num_devices), num_devices)
 
 
+@dataclass(frozen=True, kw_only=True)
+class ElasticWorkers:
+    """The parameters of an engine whose workers may start and stop with the work there is.
+
+    Attributes
+    ----------
+    is_elastic
+        Whether they do; the other fields are those of :class:`Elastic`.
+    """
+
+    is_elastic: bool = False
+    backlog_s: float = 60.0
+    idle_s: float = 60.0
+    min_devices: int = 1
+
+    def __post_init__(self) -> None:
+        if self.is_elastic and self.min_devices < 1:
+            raise InvalidInput("must be at least 1: data is kept on workers", field="min_devices")
+
+    @property
+    def elastic(self) -> Elastic | None:
+        return Elastic(self.backlog_s, self.idle_s, self.min_devices) if self.is_elastic else None
+
+
 class ElasticPool:
     """Decides which devices a driver wants; its states know which of them are there.
 

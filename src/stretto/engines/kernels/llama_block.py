@@ -89,6 +89,15 @@ class _Builder:
         self.actions.append(Call(kernel, args, tuple(inputs)))
         return task
 
+    def product(self, name: str, kernel: Callable[..., np.ndarray], rows: int, weight: np.ndarray) -> int:
+        """Add the product of a task's output with a part of a weight matrix."""
+        return self.add(name, kernel, [rows], weight.shape[1], 2.0 * self.sequence * weight.size, weight.copy())
+
+
+def _parts(size: int, count: int) -> list[slice]:
+    """Return consecutive parts of one size."""
+    return [slice(n * size, (n + 1) * size) for n in range(count)]
+
 
 def _shard(x: np.ndarray, w: dict[str, np.ndarray], num_heads: int, num_shards: int) -> Work:
     s, d = x.shape
@@ -97,24 +106,20 @@ def _shard(x: np.ndarray, w: dict[str, np.ndarray], num_heads: int, num_shards: 
     source = build.add("x", bring, [], d, 0.0, x)
     h = build.add("norm.0", normalise, [source], d, 4.0 * s * d)
     outs = []
-    for n in range(num_heads):
-        part = slice(n * size, (n + 1) * size)
-        flops = 2.0 * s * d * size
-        q = build.add(f"q.{n}", project_and_rotate, [h], size, flops, w["q"][:, part].copy())
-        k = build.add(f"k.{n}", project_and_rotate, [h], size, flops, w["k"][:, part].copy())
-        v = build.add(f"v.{n}", project, [h], size, flops, w["v"][:, part].copy())
+    for n, part in enumerate(_parts(size, num_heads)):
+        q = build.product(f"q.{n}", project_and_rotate, h, w["q"][:, part])
+        k = build.product(f"k.{n}", project_and_rotate, h, w["k"][:, part])
+        v = build.product(f"v.{n}", project, h, w["v"][:, part])
         head = build.add(f"head.{n}", attend, [q, k, v], size, 4.0 * s * s * size)
-        outs.append(build.add(f"o.{n}", project, [head], d, flops, w["o"][part].copy()))
+        outs.append(build.product(f"o.{n}", project, head, w["o"][part]))
     x1 = build.add("sum.0", add_all, [source, *outs], d, float(s * d * num_heads))
     h = build.add("norm.1", normalise, [x1], d, 4.0 * s * d)
     outs = []
-    for n in range(num_shards):
-        part = slice(n * step, (n + 1) * step)
-        flops = 2.0 * s * d * step
-        gate = build.add(f"gate.{n}", project, [h], step, flops, w["gate"][:, part].copy())
-        up = build.add(f"up.{n}", project, [h], step, flops, w["up"][:, part].copy())
+    for n, part in enumerate(_parts(step, num_shards)):
+        gate = build.product(f"gate.{n}", project, h, w["gate"][:, part])
+        up = build.product(f"up.{n}", project, h, w["up"][:, part])
         both = build.add(f"mix.{n}", mix, [gate, up], step, 8.0 * s * step)
-        outs.append(build.add(f"down.{n}", project, [both], d, flops, w["down"][part].copy()))
+        outs.append(build.product(f"down.{n}", project, both, w["down"][part]))
     build.add("out", add_all, [x1, *outs], d, float(s * d * num_shards))
     return Work(build.graph.graph(), tuple(build.actions))
 

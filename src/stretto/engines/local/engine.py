@@ -6,13 +6,14 @@ import os
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from stretto.core.cluster import Cluster
 from stretto.core.plan import Plan
 from stretto.core.problem import Problem
 from stretto.engines.driver.dispatch import Dispatcher
+from stretto.engines.driver_engine import DriverEngine
 from stretto.engines.engine import RunOptions, RunResult, restore_ctrl_c
 from stretto.engines.local.cores import cores_for, usable_cores
 from stretto.engines.local.descendants import can_adopt
+from stretto.engines.local.setup import LocalSetup
 from stretto.engines.work import Command, Work
 from stretto.errors import InvalidInput
 
@@ -20,7 +21,7 @@ _UNHELD = "on this system, background processes of commands outlive a killed run
 
 
 @dataclass(frozen=True)
-class LocalEngine:
+class LocalEngine(DriverEngine):
     """Runs work on this machine.
 
     Attributes
@@ -55,31 +56,18 @@ class LocalEngine:
             return "workers=process needs fork, which this system lacks; use workers=thread"
         return None
 
-    def run(self, work: Work, plan: Plan, cluster: Cluster, options: RunOptions) -> RunResult:
-        return self.play(Problem.of(work.graph, cluster), plan, work, options)
-
     def play(self, problem: Problem, decider: Plan | Dispatcher, work: Work, options: RunOptions) -> RunResult:
-        """Run a problem, which may have release times, by a plan or by the late decisions of a dispatcher."""
         restore_ctrl_c()
         cores = cores_for(problem.num_devices, self.is_pinned and not work.is_timed)
+        setup = LocalSetup(work, decider, problem, options, cores, self.num_queued)
         if self.workers == "thread":
             from stretto.engines.local.threads import ThreadRun
 
-            run = ThreadRun(
-                work,
-                decider,
-                problem,
-                options,
-                cores=cores,
-                num_queued=self.num_queued,
-                makes_copies=self.makes_copies,
-            )
-            return _with_notes(run.run(), problem, work)
-        from stretto.engines.local.processes import ProcessRun
+            found = ThreadRun(setup, makes_copies=self.makes_copies).run()
+        else:
+            from stretto.engines.local.processes import ProcessRun
 
-        found = ProcessRun(
-            work, decider, problem, options, cores=cores, num_queued=self.num_queued, max_restarts=self.max_restarts
-        ).run()
+            found = ProcessRun(setup, max_restarts=self.max_restarts).run()
         return _with_notes(found, problem, work)
 
 

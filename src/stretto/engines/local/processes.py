@@ -11,10 +11,7 @@ import time
 from multiprocessing import resource_tracker
 
 from stretto.core.host.child_python import isolated_starts
-from stretto.core.plan import Plan
-from stretto.core.problem import Problem
-from stretto.engines.driver.dispatch import Dispatcher
-from stretto.engines.driver.driver import Driver, DriverRules
+from stretto.engines.driver.driver import Driver
 from stretto.engines.driver.events import (
     DeviceLost,
     Event,
@@ -28,16 +25,16 @@ from stretto.engines.driver.events import (
 )
 from stretto.engines.driver.memory import NOWHERE, DeviceMemory
 from stretto.engines.driver.states import UNPLACED
-from stretto.engines.engine import RunOptions, RunResult
+from stretto.engines.engine import RunResult
 from stretto.engines.local import wire
 from stretto.engines.local.arena import Arena, Attached, refs_in, unlink_chunks
 from stretto.engines.local.cores import one_blas_thread
 from stretto.engines.local.handle import Handle
 from stretto.engines.local.perform import patience_s
-from stretto.engines.local.transfers import PendingTransfers, is_all_timed, transfer_s
+from stretto.engines.local.setup import LocalSetup
+from stretto.engines.local.transfers import PendingTransfers, transfer_s
 from stretto.engines.local.worker import WorkerSetup
 from stretto.engines.outputs import Outline, outline, rebuild
-from stretto.engines.recorder import Recorder, driver_for
 from stretto.engines.work import Action, Command, OpenReads, Work
 
 #: How often tasks that have a time limit are looked at.
@@ -49,28 +46,12 @@ _SILENCE_S = 5.0
 class ProcessRun:
     """One run on processes."""
 
-    def __init__(
-        self,
-        work: Work,
-        decider: Plan | Dispatcher,
-        problem: Problem,
-        options: RunOptions,
-        *,
-        cores: list[int | None],
-        num_queued: int,
-        max_restarts: int,
-    ) -> None:
+    def __init__(self, setup: LocalSetup, *, max_restarts: int) -> None:
+        work, options = setup.work, setup.options
         self.work, self.options, self.max_restarts = work, options, max_restarts
-        self.memory = DeviceMemory.of(work, problem, makes_copies=True, on_evict=self._evict)
-        self.driver = driver_for(
-            problem,
-            decider,
-            work,
-            options,
-            DriverRules(num_queued=num_queued, moves_data=is_all_timed(work)),
-            memory=self.memory,
-        )
-        self.recorder = Recorder(work, self.driver, options)
+        self.memory = DeviceMemory.of(work, setup.problem, makes_copies=True, on_evict=self._evict)
+        self.recorder = setup.recorder(self.memory)
+        self.driver = self.recorder.driver
         self.prefix = f"stretto-{os.getpid()}-{secrets.token_hex(4)}"
         self.arena, self.attached = Arena(f"{self.prefix}-c"), Attached()
         self.descriptors: dict[int, bytes] = {}
@@ -95,7 +76,7 @@ class ProcessRun:
                 on_done=options.on_done,
                 on_command=options.on_command,
             )
-            for d, (core, size) in enumerate(zip(cores, _expected_bytes(work, self.driver), strict=True))
+            for d, (core, size) in enumerate(zip(setup.cores, _expected_bytes(work, self.driver), strict=True))
         ]
         self.has_timeouts = any(_limit_s(action) is not None for action in work.actions)
         self.begin_s = 0.0

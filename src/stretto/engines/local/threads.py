@@ -12,11 +12,7 @@ from queue import SimpleQueue
 
 import numpy as np
 
-from stretto.core.plan import Plan
-from stretto.core.problem import Problem
 from stretto.engines.completion_log import CompletionTicket
-from stretto.engines.driver.dispatch import Dispatcher
-from stretto.engines.driver.driver import DriverRules
 from stretto.engines.driver.events import (
     Event,
     Instruction,
@@ -29,14 +25,14 @@ from stretto.engines.driver.events import (
     TransferFinished,
 )
 from stretto.engines.driver.memory import DeviceMemory
-from stretto.engines.engine import RunOptions, RunResult
+from stretto.engines.engine import RunResult
 from stretto.engines.local.cores import one_blas_thread, pin
 from stretto.engines.local.perform import TaskError, patience_s, perform
 from stretto.engines.local.process_guard import ProcessGuard
-from stretto.engines.local.transfers import TransferThread, is_all_timed, transfer_s
+from stretto.engines.local.setup import LocalSetup
+from stretto.engines.local.transfers import TransferThread, transfer_s
 from stretto.engines.local.wakeup import Wakeup
 from stretto.engines.outputs import digest, frozen, num_bytes
-from stretto.engines.recorder import Recorder, driver_for
 from stretto.engines.work import Command, OpenReads, Work
 
 #: How long the end of a run waits for threads that were told to stop.
@@ -46,30 +42,13 @@ _LEAVE_S = 2.0
 class ThreadRun:
     """One run on threads."""
 
-    def __init__(
-        self,
-        work: Work,
-        decider: Plan | Dispatcher,
-        problem: Problem,
-        options: RunOptions,
-        *,
-        cores: list[int | None],
-        num_queued: int,
-        makes_copies: bool,
-    ) -> None:
-        self.work, self.problem, self.options = work, problem, options
-        moves_data = is_all_timed(work)
-        self.store = Store(work, makes_copies and not moves_data)
-        self.memory = DeviceMemory.of(work, problem, self.store.makes_copies, self.store.evict)
-        self.driver = driver_for(
-            problem,
-            decider,
-            work,
-            options,
-            DriverRules(num_queued=num_queued, moves_data=moves_data),
-            memory=self.memory,
-        )
-        self.recorder = Recorder(work, self.driver, options)
+    def __init__(self, setup: LocalSetup, *, makes_copies: bool) -> None:
+        work, options, cores = setup.work, setup.options, setup.cores
+        self.work, self.problem, self.options = work, setup.problem, options
+        self.store = Store(work, makes_copies and not setup.moves_data)
+        self.memory = DeviceMemory.of(work, setup.problem, self.store.makes_copies, self.store.evict)
+        self.recorder = setup.recorder(self.memory)
+        self.driver = self.recorder.driver
         for task, value in options.done.items():
             self.store.preload(task, self.driver.device[task], value)
             if self.memory is not None:
@@ -78,7 +57,7 @@ class ThreadRun:
         self.lock = threading.Lock()
         self.over = threading.Event()
         self.stop = threading.Event()
-        self.transfer_thread = TransferThread(self._on_arrival) if moves_data else None
+        self.transfer_thread = TransferThread(self._on_arrival) if setup.moves_data else None
         self.inbox: list[SimpleQueue[Start | None]] = [SimpleQueue() for _ in cores]
         self.wakeup = Wakeup(len(cores), spins=None not in cores)
         self.generation = [0] * len(cores)  # of the thread that is the device; older ones have hung

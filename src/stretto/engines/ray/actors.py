@@ -82,12 +82,7 @@ class RayRun:
     def run(self) -> bool:
         """Run to the end; return whether the user interrupted."""
         try:
-            self._execute(self.driver.begin())
-            while not self.driver.is_over:
-                events = list(self._events())
-                for event in events:
-                    self.recorder.note(event)
-                self._execute(self.driver.handle(events))
+            self.recorder.drive(self._events, self._execute)
             return False
         except KeyboardInterrupt:
             self.driver.stop()

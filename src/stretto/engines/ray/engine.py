@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from stretto.core.plan import Plan
 from stretto.core.problem import Problem
 from stretto.engines.driver.dispatch import Dispatcher
 from stretto.engines.driver.driver import DriverRules
+from stretto.engines.driver_engine import DriverEngine, missing_package
 from stretto.engines.engine import RunOptions, RunResult
 from stretto.engines.recorder import Recorder, driver_for
 from stretto.engines.work import Work
@@ -19,7 +19,7 @@ from stretto.errors import EngineFailure, MissingExtra
 
 
 @dataclass(frozen=True)
-class RayEngine:
+class RayEngine(DriverEngine):
     """Runs each task in the actor of its device.
 
     Attributes
@@ -35,15 +35,9 @@ class RayEngine:
     num_queued: int = 1
 
     def available(self) -> str | None:
-        if importlib.util.find_spec("ray") is None:
-            return "Ray is not installed: pip install 'stretto[ray]'"
-        return None
-
-    def run(self, work: Work, plan: Plan, cluster: Cluster, options: RunOptions) -> RunResult:
-        return self.play(Problem.of(work.graph, cluster), plan, work, options)
+        return missing_package("ray", "Ray", "ray")
 
     def play(self, problem: Problem, decider: Plan | Dispatcher, work: Work, options: RunOptions) -> RunResult:
-        """Run by a plan, or by the late decisions of an online dispatcher."""
         if self.available() is not None:
             raise MissingExtra("ray", "ray", "the Ray engine")
         from stretto.engines.ray.actors import RayRun

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 from stretto.core import argument_checks as checks
 from stretto.core.csr import Floats
 from stretto.core.plan import DISCIPLINES, Discipline, Plan
-from stretto.core.planner import Budget, Progress, no_projects
+from stretto.core.planner import Budget, Progress
 from stretto.core.problem import Problem
 from stretto.errors import InvalidInput, MissingExtra
 from stretto.graphs.doppler.tuning import TUNED, SearchPhase
 from stretto.graphs.kernels.search.decode import tails
+from stretto.graphs.planners.listing import DevicePlanner
 from stretto.graphs.search.annealing import Annealing, AnnealingChain, ConservingChain
 from stretto.graphs.search.anytime import DEFAULT_TIME_LIMIT_S, OPTIMAL, Chain, SearchOutcome, Solution, run_chains
 from stretto.graphs.search.lns import LargeNeighbourhood, RuinChain
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class DopplerPlanner:
+class DopplerPlanner(DevicePlanner):
     """Doppler's two policies with local search, each starting from what the other found.
 
     Both policies are trained on the problem (reinforcement with self-imitation, for fresh weights after imitation of
@@ -66,9 +67,6 @@ class DopplerPlanner:
         checks.at_least(1, rounds=self.rounds)
         if self.max_evaluations is not None:
             checks.at_least(1, max_evaluations=self.max_evaluations)
-
-    def supports(self, problem: Problem) -> str | None:
-        return no_projects(problem)
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         reason = self.supports(problem)

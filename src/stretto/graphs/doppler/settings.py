@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from stretto.errors import InvalidInput
 
@@ -58,18 +58,13 @@ class DopplerSettings:
         for name in ("hidden", "rounds", "head", "window"):
             if getattr(self, name) < 1:
                 raise InvalidInput(f"{getattr(self, name)} must be at least 1", field=name)
-        for name, most in (("hidden", _MAX_PAPER if self.encoder == "paper" else _MAX_SIZE), ("head", _MAX_SIZE)):
+        most_hidden = _MAX_PAPER if self.encoder == "paper" else _MAX_SIZE
+        for name, most in (("hidden", most_hidden), ("head", _MAX_SIZE), ("rounds", _MAX_ROUNDS)):
             if getattr(self, name) > most:
                 raise InvalidInput(f"{getattr(self, name)} must be at most {most}", field=name)
-        if self.rounds > _MAX_ROUNDS:
-            raise InvalidInput(f"{self.rounds} must be at most {_MAX_ROUNDS}", field="rounds")
-        for name, known in (
-            ("encoder", ("light", "paper")),
-            ("sel", ("learned", "b-level")),
-            ("plc", ("learned", "one-shot", "earliest", "lookahead")),
-        ):
-            if getattr(self, name) not in known:
-                raise InvalidInput(f"{getattr(self, name)!r} is not one of {', '.join(known)}", field=name)
+        for name, kind in (("encoder", Encoder), ("sel", SelRule), ("plc", PlcRule)):
+            if getattr(self, name) not in get_args(kind):
+                raise InvalidInput(f"{getattr(self, name)!r} is not one of {', '.join(get_args(kind))}", field=name)
 
     @staticmethod
     def paper() -> DopplerSettings:

@@ -11,13 +11,14 @@ import numpy as np
 from stretto import catalog, registry
 from stretto.core import argument_checks as checks
 from stretto.core.plan import Plan
-from stretto.core.planner import Budget, no_projects
+from stretto.core.planner import Budget
 from stretto.core.problem import Problem
 from stretto.graphs.doppler.generalist import load_weights
 from stretto.graphs.doppler.inference import heads_without_jax
 from stretto.graphs.doppler.rollout import Player, Sampling
 from stretto.graphs.doppler.tuning import TUNED
 from stretto.graphs.kernels.search.decode import decode, tails
+from stretto.graphs.planners.listing import DevicePlanner
 from stretto.graphs.search.annealing import Annealing, AnnealingChain
 from stretto.graphs.search.anytime import Solution, run_chains
 from stretto.graphs.search.lns import LargeNeighbourhood, RuinChain
@@ -32,7 +33,7 @@ LISTS = tuple(
 
 
 @dataclass(frozen=True)
-class DopplerZero:
+class DopplerZero(DevicePlanner):
     """Doppler's policies as trained on other graphs, used at once, with a fallback to the best list planner.
 
     The generalist plays some episodes, and the best plan of these and of all list planners is polished by two short
@@ -55,9 +56,6 @@ class DopplerZero:
             checks.at_least(1, episodes=self.episodes)
         if self.polish is not None:
             checks.at_least(0, polish=self.polish)
-
-    def supports(self, problem: Problem) -> str | None:
-        return no_projects(problem)
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         size = problem.num_tasks + len(problem.arrays.in_task)

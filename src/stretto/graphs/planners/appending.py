@@ -22,7 +22,7 @@ from stretto.graphs.kernels.construct.appending import (
     in_turn,
 )
 from stretto.graphs.planners.listing import (
-    ListPlanner,
+    DevicePlanner,
     by_arrival,
     by_priority,
     plan_assigned,
@@ -32,7 +32,7 @@ from stretto.graphs.planners.listing import (
 
 
 @dataclass(frozen=True)
-class Hlfet(ListPlanner):
+class Hlfet(DevicePlanner):
     """Highest Level First with Estimated Times (Adam, Chandy, Dickson 1974).
 
     The static level leaves transfers out (mean durations). Tasks are appended, not inserted.
@@ -46,7 +46,7 @@ class Hlfet(ListPlanner):
 
 
 @dataclass(frozen=True)
-class Mct(ListPlanner):
+class Mct(DevicePlanner):
     """Minimum Completion Time (Armstrong, Hensgen, Kidd 1998).
 
     Tasks by arrival and topological order, each appended to the device on which it finishes
@@ -59,7 +59,7 @@ class Mct(ListPlanner):
 
 
 @dataclass(frozen=True)
-class Met(ListPlanner):
+class Met(DevicePlanner):
     """Minimum Execution Time (Armstrong, Hensgen, Kidd 1998).
 
     Tasks by arrival and topological order, each on the device with the shortest duration, however
@@ -73,7 +73,7 @@ class Met(ListPlanner):
 
 
 @dataclass(frozen=True)
-class Olb(ListPlanner):
+class Olb(DevicePlanner):
     """Opportunistic Load Balancing (Armstrong, Hensgen, Kidd 1998).
 
     Tasks by arrival and topological order, each on the device that becomes idle first, whatever it
@@ -86,7 +86,7 @@ class Olb(ListPlanner):
 
 
 @dataclass(frozen=True)
-class RoundRobin(ListPlanner):
+class RoundRobin(DevicePlanner):
     """Each task, by arrival and topological order, on the next device in turn that can run it.
 
     A baseline that uses neither durations nor data. O(n + E), and up to O(n m) where few
@@ -99,7 +99,7 @@ class RoundRobin(ListPlanner):
 
 
 @dataclass(frozen=True)
-class RandomPlacement(ListPlanner):
+class RandomPlacement(DevicePlanner):
     """Each task on a random device that can run it, in a random topological order, by the seed.
 
     The floor that any policy must stand above. O(n m + E).
@@ -113,7 +113,7 @@ class RandomPlacement(ListPlanner):
 
 
 @dataclass(frozen=True)
-class SingleDevice(ListPlanner):
+class SingleDevice(DevicePlanner):
     """All tasks, by arrival and topological order, on the device that runs them in the least time.
 
     Where transfers are expensive this is hard to beat. It needs a device that can run every task;

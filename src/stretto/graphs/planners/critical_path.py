@@ -14,7 +14,7 @@ from stretto.core.problem import Problem
 from stretto.graphs.kernels.construct.appending import append_by_start_at_random
 from stretto.graphs.planners.listing import (
     Average,
-    ListPlanner,
+    DevicePlanner,
     MeanLink,
     b_levels,
     by_priority,
@@ -24,7 +24,7 @@ from stretto.graphs.planners.listing import (
 
 
 @dataclass(frozen=True)
-class CriticalPath(ListPlanner):
+class CriticalPath(DevicePlanner):
     """The heuristic that teaches Doppler, and one of its baselines (Kwok, Ahmad 1999).
 
     The ready task of the highest b-level goes to the device with the earliest start; equal tasks

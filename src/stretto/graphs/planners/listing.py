@@ -44,7 +44,7 @@ class MeanLink:
 
 
 @dataclass(frozen=True)
-class ListPlanner:
+class DevicePlanner:
     """A planner of tasks on devices: it supports everything but projects."""
 
     def supports(self, problem: Problem) -> str | None:
@@ -52,7 +52,7 @@ class ListPlanner:
 
 
 @dataclass(frozen=True)
-class AveragingPlanner(ListPlanner):
+class AveragingPlanner(DevicePlanner):
     """A planner that ranks tasks by mean transfers.
 
     Attributes

@@ -11,13 +11,13 @@ from stretto.core.planner import Budget
 from stretto.core.problem import Problem
 from stretto.graphs.kernels.construct.ranks import median_durations, upward_ranks
 from stretto.graphs.kernels.construct.rounds import DLS, ETF, MAX_MIN, MIN_MIN, SUFFERAGE, schedule_in_rounds
-from stretto.graphs.planners.listing import ListPlanner, static_levels, timed_plan
+from stretto.graphs.planners.listing import DevicePlanner, static_levels, timed_plan
 
 _NO_LEVELS = np.empty(0)
 
 
 @dataclass(frozen=True)
-class Etf(ListPlanner):
+class Etf(DevicePlanner):
     """Earliest Task First (Hwang, Chow, Anger, Lee 1989).
 
     Each round commits the pair of ready task and device with the earliest start. Equal starts:
@@ -31,7 +31,7 @@ class Etf(ListPlanner):
 
 
 @dataclass(frozen=True)
-class Dls(ListPlanner):
+class Dls(DevicePlanner):
     """Dynamic Level Scheduling (Sih, Lee 1993).
 
     The dynamic level of a task on a device is its static level, minus its start there, plus what
@@ -50,7 +50,7 @@ class Dls(ListPlanner):
 
 
 @dataclass(frozen=True)
-class MinMin(ListPlanner):
+class MinMin(DevicePlanner):
     """Min-min (Ibarra, Kim 1977; for task graphs: on the ready tasks).
 
     Each round finds the earliest finish of every ready task and commits the earliest of all.
@@ -62,7 +62,7 @@ class MinMin(ListPlanner):
 
 
 @dataclass(frozen=True)
-class MaxMin(ListPlanner):
+class MaxMin(DevicePlanner):
     """Max-min (Ibarra, Kim 1977; for task graphs: on the ready tasks).
 
     Each round finds the earliest finish of every ready task and commits the latest of these,
@@ -75,7 +75,7 @@ class MaxMin(ListPlanner):
 
 
 @dataclass(frozen=True)
-class Sufferage(ListPlanner):
+class Sufferage(DevicePlanner):
     """Sufferage (Maheswaran, Ali, Siegel, Hensgen, Freund 1999; on the ready tasks).
 
     Each round commits the ready task with the largest difference between its second-best and

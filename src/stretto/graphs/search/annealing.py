@@ -11,10 +11,10 @@ from stretto.core.plan import DISCIPLINES, Discipline, Plan
 from stretto.core.planner import Budget
 from stretto.core.problem import Problem
 from stretto.errors import InvalidInput
-from stretto.graphs.kernels.search.anneal import anneal, load_state, mean_rise, new_state
+from stretto.graphs.kernels.search.anneal import AnnealState, anneal, load_state, mean_rise, new_state
 from stretto.graphs.kernels.search.anneal_conserving import anneal_conserving, load_conserving
 from stretto.graphs.kernels.search.decode import tails
-from stretto.graphs.search.anytime import DEFAULT_TIME_LIMIT_S, ROUNDS, Chain, Slice, Solution, run_chains
+from stretto.graphs.search.anytime import DEFAULT_TIME_LIMIT_S, ROUNDS, Chain, KernelChain, Slice, Solution, run_chains
 from stretto.graphs.search.project import ProjectChain, project_floor_s
 from stretto.graphs.search.starts import SearchPlanner, floor_s, starting_points
 
@@ -75,7 +75,7 @@ class Annealing(SearchPlanner):
         return found.plan("sequence" if resources is not None else self.discipline)
 
 
-class AnnealingChain:
+class AnnealingChain(KernelChain):
     """One chain: a state in compiled code, a temperature, a best."""
 
     #: Cost of one evaluation per task and read, relative to a decode that mostly stops early.
@@ -88,7 +88,7 @@ class AnnealingChain:
         self.time_limit_s = budget.time_limit_s or DEFAULT_TIME_LIMIT_S
         self.num_chains = max(1, budget.num_threads)
         self.rng = seeded(budget.seed, stream)
-        self.state = new_state(problem.num_tasks, problem.num_devices)
+        self.state: AnnealState = new_state(problem.num_tasks, problem.num_devices)
         self.best = Solution(start.makespan_s, start.assignment.copy(), start.order.copy())
         # Equal devices and free transfers: the order alone decides, devices follow from it.
         self.greedy = problem.is_free_to_move and problem.arrays.duration.shape[1] == 1
@@ -153,21 +153,7 @@ class AnnealingChain:
         return min(1.0, expected / (1000.0 * self.problem.num_tasks))
 
     def _anneal(self, steps: int, temperature: float) -> None:
-        assignment, order = self.best.assignment, self.best.order
-        self.value, best = anneal(
-            self.problem.arrays,
-            self.state,
-            self.tail,
-            self.rng,
-            steps,
-            temperature,
-            self.greedy,
-            self.value,
-            self.best.makespan_s,
-            assignment,
-            order,
-        )
-        self.best = Solution(best, assignment, order)
+        self._search(anneal, self.tail, self.rng, steps, temperature, self.greedy)
 
 
 class ConservingChain(AnnealingChain):
@@ -179,16 +165,4 @@ class ConservingChain(AnnealingChain):
         self.value = load_conserving(self.problem.arrays, self.state, solution.assignment, solution.order)
 
     def _anneal(self, steps: int, temperature: float) -> None:
-        assignment, order = self.best.assignment, self.best.order
-        self.value, best = anneal_conserving(
-            self.problem.arrays,
-            self.state,
-            self.rng,
-            steps,
-            temperature,
-            self.value,
-            self.best.makespan_s,
-            assignment,
-            order,
-        )
-        self.best = Solution(best, assignment, order)
+        self._search(anneal_conserving, self.rng, steps, temperature)

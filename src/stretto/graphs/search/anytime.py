@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Protocol
@@ -18,6 +18,7 @@ import numpy as np
 from stretto.core.csr import Ints
 from stretto.core.plan import Discipline, Plan
 from stretto.core.planner import Budget, Progress
+from stretto.core.problem import Problem
 
 ROUNDS = 24
 DEFAULT_TIME_LIMIT_S = 10.0
@@ -86,6 +87,23 @@ class Chain(Protocol):
     def meet(self, best: Solution, next_round: int) -> None:
         """Hear of the best solution of all chains before the next round."""
         ...
+
+
+class KernelChain:
+    """The part of a chain that has its moves made by a kernel."""
+
+    problem: Problem
+    state: tuple[np.ndarray, ...]
+    value: float
+    best: Solution
+
+    def _search(self, kernel: Callable[..., tuple[float, float]], *settings: object) -> None:
+        """Search on from the state; the kernel writes what beats the best solution into that one's arrays."""
+        assignment, order = self.best.assignment, self.best.order
+        self.value, best = kernel(
+            self.problem.arrays, self.state, *settings, self.value, self.best.makespan_s, assignment, order
+        )
+        self.best = Solution(best, assignment, order)
 
 
 @dataclass(frozen=True, eq=False)

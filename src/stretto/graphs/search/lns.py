@@ -71,19 +71,4 @@ class RuinChain(AnnealingChain):
         if self.turn % 2 and not self.greedy:
             super()._anneal(steps, temperature)
             return
-        assignment, order = self.best.assignment, self.best.order
-        self.value, best = ruin_and_recreate(
-            self.problem.arrays,
-            self.state,
-            self.tail,
-            self.rng,
-            steps,
-            temperature,
-            self.ruin.window,
-            self.ruin.noise,
-            self.value,
-            self.best.makespan_s,
-            assignment,
-            order,
-        )
-        self.best = Solution(best, assignment, order)
+        self._search(ruin_and_recreate, self.tail, self.rng, steps, temperature, self.ruin.window, self.ruin.noise)

@@ -11,15 +11,16 @@ from stretto import catalog, registry
 from stretto.core import argument_checks as checks
 from stretto.core.csr import Floats
 from stretto.core.plan import Plan
-from stretto.core.planner import Budget, no_projects
+from stretto.core.planner import Budget
 from stretto.core.problem import Problem
 from stretto.graphs.bounds.bound import QUICK_FROM, bound
 from stretto.graphs.kernels.search.decode import decode, decode_greedy, tails
+from stretto.graphs.planners.listing import DevicePlanner
 from stretto.graphs.search.anytime import Chain, Solution, run_chains
 
 
 @dataclass(frozen=True)
-class SearchPlanner:
+class SearchPlanner(DevicePlanner):
     """A search from the plans of heuristics, with one chain per core.
 
     Parameters
@@ -36,9 +37,6 @@ class SearchPlanner:
     def __post_init__(self) -> None:
         if self.max_evaluations is not None:
             checks.at_least(1, max_evaluations=self.max_evaluations)
-
-    def supports(self, problem: Problem) -> str | None:
-        return no_projects(problem)
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         tail = tails(problem.arrays)

@@ -10,8 +10,8 @@ from stretto.core.kernels.rng import seeded
 from stretto.core.planner import Budget
 from stretto.core.problem import Problem
 from stretto.graphs.kernels.search.tabu import tabu_search
-from stretto.graphs.kernels.search.tabu_state import load_tabu, new_tabu_state
-from stretto.graphs.search.anytime import ROUNDS, Slice, Solution
+from stretto.graphs.kernels.search.tabu_state import TabuState, load_tabu, new_tabu_state
+from stretto.graphs.search.anytime import ROUNDS, KernelChain, Slice, Solution
 from stretto.graphs.search.starts import SearchPlanner
 
 #: Rounds before which the chains that lag behind take over the best solution of all.
@@ -44,13 +44,13 @@ class TabuSearch(SearchPlanner):
         return TabuChain(problem, starts[stream % len(starts)], self.patience, budget.seed, stream)
 
 
-class TabuChain:
+class TabuChain(KernelChain):
     """One chain: sequences in compiled code, and the best seen."""
 
     def __init__(self, problem: Problem, start: Solution, patience: int, seed: int, stream: int) -> None:
         self.problem, self.patience = problem, patience
         self.rng = seeded(seed, stream)
-        self.state = new_tabu_state(problem.num_tasks, problem.num_devices)
+        self.state: TabuState = new_tabu_state(problem.num_tasks, problem.num_devices)
         self.evaluations = 0
         self.adopt(start)
         self.advance(0)  # compiles before the clock starts
@@ -76,16 +76,4 @@ class TabuChain:
     def advance(self, moves: int) -> None:
         """Make so many moves."""
         self.evaluations += moves
-        assignment, order = self.best.assignment, self.best.order
-        self.value, best = tabu_search(
-            self.problem.arrays,
-            self.state,
-            self.rng,
-            moves,
-            self.patience,
-            self.value,
-            self.best.makespan_s,
-            assignment,
-            order,
-        )
-        self.best = Solution(best, assignment, order)
+        self._search(tabu_search, self.rng, moves, self.patience)

@@ -71,10 +71,8 @@ def qr(num_tiles: int = 6, *, tile: int = 960, seed: int = 0, noise: float = 0.0
 
     Parameters
     ----------
-    num_tiles
-        Tiles along one side; there are N(N+1)(2N+1)/6 tasks.
-    tile
-        Rows of a tile.
+    num_tiles, tile
+        As :func:`lu` has them; the number of tasks is the same.
     """
     flow, cube, size = _begin("qr", num_tiles, tile, 2 * num_tiles + 1, seed, noise)
     latest = _Versions()

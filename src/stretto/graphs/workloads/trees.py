@@ -33,10 +33,7 @@ def out_tree(
 ) -> TaskGraph:
     """Out-tree: one root, each task's output is read by ``arity`` children.
 
-    Parameters
-    ----------
-    depth
-        Levels below the root; there are arity^depth leaves.
+    It is as deep as :func:`in_tree` and has as many leaves.
     """
     flow = _tree("out-tree", depth, arity, seed, noise)
     row = [flow.step("root", "root", work_s=work_s, out_bytes=size_bytes)]

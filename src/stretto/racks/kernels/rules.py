@@ -58,7 +58,6 @@ def choose(a, w, s, b, rule, duration, pressure, mask, state):
         k = _next_kernel(a, w, s, b, rule, is_seen)
         if k < 0:
             break
-        is_seen[k] = True
         if rule == PACKING:
             p = _best_fit(a, s, b, k, duration, pressure, free)
         else:
@@ -94,7 +93,10 @@ def _action(a, s, b, k, p):
 
 @njit(cache=True, nogil=True)
 def _next_kernel(a, w, s, b, rule, is_seen):
-    """Return the kernel whose next task comes first by the rule's order, of those not seen; -1 when there is none."""
+    """Return the kernel whose next task comes first by the rule's order, or -1; those seen are passed over.
+
+    What is returned counts as seen from then on.
+    """
     i = s.instance[b]
     best = -1
     for k in range(a.duration_s.shape[0]):
@@ -113,6 +115,8 @@ def _next_kernel(a, w, s, b, rule, is_seen):
             is_first = is_before(w, i, task, other)
         if is_first:
             best = k
+    if best >= 0:
+        is_seen[best] = True
     return best
 
 
@@ -165,7 +169,6 @@ def _probe(a, w, s, b, mask, state):
         k = _next_kernel(a, w, s, b, MCT, is_seen)
         if k < 0:
             break
-        is_seen[k] = True
         valid = np.empty(num_procs, np.int64)
         num = 0
         for p in range(num_procs):

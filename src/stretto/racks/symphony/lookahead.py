@@ -121,24 +121,16 @@ class _Pricer:
 
 @lru_cache(maxsize=4)
 def _compiled_look(shape: NetShape, net: NetSettings) -> Jitted:
-    look: Jitted = jax.jit(partial(_look, shape, net))
-    return look
+    def look(
+        params: Params, rows: jax.Array, mask: jax.Array, core: jax.Array, key: jax.Array, step: int
+    ) -> tuple[jax.Array, ...]:
+        """Return a drawn action, the chances of all, and the next state of the core."""
+        logits, _, core = forward(params, shape, net, rows, core)
+        logits = jnp.where(mask, logits, MASKED)
+        return jax.random.categorical(jax.random.fold_in(key, step), logits), jax.nn.softmax(logits), core
 
-
-def _look(
-    shape: NetShape,
-    net: NetSettings,
-    params: Params,
-    rows: jax.Array,
-    mask: jax.Array,
-    core: jax.Array,
-    key: jax.Array,
-    step: int,
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return a drawn action, the chances of all, and the next state of the core."""
-    logits, _, core = forward(params, shape, net, rows, core)
-    logits = jnp.where(mask, logits, MASKED)
-    return jax.random.categorical(jax.random.fold_in(key, step), logits), jax.nn.softmax(logits), core
+    compiled: Jitted = jax.jit(look)
+    return compiled
 
 
 @lru_cache(maxsize=4)

@@ -73,6 +73,10 @@ Stretto.figures = function (view) {
     found = [],
     has = name => summary[name] !== undefined && summary[name] !== null;
   const add = (name, text, small) => found.push([name, text, small]);
+  const addMean = (name, figure, format) => {
+    const p99 = has("p99_" + figure) ? "p99 " + format(summary["p99_" + figure]) : "";
+    if (has("mean_" + figure)) add(name, format(summary["mean_" + figure]), p99);
+  };
   const isTimed = summary.is_timed || view.settings?.is_timed;
   const isCut = view.kind === "run" && ["failed", "interrupted"].includes(view.status);
   if (view.status === "failed") add("outcome", "failed", Stretto.failure(view));
@@ -90,12 +94,7 @@ Stretto.figures = function (view) {
       summary.verdict ||
         (Stretto.isOptimal(summary.gap) ? "proven optimal" : `at most ${Stretto.percent(summary.gap)} above optimal`),
     );
-  if (has("mean_bounded_slowdown"))
-    add(
-      "mean bounded slowdown",
-      Stretto.number(summary.mean_bounded_slowdown),
-      has("p99_bounded_slowdown") ? "p99 " + Stretto.number(summary.p99_bounded_slowdown) : "",
-    );
+  addMean("mean bounded slowdown", "bounded_slowdown", Stretto.number);
   if (has("mean_wait_s"))
     add("mean wait", Stretto.seconds(summary.mean_wait_s, 3), "longest " + Stretto.seconds(summary.max_wait_s, 3));
   const use = summary.utilization;
@@ -111,12 +110,7 @@ Stretto.figures = function (view) {
         ? `on ${summary.num_devices.toLocaleString("en")} device${summary.num_devices > 1 ? "s" : ""}`
         : "",
     );
-  if (has("mean_completion_s"))
-    add(
-      "mean job completion",
-      Stretto.seconds(summary.mean_completion_s),
-      has("p99_completion_s") ? "p99 " + Stretto.seconds(summary.p99_completion_s) : "",
-    );
+  addMean("mean job completion", "completion_s", Stretto.seconds);
   if (has("belief_error"))
     add(
       "load estimate error",

@@ -179,6 +179,11 @@ class SlurmClient:
     commands: Commands = field(default_factory=Commands)
     held_fds: tuple[int, ...] = ()
 
+    @staticmethod
+    def of(conf: str | None, *held_fds: int) -> SlurmClient:
+        """Return the client of the Slurm with this ``slurm.conf``; None leaves it to the environment."""
+        return SlurmClient(Commands(Path(conf) if conf is not None else None), held_fds)
+
     def queue(self, partition: str | None = None, *, timeout_s: float | None = None) -> list[SlurmJob]:
         """Return the jobs of a partition, or of all, that the controller still knows; ended ones among them."""
         found = parse_jobs(self._run(["squeue", "--states=all", "--json"], timeout_s))

@@ -24,19 +24,40 @@ from stretto.engines.slurm.engine.run_folder import EXIT_TOO_EARLY, RunFolder
 from stretto.engines.slurm.engine.task_tracker import OVER, TaskState, TaskTracker
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class MonitorSettings:
-    """How often to look, and how long to wait for a controller that is away."""
+    """How often to look, and how long to wait.
 
-    logs_s: float = 0.1
+    Attributes
+    ----------
+    base_priority
+        Added to the priorities that keep the order of ``work-conserving``; setting them needs operator rights.
+    poll_s, queue_s
+        Seconds between reading the logs of tasks, and between asking Slurm for its queue.
+    patience_s
+        How long a controller may not answer before the engine gives up; the jobs continue.
+    window
+        Jobs in the queue at once.
+    launch_s
+        How long Slurm may list a job as running whose script is not, before it is requeued.
+    is_resuming_nodes
+        Whether to resume nodes that Slurm drained because it started a job twice, as it may after a crash of the
+        controller. Needs operator rights; otherwise such nodes are only named in a warning.
+    """
+
+    base_priority: int = 100_000
+    poll_s: float = 0.1
     queue_s: float = 2.0
     patience_s: float = 900.0
-    window: int = 1000  # jobs in the queue at once
-    base_priority: int = 0  # added to the priorities of the job_plan
-    max_submissions: int = 10  # of one task
-    linger_s: float = 5.0  # a job may outlive its task
-    launch_s: float = 60.0  # a job may be called running before its script is at work
-    is_resuming_nodes: bool = False  # those that Slurm drained because of a job that it started twice
+    window: int = 1000
+    launch_s: float = 60.0
+    is_resuming_nodes: bool = False
+
+
+#: How often one task is submitted at the most.
+_MAX_SUBMISSIONS = 10
+#: For so long a job may outlive its task.
+_LINGER_S = 5.0
 
 
 #: Ends of jobs that count as failures of their tasks.
@@ -223,7 +244,7 @@ class RunMonitor:
                 if self.tracker.is_over:
                     return True
                 self._talk()
-                time.sleep(self.settings.logs_s)
+                time.sleep(self.settings.poll_s)
         except KeyboardInterrupt:
             self.client.cancel(number for task, number in enumerate(self.job_id) if number and self._is_open(task))
             return False
@@ -240,7 +261,7 @@ class RunMonitor:
             if now >= self._next_look:
                 self._look()
                 self._next_look = time.monotonic() + (
-                    self.settings.logs_s if self._is_stopping else self.settings.queue_s
+                    self.settings.poll_s if self._is_stopping else self.settings.queue_s
                 )
                 self._last_contact, self._pause_s = time.monotonic(), 0.5
             if self._is_view_fresh and not self._is_stopping:
@@ -301,7 +322,7 @@ class RunMonitor:
         if not left:
             self._done_at.pop(task, None)
             return
-        if time.monotonic() - self._done_at.setdefault(task, time.monotonic()) < self.settings.linger_s:
+        if time.monotonic() - self._done_at.setdefault(task, time.monotonic()) < _LINGER_S:
             return
         _LOG.info("task %d has finished, but Slurm still lists its job %s; cancelled it", task, left)
         self._redirect(task)
@@ -318,7 +339,7 @@ class RunMonitor:
             self.client.controller_started_s() if ended is not None and ended.state == "CANCELLED" else math.nan
         )
         verdict, blame, reason = judge(ended, needs_are_done=needs_are_done, restarted_s=restarted_s)
-        if verdict is Verdict.AGAIN and self.num_submissions[task] < self.settings.max_submissions:
+        if verdict is Verdict.AGAIN and self.num_submissions[task] < _MAX_SUBMISSIONS:
             _LOG.info("task %d: %s; submitting it again", task, reason)
             tracker.state[task] = TaskState.WAITING
         else:
@@ -380,7 +401,7 @@ class RunMonitor:
         try:
             self.job_id[task] = self.client.submit(Submission(str(tracker.folder.script(task)), options=options))
         except SlurmRefused as error:
-            if "dependency" not in str(error).lower() or self.num_submissions[task] > self.settings.max_submissions:
+            if "dependency" not in str(error).lower() or self.num_submissions[task] > _MAX_SUBMISSIONS:
                 raise
             # Slurm forgot what the job depends on: the next look at the queue will show it.
             raise SlurmUnreachable(str(error)) from error

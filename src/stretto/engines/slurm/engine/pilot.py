@@ -25,28 +25,28 @@ from stretto.core.problem import Problem
 from stretto.engines.background import in_background, wait_until
 from stretto.engines.dask.engine import DaskEngine, connected, wait_for_workers
 from stretto.engines.driver.dispatch import Dispatcher
-from stretto.engines.driver.elastic import Elastic
+from stretto.engines.driver.elastic import Elastic, ElasticWorkers
+from stretto.engines.driver_engine import DriverEngine
 from stretto.engines.engine import RunOptions, RunResult
-from stretto.engines.slurm.client.client import Commands, SlurmClient, Submission
+from stretto.engines.slurm.client.client import SlurmClient, Submission
 from stretto.engines.slurm.client.errors import SlurmFailure
+from stretto.engines.slurm.engine.access import SlurmAccess
 from stretto.engines.slurm.engine.engine import SlurmEngine
 from stretto.engines.slurm.engine.job_plan import Slot, slots_of
 from stretto.engines.slurm.testbed.daemons import end
 from stretto.engines.work import Call, Work
-from stretto.errors import EngineFailure, InvalidInput
+from stretto.errors import EngineFailure
 
 #: After so long without a scheduler, workers end by themselves, and the scheduler without work does.
 _ORPHAN_TIMEOUT_S = 120
 
 
 @dataclass(frozen=True)
-class SlurmDaskEngine:
+class SlurmDaskEngine(SlurmAccess, ElasticWorkers, DriverEngine):
     """Dask workers in jobs of Slurm.
 
     Attributes
     ----------
-    conf, partition
-        As :class:`~stretto.engines.slurm.engine.engine.SlurmEngine` has them.
     folder
         For logs and addresses, on a file system that all nodes share; None makes a passing one in the present
         directory.
@@ -59,31 +59,16 @@ class SlurmDaskEngine:
         (:class:`~stretto.engines.driver.elastic.Elastic`).
     """
 
-    conf: str | None = None
-    folder: str | None = None
-    partition: str | None = None
     host: str | None = None
     patience_s: float = 600.0
-    is_elastic: bool = False
-    backlog_s: float = 60.0
-    idle_s: float = 60.0
-    min_devices: int = 1
-
-    def __post_init__(self) -> None:
-        if self.is_elastic and self.min_devices < 1:
-            raise InvalidInput("must be at least 1: data is kept on workers", field="min_devices")
 
     def available(self) -> str | None:
         """Return None when both Slurm and Dask are there."""
         return DaskEngine().available() or SlurmEngine(conf=self.conf).available()
 
-    def run(self, work: Work, plan: Plan, cluster: Cluster, options: RunOptions) -> RunResult:
-        """Wait for a worker on each device, or on the first ones of an elastic pool; then run."""
-        return self.play(Problem.of(work.graph, cluster), plan, work, options)
-
     def play(self, problem: Problem, decider: Plan | Dispatcher, work: Work, options: RunOptions) -> RunResult:
-        """Run by a plan, or by the late decisions of an online dispatcher."""
-        elastic = Elastic(self.backlog_s, self.idle_s, self.min_devices) if self.is_elastic else None
+        """Wait for a worker on each device, or on the first ones of an elastic pool; then run."""
+        elastic = self.elastic
         # Functions of the user are found where this process finds them; commands and timed tasks need no such folder.
         folders = module_folders() if any(isinstance(action, Call) for action in work.actions) else []
         with (
@@ -134,7 +119,7 @@ class SlurmDaskEngine:
         self, place: Path, cluster: Cluster, address: str, elastic: Elastic | None, folders: Sequence[str]
     ) -> Iterator[SlurmWorkerSupply]:
         """Submit a worker for each device that is to be there at first, and go on when all have registered."""
-        slurm = SlurmClient(Commands(Path(self.conf) if self.conf is not None else None))
+        slurm = SlurmClient.of(self.conf)
         script = place / "worker.sh"
         script.write_text(_worker_script(place / "scheduler.json", folders))
         slots = slots_of(cluster, slurm.nodes())

@@ -16,7 +16,7 @@ from typing import Literal
 from urllib.parse import quote
 
 from stretto.core.host.private_files import make_private_folder, open_private
-from stretto.engines.slurm.client.client import Commands, QueueClient, SlurmClient
+from stretto.engines.slurm.client.client import QueueClient, SlurmClient
 from stretto.engines.slurm.client.jobs import Factors, SlurmJob, clamped
 from stretto.engines.slurm.client.rest import RestClient, RestPlace
 from stretto.errors import InvalidInput
@@ -161,7 +161,7 @@ class LabelStore:
         """Return a client of the Slurm that the labels belong to."""
         if self.rest is not None:
             return RestClient(self.rest)
-        return SlurmClient(Commands(Path(self.conf) if self.conf is not None else None))
+        return SlurmClient.of(self.conf)
 
     @property
     def labels(self) -> dict[int, int]:

@@ -22,10 +22,7 @@ def bottom_chain(p: Arrays, weight: Floats, move_s: Floats) -> tuple[Floats, Int
         v = p.topo[i]
         for e in range(p.in_ptr[v], p.in_ptr[v + 1]):
             u = p.in_task[e]
-            path = weight[u] + move_s[e] + level[v]
-            if path > level[u] or (path == level[u] and (following[u] < 0 or v < following[u])):
-                level[u] = path
-                following[u] = v
+            _lengthen(level, following, u, v, weight[u] + move_s[e] + level[v])
     return level, following
 
 
@@ -39,8 +36,13 @@ def top_chain(p: Arrays, weight: Floats, move_s: Floats) -> tuple[Floats, Ints]:
         v = p.topo[i]
         for e in range(p.in_ptr[v], p.in_ptr[v + 1]):
             u = p.in_task[e]
-            path = weight[v] + move_s[e] + level[u]
-            if path > level[v] or (path == level[v] and (before[v] < 0 or u < before[v])):
-                level[v] = path
-                before[v] = u
+            _lengthen(level, before, v, u, weight[v] + move_s[e] + level[u])
     return level, before
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _lengthen(level: Floats, neighbour: Ints, v: int, u: int, path: float) -> None:
+    """Take a path from v by way of u where it is the longest, or as long by a lower index."""
+    if path > level[v] or (path == level[v] and (neighbour[v] < 0 or u < neighbour[v])):
+        level[v] = path
+        neighbour[v] = u

@@ -19,11 +19,9 @@ BY_IDLE = 3
 @njit(cache=True, nogil=True)
 def append_by_rule(p: Arrays, order: Ints, rule: int) -> tuple[Ints, Floats, Floats]:
     """Give each task the device that a rule prefers; return assignment, start and finish."""
-    n = order.shape[0]
     m = p.device_class.shape[0]
-    assign, start, finish, free, row = open_devices(n, m)
-    for i in range(n):
-        v = order[i]
+    assign, start, finish, free, row = open_devices(p)
+    for v in order:
         ready_everywhere(p, assign, finish, v, row)
         best = np.inf
         end = np.inf
@@ -52,11 +50,9 @@ def append_by_start_at_random(p: Arrays, order: Ints, state: Words) -> tuple[Int
     state
         State of the random generator, which advances.
     """
-    n = order.shape[0]
     m = p.device_class.shape[0]
-    assign, start, finish, free, row = open_devices(n, m)
-    for i in range(n):
-        v = order[i]
+    assign, start, finish, free, row = open_devices(p)
+    for v in order:
         ready_everywhere(p, assign, finish, v, row)
         best = np.inf
         device = -1

@@ -9,15 +9,11 @@ from stretto.core.kernels.shapes import Arrays, Floats, Ints
 
 
 @njit(cache=True, nogil=True)
-def open_devices(num_tasks: int, num_devices: int) -> tuple[Ints, Floats, Floats, Floats, Floats]:
+def open_devices(p: Arrays) -> tuple[Ints, Floats, Floats, Floats, Floats]:
     """Return room for assignment, start and finish; when devices are free, which is at once; and a row of devices."""
-    return (
-        np.empty(num_tasks, dtype=np.int32),
-        np.empty(num_tasks),
-        np.empty(num_tasks),
-        np.zeros(num_devices),
-        np.empty(num_devices),
-    )
+    n = p.release.shape[0]
+    m = p.device_class.shape[0]
+    return np.empty(n, dtype=np.int32), np.empty(n), np.empty(n), np.zeros(m), np.empty(m)
 
 
 @njit(cache=True, nogil=True)

@@ -44,11 +44,8 @@ def first_idle(p: Arrays, v: int, free: Floats) -> int:
 @njit(cache=True, nogil=True)
 def fast_critical_path(p: Arrays, order: Ints, latency: float, inv_bandwidth: float) -> tuple[Ints, Floats, Floats]:
     """Take tasks in order; each starts on the better of its two devices."""
-    n = order.shape[0]
-    m = p.device_class.shape[0]
-    assign, start, finish, free, row = open_devices(n, m)
-    for i in range(n):
-        v = order[i]
+    assign, start, finish, free, row = open_devices(p)
+    for v in order:
         ready_everywhere(p, assign, finish, v, row)
         d = first_idle(p, v, free)
         near, _ = last_message(p, assign, finish, v, latency, inv_bandwidth)
@@ -75,8 +72,7 @@ def fast_load_balancing(
     that is idle first. Equal starts: loose before bound, higher level, lower index.
     """
     n = p.release.shape[0]
-    m = p.device_class.shape[0]
-    assign, start, finish, free, row = open_devices(n, m)
+    assign, start, finish, free, row = open_devices(p)
     task = np.empty(n, dtype=np.int32)
     near = np.empty(n, dtype=np.int32)  # enabling device by task, -1 = none that can run it
     near_ready = np.empty(n)  # data there

@@ -12,22 +12,17 @@ from stretto.graphs.kernels.construct.rounds import release_readers
 
 @njit(cache=True, nogil=True)
 def schedule_by_imaginary_level(p: Arrays, behind: Floats) -> tuple[Ints, Ints, Floats, Floats]:
-    """Schedule all tasks by best imaginary level.
+    """Schedule all tasks by best imaginary level; return as ``rounds.schedule_in_rounds`` does.
 
     Parameters
     ----------
     behind
         The optimistic cost table; the best imaginary level of a task on a device is its
         duration there plus its entry.
-
-    Returns
-    -------
-    tuple
-        The tasks in the order of their rounds; assignment, start and finish of each task.
     """
     n = p.release.shape[0]
     m = p.device_class.shape[0]
-    assign, start, finish, free, makespan = open_devices(n, m)
+    assign, start, finish, free, makespan = open_devices(p)
     task = np.empty(n, dtype=np.int32)
     room = 64
     ready = np.empty((room, m))

@@ -28,14 +28,12 @@ def place_by_finish(p: Arrays, order: Ints, pinned: Ints, bias: Floats) -> tuple
     tuple
         Assignment, start and finish of each task.
     """
-    n = order.shape[0]
     m = p.device_class.shape[0]
-    assign, start, finish, _, row = open_devices(n, m)
-    slots = open_slots(m, n)
+    assign, start, finish, _, row = open_devices(p)
+    slots = open_slots(m, order.shape[0])
     extra = np.zeros(m)
     # One long function: a call per task that takes the problem along costs more than its work.
-    for i in range(n):
-        v = order[i]
+    for v in order:
         ready_everywhere(p, assign, finish, v, row)
         if bias.shape[0] > 0:
             extra = bias[v]
@@ -73,12 +71,10 @@ def place_by_finish(p: Arrays, order: Ints, pinned: Ints, bias: Floats) -> tuple
 @njit(cache=True, nogil=True)
 def place_by_start(p: Arrays, order: Ints) -> tuple[Ints, Floats, Floats]:
     """Give each task the device on which it starts first; of these, where it ends first."""
-    n = order.shape[0]
     m = p.device_class.shape[0]
-    assign, start, finish, _, row = open_devices(n, m)
-    slots = open_slots(m, n)
-    for i in range(n):
-        v = order[i]
+    assign, start, finish, _, row = open_devices(p)
+    slots = open_slots(m, order.shape[0])
+    for v in order:
         ready_everywhere(p, assign, finish, v, row)
         begin = np.inf
         end = np.inf

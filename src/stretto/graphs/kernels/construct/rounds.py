@@ -40,7 +40,7 @@ def schedule_in_rounds(p: Arrays, rule: int, level: Floats) -> tuple[Ints, Ints,
     """
     n = p.release.shape[0]
     m = p.device_class.shape[0]
-    assign, start, finish, free, _ = open_devices(n, m)
+    assign, start, finish, free, _ = open_devices(p)
     # Position k of the pool: its task, its data-ready times, its best and second-best device.
     task = np.empty(_FIRST_ROOM, dtype=np.int32)
     ready = np.empty((_FIRST_ROOM, m))

@@ -15,7 +15,7 @@ import numpy as np
 from stretto.core.kernels.compile import njit
 from stretto.core.kernels.rng import uniform
 from stretto.graphs.kernels.search.decode import best_device, reads_arrive
-from stretto.graphs.kernels.search.moves import propose, readers_of, revert
+from stretto.graphs.kernels.search.moves import propose_move, readers_of, revert
 
 CHECKPOINT = 16  # positions between stored free times
 
@@ -40,37 +40,39 @@ class AnnealState(NamedTuple):
 
 def new_state(num_tasks: int, num_devices: int) -> AnnealState:
     """Allocate a state."""
-    ints = [np.zeros(num_tasks, dtype=np.int32) for _ in range(4)]
-    floats = [np.zeros(num_tasks) for _ in range(6)]
-    return AnnealState(
-        ints[0],
-        ints[1],
-        ints[2],
-        floats[0],
-        floats[1],
-        floats[2],
-        np.zeros((num_tasks // CHECKPOINT + 1, num_devices)),
-        np.zeros(num_devices),
-        np.zeros(num_tasks + 1, dtype=np.int32),
-        ints[3],
-        floats[3],
-        floats[4],
-        floats[5],
-    )
+    assign, order, position, old_assign = (np.zeros(num_tasks, dtype=np.int32) for _ in range(4))
+    start, finish, peak, *old_times = (np.zeros(num_tasks) for _ in range(6))
+    free = np.zeros((num_tasks // CHECKPOINT + 1, num_devices))
+    work, critical = np.zeros(num_devices), np.zeros(num_tasks + 1, dtype=np.int32)
+    return AnnealState(assign, order, position, start, finish, peak, free, work, critical, old_assign, *old_times)
 
 
 @njit(cache=True, nogil=True)
 def load_state(p, s, assign, order, greedy):
     """Put a solution into the state, decode it whole, and return its makespan."""
     n = order.shape[0]
-    for i in range(n):
+    put_solution(s, assign, order)
+    end, _ = evaluate(p, s, s.start, 0, np.inf, n if greedy else 0)
+    store_checkpoints(s, 0)
+    trace_critical(p, s, True)
+    return end
+
+
+@njit(cache=True, nogil=True, inline="always")
+def put_solution(s, assign, order):
+    """Put an assignment and an order into the state; times are for the caller to fill."""
+    for i in range(order.shape[0]):
         s.order[i] = order[i]
         s.position[order[i]] = i
         s.assign[i] = assign[i]
-    end, _ = evaluate(p, s, s.start, 0, np.inf, n if greedy else 0)
-    store_checkpoints(s, 0)
-    trace_critical(p, s)
-    return end
+
+
+@njit(cache=True, nogil=True, inline="always")
+def copy_solution(s, assign, order):
+    """Write the assignment and the order of the state to arrays."""
+    for i in range(order.shape[0]):
+        assign[i] = s.assign[i]
+        order[i] = s.order[i]
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -149,25 +151,27 @@ def store_checkpoints(s, first):
 
 
 @njit(cache=True, nogil=True)
-def trace_critical(p, s):
-    """Walk back from the last task to end, along whatever made each task wait."""
+def trace_critical(p, s, in_order):
+    """Walk back from the last task to end, along whatever made each task wait.
+
+    With ``in_order``, devices run their tasks in the order of the state; otherwise in the order of their times.
+    """
     n = s.order.shape[0]
-    last = s.order[0]
-    for v in range(n):
-        if s.finish[v] > s.finish[last]:
-            last = v
+    v = s.order[0] if in_order else 0
+    for u in range(n):
+        if s.finish[u] > s.finish[v]:
+            v = u
     count = 0
-    v = last
-    while v >= 0:
+    while v >= 0 and count < n:
         s.critical[count] = v
         count += 1
-        v = blocker(p, s, v)
+        v = blocker(p, s, v, in_order)
     s.critical[n] = count
 
 
 @njit(cache=True, nogil=True)
-def blocker(p, s, v):
-    """Return the task whose end decided the start of v, or -1."""
+def blocker(p, s, v, in_order):
+    """Return the task whose end decided the start of v: a producer, or one on its device; or -1."""
     d = s.assign[v]
     begin = s.start[v]
     for e in range(p.in_ptr[v], p.in_ptr[v + 1]):
@@ -178,10 +182,15 @@ def blocker(p, s, v):
             at += p.latency[a, d] + p.in_size[e] * p.inv_bandwidth[a, d]
         if at >= begin:
             return u
-    for i in range(s.position[v] - 1, -1, -1):
-        u = s.order[i]
-        if s.assign[u] == d:
-            return u if s.finish[u] >= begin else -1
+    if in_order:
+        for i in range(s.position[v] - 1, -1, -1):
+            u = s.order[i]
+            if s.assign[u] == d:
+                return u if s.finish[u] >= begin else -1
+        return -1
+    for u in range(s.order.shape[0]):
+        if u != v and s.assign[u] == d and s.finish[u] == begin and s.start[u] < begin:
+            return u
     return -1
 
 
@@ -194,33 +203,27 @@ def anneal(p, s, tail, rng, num_steps, temperature, greedy, value, best_value, b
     """
     n = s.order.shape[0]
     stale = 0
-    order, position, assign, path = s.order, s.position, s.assign, s.critical
-    in_ptr, in_task, reader, duration, classes = p.in_ptr, p.in_task, p.object_reader, p.duration, p.device_class
     reader_ptr = readers_of(p)
     change = np.empty(7 + 2 * n, dtype=np.int32)
     for _ in range(num_steps):
-        first = propose(
-            order, position, assign, path, in_ptr, in_task, reader_ptr, reader, duration, classes, rng, greedy, change
-        )
+        first = propose_move(p, s, reader_ptr, rng, greedy, change)
         if first == n:
             continue
         threshold = value - temperature * np.log(1.0 - uniform(rng))
         result, reached = evaluate(p, s, tail, first, threshold, n if greedy else 0)
         if result > threshold:
             undo(s, first, reached, greedy)
-            revert(order, position, assign, change)
+            revert(s.order, s.position, s.assign, change)
             continue
         value = result
         store_checkpoints(s, first)
         stale += 1
         if stale >= 16 or result < best_value:
-            trace_critical(p, s)
+            trace_critical(p, s, True)
             stale = 0
         if result < best_value:
             best_value = result
-            for i in range(n):
-                best_assign[i] = s.assign[i]
-                best_order[i] = s.order[i]
+            copy_solution(s, best_assign, best_order)
     return value, best_value
 
 
@@ -228,16 +231,12 @@ def anneal(p, s, tail, rng, num_steps, temperature, greedy, value, best_value, b
 def mean_rise(p, s, tail, rng, num_samples, greedy, value):
     """Return by how much moves that lengthen the makespan do so on average; nothing is changed."""
     n = s.order.shape[0]
-    order, position, assign, path = s.order, s.position, s.assign, s.critical
-    in_ptr, in_task, reader, duration, classes = p.in_ptr, p.in_task, p.object_reader, p.duration, p.device_class
     reader_ptr = readers_of(p)
     change = np.empty(7 + 2 * n, dtype=np.int32)
     total = 0.0
     count = 0
     for _ in range(num_samples):
-        first = propose(
-            order, position, assign, path, in_ptr, in_task, reader_ptr, reader, duration, classes, rng, greedy, change
-        )
+        first = propose_move(p, s, reader_ptr, rng, greedy, change)
         if first == n:
             continue
         result, reached = evaluate(p, s, tail, first, np.inf, n if greedy else 0)
@@ -245,5 +244,5 @@ def mean_rise(p, s, tail, rng, num_samples, greedy, value):
             total += result - value
             count += 1
         undo(s, first, reached, greedy)
-        revert(order, position, assign, change)
+        revert(s.order, s.position, s.assign, change)
     return total / max(1, count)

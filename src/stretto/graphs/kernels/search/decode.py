@@ -89,18 +89,23 @@ def best_device(p, assign, finish, free, v):
     return best
 
 
+@njit(cache=True, nogil=True, inline="always")
+def _append(p, assign, start, finish, free, v):
+    """Fill the times of task v behind what its device has; return its end."""
+    d = assign[v]
+    start[v] = max(free[d], ready_time(p, assign, finish, v, d))
+    finish[v] = start[v] + p.duration[v, p.device_class[d]]
+    free[d] = finish[v]
+    return finish[v]
+
+
 @njit(cache=True, nogil=True)
 def decode(p, assign, order, start, finish):
     """Fill start and finish by appending tasks in order; return the makespan."""
     free = np.zeros(p.device_class.shape[0])
     makespan = 0.0
-    for i in range(order.shape[0]):
-        v = order[i]
-        d = assign[v]
-        start[v] = max(free[d], ready_time(p, assign, finish, v, d))
-        finish[v] = start[v] + p.duration[v, p.device_class[d]]
-        free[d] = finish[v]
-        makespan = max(makespan, finish[v])
+    for v in order:
+        makespan = max(makespan, _append(p, assign, start, finish, free, v))
     return makespan
 
 
@@ -109,12 +114,7 @@ def decode_greedy(p, assign, order, start, finish):
     """Fill assignment, start and finish, giving each task in order the device that ends it first."""
     free = np.zeros(p.device_class.shape[0])
     makespan = 0.0
-    for i in range(order.shape[0]):
-        v = order[i]
-        d = best_device(p, assign, finish, free, v)
-        assign[v] = d
-        start[v] = max(free[d], ready_time(p, assign, finish, v, d))
-        finish[v] = start[v] + p.duration[v, p.device_class[d]]
-        free[d] = finish[v]
-        makespan = max(makespan, finish[v])
+    for v in order:
+        assign[v] = best_device(p, assign, finish, free, v)
+        makespan = max(makespan, _append(p, assign, start, finish, free, v))
     return makespan

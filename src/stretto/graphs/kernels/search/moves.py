@@ -62,6 +62,15 @@ def _shift(order, position, in_ptr, in_task, reader_ptr, reader, rng, v, change)
 
 
 @njit(cache=True, nogil=True, inline="always")
+def _send(position, assign, u, device, count, first, change):
+    """Send a task to a device and note where it was; return how many were sent and the first position touched."""
+    change[3 + 2 * count] = u
+    change[4 + 2 * count] = assign[u]
+    assign[u] = device
+    return count + 1, min(first, position[u])
+
+
+@njit(cache=True, nogil=True, inline="always")
 def _swap_devices(position, assign, duration, classes, rng, v, change):
     """Let v and any other task trade devices; return how many tasks moved and the first position touched."""
     n = assign.shape[0]
@@ -71,14 +80,8 @@ def _swap_devices(position, assign, duration, classes, rng, v, change):
     count = 0
     first = n
     if a != b and duration[v, classes[b]] < np.inf and duration[u, classes[a]] < np.inf:
-        change[3] = v
-        change[4] = a
-        change[5] = u
-        change[6] = b
-        count = 2
-        assign[v] = b
-        assign[u] = a
-        first = min(position[v], position[u])
+        count, first = _send(position, assign, v, b, count, first, change)
+        count, first = _send(position, assign, u, a, count, first, change)
     return count, first
 
 
@@ -95,11 +98,7 @@ def _exchange_devices(position, assign, duration, classes, rng, v, change):
             here = assign[u]
             there = b if here == a else (a if here == b else -1)
             if there >= 0 and duration[u, classes[there]] < np.inf:
-                change[3 + 2 * count] = u
-                change[4 + 2 * count] = here
-                count += 1
-                assign[u] = there
-                first = min(first, position[u])
+                count, first = _send(position, assign, u, there, count, first, change)
     return count, first
 
 
@@ -127,11 +126,7 @@ def _other_device(assign, in_ptr, in_task, reader_ptr, reader, duration, classes
 def _reassign(position, assign, in_ptr, in_task, reader_ptr, reader, duration, classes, v, d, limit, first, change):
     """Move v to d with up to ``limit - 1`` connected tasks of its device; return as :func:`_swap_devices`."""
     home = assign[v]
-    change[3] = v
-    change[4] = home
-    count = 1
-    assign[v] = d
-    first = min(first, position[v])
+    count, first = _send(position, assign, v, d, 0, first, change)
     done = 0
     while done < count and count < limit:
         w = change[3 + 2 * done]
@@ -141,11 +136,7 @@ def _reassign(position, assign, in_ptr, in_task, reader_ptr, reader, duration, c
         for k in range(links):
             u = in_task[in_ptr[w] + k] if k < reads else reader[reader_ptr[w] + k - reads]
             if count < limit and assign[u] == home and duration[u, classes[d]] < np.inf:
-                change[3 + 2 * count] = u
-                change[4 + 2 * count] = home
-                count += 1
-                assign[u] = d
-                first = min(first, position[u])
+                count, first = _send(position, assign, u, d, count, first, change)
     return count, first
 
 
@@ -201,6 +192,26 @@ def propose(
             )
     change[2] = count
     return first
+
+
+@njit(cache=True, nogil=True, inline="always")
+def propose_move(p, s, reader_ptr, rng, order_only, change):
+    """Change the solution of a search state by :func:`propose`."""
+    return propose(
+        s.order,
+        s.position,
+        s.assign,
+        s.critical,
+        p.in_ptr,
+        p.in_task,
+        reader_ptr,
+        p.object_reader,
+        p.duration,
+        p.device_class,
+        rng,
+        order_only,
+        change,
+    )
 
 
 @njit(cache=True, nogil=True, inline="always")

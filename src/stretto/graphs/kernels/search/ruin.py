@@ -10,7 +10,7 @@ import numpy as np
 
 from stretto.core.kernels.compile import njit
 from stretto.core.kernels.rng import below, uniform
-from stretto.graphs.kernels.search.anneal import evaluate, store_checkpoints, trace_critical, undo
+from stretto.graphs.kernels.search.anneal import copy_solution, evaluate, store_checkpoints, trace_critical, undo
 
 MAX_WINDOW = 128
 
@@ -72,12 +72,10 @@ def ruin_and_recreate(
         if result <= threshold:
             value = result
             store_checkpoints(s, first)
-            trace_critical(p, s)
+            trace_critical(p, s, True)
             if result < best_value:
                 best_value = result
-                for i in range(n):
-                    best_assign[i] = s.assign[i]
-                    best_order[i] = s.order[i]
+                copy_solution(s, best_assign, best_order)
         else:
             undo(s, first, reached, True)
             for i in range(size):

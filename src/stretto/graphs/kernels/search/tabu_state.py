@@ -32,23 +32,12 @@ class TabuState(NamedTuple):
 
 def new_tabu_state(num_tasks: int, num_devices: int) -> TabuState:
     """Allocate a state."""
-    ints = [np.zeros(num_tasks, dtype=np.int32) for _ in range(5)]
-    floats = [np.zeros(num_tasks) for _ in range(4)]
-    return TabuState(
-        ints[0],
-        ints[1],
-        ints[2],
-        np.zeros(num_devices, dtype=np.int32),
-        ints[3],
-        ints[4],
-        floats[0],
-        floats[1],
-        floats[2],
-        floats[3],
-        np.zeros((num_tasks, num_devices), dtype=np.int64),
-        np.zeros(3, dtype=np.int64),
-        np.zeros(1),
-    )
+    assign, before, after, order, position = (np.zeros(num_tasks, dtype=np.int32) for _ in range(5))
+    start, finish, rest, peak = (np.zeros(num_tasks) for _ in range(4))
+    first = np.zeros(num_devices, dtype=np.int32)
+    barred, clock = np.zeros((num_tasks, num_devices), dtype=np.int64), np.zeros(3, dtype=np.int64)
+    times = (start, finish, rest, peak)
+    return TabuState(assign, before, after, first, order, position, *times, barred, clock, np.zeros(1))
 
 
 @njit(cache=True, nogil=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from stretto.core import argument_checks as checks
 from stretto.core.graph import TaskGraph
-from stretto.graphs.workloads.tensors.sharding import Costs, Program, ShardedTensor, with_costs
+from stretto.graphs.workloads.tensors.sharding import Costs, Program, ShardedTensor, with_fields
 
 
-@with_costs
+@with_fields(costs=Costs)
 def ffnn_forward(
     batch: int = 2**15,
     *,

@@ -2,118 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from stretto.core import argument_checks as checks
 from stretto.core.graph import TaskGraph
 from stretto.errors import InvalidInput
 from stretto.graphs.workloads.tensors.ffnn_forward import softmax
-from stretto.graphs.workloads.tensors.sharding import Costs, Program, ShardedTensor, with_costs
-
-
-@with_costs
-def llama_block(
-    tokens: int = 4096,
-    *,
-    dim: int = 4096,
-    num_heads: int = 32,
-    hidden: int = 11008,
-    num_layers: int = 1,
-    token_parts: int = 2,
-    feature_parts: int = 2,
-    inner_parts: int = 1,
-    costs: Costs,
-) -> TaskGraph:
-    """Doppler's LLAMA-BLOCK: attention and gated feed-forward of a decoder block, with true FLOPs and bytes.
-
-    Activations are tokens x dim, attention scores num_heads x tokens x tokens, the feed-forward part tokens x hidden
-    twice. Tokens are cut into token_parts; heads, hidden units and columns into feature_parts; what a product
-    contracts, and the keys of the attention, into inner_parts. Weights, the table of rotations and the first
-    activations are inputs, not tasks. Parts 2, 2, 1 are for 4
-    devices (194 operations and 240 edges; the paper's file has 182 and 234), 2, 2, 2 for 8 (302 and 396; 302 and 398).
-
-    Parameters
-    ----------
-    tokens
-        Batch times sequence length, as one sequence.
-    num_layers
-        Blocks one after the other.
-    costs
-        Its fields are keywords: ``flops_per_s=``, ``paper_costs=`` and so on; see ``Costs`` of ``sharding.py``.
-    """
-    shape = _Shape(tokens, dim, num_heads, hidden, token_parts, feature_parts, inner_parts)
-    checks.at_least(1, num_layers=num_layers)
-    program = Program(f"llama-block-{num_layers}x{shape.cut}", costs)
-    decoder = _Decoder(program, shape, program.input(t=tokens, n=shape.head_dim // 2), None)
-    x = program.input(t=tokens, d=dim)
-    for layer in range(num_layers):
-        x = decoder.layer(f"l{layer}", x)
-    return program.graph()
-
-
-@with_costs
-def llama_layer(
-    tokens: int = 4096,
-    *,
-    dim: int = 4096,
-    num_heads: int = 32,
-    hidden: int = 11008,
-    vocab: int = 32_000,
-    num_layers: int = 1,
-    token_parts: int = 2,
-    feature_parts: int = 2,
-    inner_parts: int = 1,
-    costs: Costs,
-) -> TaskGraph:
-    """Doppler's LLAMA-LAYER: masked decoder blocks, the last norm and one token's logits, with true FLOPs and bytes.
-
-    As ``llama-block``; besides, it makes the causal mask (tokens x tokens) and selects the rotations, masks the scores,
-    normalises the last activations and multiplies the last token with a dim x vocab matrix, whose columns are cut into
-    the product of all parts. Parts 2, 2, 1 are for 4 devices (229 operations and 284 edges, those of the paper's file),
-    2, 2, 2 for 8 (351 and 458; 367 and 470).
-
-    Parameters
-    ----------
-    tokens
-        Batch times sequence length, as one sequence.
-    num_layers
-        Blocks one after the other; 100 of them make 20,000 operations.
-    costs
-        Its fields are keywords: ``flops_per_s=``, ``paper_costs=`` and so on; see ``Costs`` of ``sharding.py``.
-    """
-    shape = _Shape(tokens, dim, num_heads, hidden, token_parts, feature_parts, inner_parts)
-    checks.at_least(1, num_layers=num_layers, vocab=vocab)
-    program = Program(f"llama-layer-{num_layers}x{shape.cut}", costs)
-    table = program.cut("rotations", "select", program.input(t=tokens, n=shape.head_dim // 2), {})
-    mask = program.cut("mask", "fill", program.input(t=tokens, k=tokens), {"t": token_parts, "k": inner_parts})
-    decoder = _Decoder(program, shape, table, mask)
-    x = program.input(t=tokens, d=dim)
-    for layer in range(num_layers):
-        x = decoder.layer(f"l{layer}", x)
-    x = decoder.norm("last_norm", x, {"t": token_parts}, {"t": token_parts})
-    last = program.cut("last_token", "select", x, {}, t=(tokens - 1, tokens))
-    last = program.cut("squeeze", "squeezer", last, {})
-    parts = {"v": token_parts * feature_parts * inner_parts}
-    program.apply("logits", "gemm", [last, program.input(d=dim, v=vocab)], "tv", parts, formed=parts)
-    return program.graph()
+from stretto.graphs.workloads.tensors.sharding import Costs, Program, ShardedTensor, with_fields
 
 
 @dataclass(frozen=True)
-class _Shape:
-    """Sizes of a model, and how often each axis is cut."""
+class LlamaShape:
+    """Sizes of a model, and how often each axis is cut.
 
-    tokens: int
-    dim: int
-    num_heads: int
-    hidden: int
-    token_parts: int
-    feature_parts: int
-    inner_parts: int
+    Attributes
+    ----------
+    num_layers
+        Blocks one after the other; 100 of them make 20,000 operations.
+    """
+
+    dim: int = 4096
+    num_heads: int = 32
+    hidden: int = 11008
+    num_layers: int = 1
+    token_parts: int = 2
+    feature_parts: int = 2
+    inner_parts: int = 1
 
     def __post_init__(self) -> None:
-        sizes = {"tokens": self.tokens, "dim": self.dim, "num_heads": self.num_heads, "hidden": self.hidden}
-        checks.at_least(1, **sizes)
-        checks.at_least(1, token_parts=self.token_parts, feature_parts=self.feature_parts, inner_parts=self.inner_parts)
+        checks.at_least(1, **asdict(self))
         if self.dim % (2 * self.num_heads):
             raise InvalidInput(
                 f"{self.dim} must be a multiple of {2 * self.num_heads}, twice the number of heads", field="dim"
@@ -128,20 +45,75 @@ class _Shape:
         return f"{self.token_parts}x{self.feature_parts}x{self.inner_parts}"
 
 
+@with_fields(shape=LlamaShape, costs=Costs)
+def llama_block(tokens: int = 4096, *, shape: LlamaShape, costs: Costs) -> TaskGraph:
+    """Doppler's LLAMA-BLOCK: attention and gated feed-forward of a decoder block, with true FLOPs and bytes.
+
+    Activations are tokens x dim, attention scores num_heads x tokens x tokens, the feed-forward part tokens x hidden
+    twice. Tokens are cut into token_parts; heads, hidden units and columns into feature_parts; what a product
+    contracts, and the keys of the attention, into inner_parts. Weights, the table of rotations and the first
+    activations are inputs, not tasks. Parts 2, 2, 1 are for 4
+    devices (194 operations and 240 edges; the paper's file has 182 and 234), 2, 2, 2 for 8 (302 and 396; 302 and 398).
+
+    Parameters
+    ----------
+    tokens
+        Batch times sequence length, as one sequence.
+    shape, costs
+        Their fields are keywords: ``dim=``, ``flops_per_s=``, ``paper_costs=`` and so on.
+    """
+    checks.at_least(1, tokens=tokens)
+    program = Program(f"llama-block-{shape.num_layers}x{shape.cut}", costs)
+    decoder = _Decoder(program, shape, program.input(t=tokens, n=shape.head_dim // 2), None)
+    decoder.layers(tokens)
+    return program.graph()
+
+
+@with_fields(shape=LlamaShape, costs=Costs)
+def llama_layer(tokens: int = 4096, *, vocab: int = 32_000, shape: LlamaShape, costs: Costs) -> TaskGraph:
+    """Doppler's LLAMA-LAYER: masked decoder blocks, the last norm and one token's logits, with true FLOPs and bytes.
+
+    As ``llama-block``; besides, it makes the causal mask (tokens x tokens) and selects the rotations, masks the scores,
+    normalises the last activations and multiplies the last token with a dim x vocab matrix, whose columns are cut into
+    the product of all parts. Parts 2, 2, 1 are for 4 devices (229 operations and 284 edges, those of the paper's file),
+    2, 2, 2 for 8 (351 and 458; 367 and 470).
+
+    Parameters
+    ----------
+    vocab
+        Tokens that the model knows; the other parameters are those of :func:`llama_block`.
+    """
+    checks.at_least(1, tokens=tokens, vocab=vocab)
+    program = Program(f"llama-layer-{shape.num_layers}x{shape.cut}", costs)
+    table = program.cut("rotations", "select", program.input(t=tokens, n=shape.head_dim // 2), {})
+    rows = {"t": shape.token_parts}
+    mask = program.cut("mask", "fill", program.input(t=tokens, k=tokens), rows | {"k": shape.inner_parts})
+    decoder = _Decoder(program, shape, table, mask)
+    x = decoder.norm("last_norm", decoder.layers(tokens), rows, rows)
+    last = program.cut("last_token", "select", x, {}, t=(tokens - 1, tokens))
+    last = program.cut("squeeze", "squeezer", last, {})
+    parts = {"v": shape.token_parts * shape.feature_parts * shape.inner_parts}
+    program.apply("logits", "gemm", [last, program.input(d=shape.dim, v=vocab)], "tv", parts, formed=parts)
+    return program.graph()
+
+
 class _Decoder:
     """Adds blocks to a program. Axes: t tokens, d features, h heads, e within a head, k keys, f hidden units."""
 
-    def __init__(self, program: Program, shape: _Shape, table: ShardedTensor, mask: ShardedTensor | None) -> None:
+    def __init__(self, program: Program, shape: LlamaShape, table: ShardedTensor, mask: ShardedTensor | None) -> None:
         self.program = program
         self.shape = shape
         self.table = table
         self.mask = mask
         self.t, self.f, self.i = shape.token_parts, shape.feature_parts, shape.inner_parts
 
-    def layer(self, name: str, x: ShardedTensor) -> ShardedTensor:
-        """Add one block and return its activations."""
-        x = self._attention(f"{name}_attn", x)
-        return self._feed_forward(f"{name}_ffn", x)
+    def layers(self, tokens: int) -> ShardedTensor:
+        """Add all blocks and return the activations of the last."""
+        x = self.program.input(t=tokens, d=self.shape.dim)
+        for layer in range(self.shape.num_layers):
+            x = self._attention(f"l{layer}_attn", x)
+            x = self._feed_forward(f"l{layer}_ffn", x)
+        return x
 
     def norm(self, name: str, x: ShardedTensor, parts: dict[str, int], out_parts: dict[str, int]) -> ShardedTensor:
         """Add a root-mean-square norm; the statistics may be cut finer than the result."""

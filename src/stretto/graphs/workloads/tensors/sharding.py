@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from itertools import product
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -102,21 +102,27 @@ def overlaps(size: int, parts: int, part: int, into: int) -> range:
     return range(first, int(np.searchsorted(edges, high, side="left")))
 
 
-def with_costs(make: Callable[..., TaskGraph]) -> Callable[..., TaskGraph]:
-    """Give a generator that takes ``costs`` the fields of :class:`Costs` as keywords in its place."""
-    own = [one for name, one in inspect.signature(make).parameters.items() if name != "costs"]
-    shared = {
-        one.name: inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=one.type)
-        for one in fields(Costs)
-    }
+def with_fields(**groups: type[Any]) -> Callable[[Callable[..., TaskGraph]], Callable[..., TaskGraph]]:
+    """Give a generator that takes dataclasses their fields as keywords in their place."""
 
-    @functools.wraps(make)
-    def made(*args: int, **given: float) -> TaskGraph:
-        costs = Costs(**{name: given.pop(name) for name in shared if name in given})  # type: ignore[arg-type]
-        return make(*args, costs=costs, **given)
+    def decorate(make: Callable[..., TaskGraph]) -> Callable[..., TaskGraph]:
+        own = [one for name, one in inspect.signature(make).parameters.items() if name not in groups]
+        shared = [
+            inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=one.type)
+            for group in groups.values()
+            for one in fields(group)
+        ]
 
-    made.__signature__ = inspect.Signature([*own, *shared.values()], return_annotation="TaskGraph")  # type: ignore[attr-defined]
-    return made
+        @functools.wraps(make)
+        def made(*args: int, **given: object) -> TaskGraph:
+            for name, group in groups.items():
+                given[name] = group(**{one.name: given.pop(one.name) for one in fields(group) if one.name in given})
+            return make(*args, **given)
+
+        made.__signature__ = inspect.Signature([*own, *shared], return_annotation="TaskGraph")  # type: ignore[attr-defined]
+        return made
+
+    return decorate
 
 
 class Program:
