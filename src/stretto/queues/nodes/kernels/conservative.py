@@ -167,7 +167,7 @@ def window_room(site, shapes, s, store, island, plan, start, end):
             s.later[r, node] = s.free[r, node]
         entry = s.first[node]
         while entry >= 0 and store.until[entry] <= start:
-            change(site.capacity, shapes, store.shape[entry], s.later, node, store.tasks[entry], 1)
+            change(site.capacity, shapes, store.slot_shape[entry], s.later, node, store.slot_tasks[entry], 1)
             entry = store.next[entry]
         if planned[node] < 0:
             continue
@@ -189,7 +189,7 @@ def window_room(site, shapes, s, store, island, plan, start, end):
                 entry = s.first[node]
                 while entry >= 0 and store.until[entry] <= time:
                     if store.until[entry] > start:
-                        room += amount(site, shapes, store.shape[entry], store.tasks[entry], node, r)
+                        room += amount(site, shapes, store.slot_shape[entry], store.slot_tasks[entry], node, r)
                     entry = store.next[entry]
                 other = planned[node]
                 while other >= 0:

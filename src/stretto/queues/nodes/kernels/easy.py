@@ -23,9 +23,10 @@ from stretto.queues.nodes.kernels.arrays import (
     NUM_ACTIVE,
     NUM_ENDS,
     NUM_FREED,
-    NUM_FRESH,
     NUM_NEW,
     NUM_PLACES,
+    NUM_RUNNING,
+    NUM_SLOTS,
     NUM_WAITING,
     PASS,
     PASS_EPOCH,
@@ -34,6 +35,7 @@ from stretto.queues.nodes.kernels.arrays import (
     RESERVED_JOB,
     RESERVED_NUMBER,
     UNSEEN,
+    UNUSED_SLOT,
 )
 from stretto.queues.nodes.kernels.choose import holds, tasks_on
 from stretto.queues.nodes.kernels.place import apply, place
@@ -63,22 +65,42 @@ def start_job(q, s, store, out, job, taken):
     s.counts[NUM_PLACES] = first + taken
     push_timed(s.end_time, s.end_job, 0, s.counts[NUM_ENDS], out.end[job], job)
     s.counts[NUM_ENDS] += 1
-    s.fresh[s.counts[NUM_FRESH]] = job
-    s.counts[NUM_FRESH] += 1
+    at = s.counts[NUM_RUNNING]
+    s.running[at] = job
+    s.expected[at] = until
+    s.run_place[job] = at
+    s.counts[NUM_RUNNING] += 1
     for entry in range(first, first + taken):
-        node = store.node[entry]
-        store.until[entry] = until
-        s.avail[node] = np.nan
-        before, after = -1, s.first[node]
-        while after >= 0 and store.until[after] <= until:
-            before, after = after, store.next[after]
-        store.next[entry] = after
-        if before < 0:
-            s.first[node] = entry
-        else:
-            store.next[before] = entry
+        s.avail[store.node[entry]] = np.nan
+        occupy(s, store, entry, until)
     if q.limit_group[job] >= 0:
         s.group_running[q.limit_group[job]] += 1
+
+
+@njit(cache=True, nogil=True)
+def occupy(s, store, entry, until):
+    """Give an entry a slot, and put that among those of its node."""
+    node, slot = store.node[entry], s.counts[UNUSED_SLOT]
+    if slot >= 0:
+        s.counts[UNUSED_SLOT] = store.next[slot]
+    else:
+        slot = s.counts[NUM_SLOTS]
+        s.counts[NUM_SLOTS] += 1
+    store.slot[entry] = slot
+    store.slot_tasks[slot] = store.tasks[entry]
+    store.slot_shape[slot] = store.shape[entry]
+    store.until[slot] = until
+    before, after = -1, s.first[node]
+    while after >= 0 and store.until[after] <= until:
+        before, after = after, store.next[after]
+    store.next[slot] = after
+    store.before[slot] = before
+    if after >= 0:
+        store.before[after] = slot
+    if before < 0:
+        s.first[node] = slot
+    else:
+        store.next[before] = slot
 
 
 @njit(cache=True, nogil=True)

@@ -20,9 +20,11 @@ from stretto.queues.nodes.kernels.arrays import (
     NUM_DONE,
     NUM_ENDS,
     NUM_FREED,
+    NUM_RUNNING,
     PAUSED,
     STORE_IS_FULL,
     STUCK,
+    UNUSED_SLOT,
 )
 from stretto.queues.nodes.kernels.conservative import plan_over
 from stretto.queues.nodes.kernels.easy import pass_over
@@ -109,7 +111,12 @@ def end_jobs(site, shapes, q, rules, s, store, out):
         island = q.island[q.kind[job]]
         s.island[EPOCH, island] += 1
         s.island[IS_DIRTY, island] = 1
-        s.is_over[job] = True
+        last = s.counts[NUM_RUNNING] - 1
+        at = s.run_place[job]
+        s.running[at] = s.running[last]
+        s.expected[at] = s.expected[last]
+        s.run_place[s.running[at]] = at
+        s.counts[NUM_RUNNING] = last
         s.counts[NUM_DONE] += 1
         if rules.strategy == MULTIFACTOR and rules.fair_share > 0.0:
             charge(rules, s.usage, s.used_at, rules.member[job], now, q.procs[job] * q.run[job])
@@ -132,13 +139,16 @@ def leave(site, shapes, s, store, entry):
     s.avail[node] = np.nan
     store.freed[s.counts[NUM_FREED]] = node
     s.counts[NUM_FREED] += 1
-    before, at = -1, s.first[node]
-    while at != entry:
-        before, at = at, store.next[at]
+    slot = store.slot[entry]
+    before, after = store.before[slot], store.next[slot]
     if before < 0:
-        s.first[node] = store.next[entry]
+        s.first[node] = after
     else:
-        store.next[before] = store.next[entry]
+        store.next[before] = after
+    if after >= 0:
+        store.before[after] = before
+    store.next[slot] = s.counts[UNUSED_SLOT]
+    s.counts[UNUSED_SLOT] = slot
 
 
 @njit(cache=True, nogil=True)
