@@ -85,7 +85,6 @@ def _pod(row: dict[str, str]) -> JobRow:
         job_id=_pod_number(row.get("name", "")),
         status=_STATUS.get(row.get("pod_phase", ""), UNKNOWN),
         queue=row.get("qos", ""),
-        partition=row.get("gpu_spec", ""),
     )
 
 
