@@ -100,6 +100,7 @@ SITES: dict[str, str] = {
     "scontrol": "stretto.files.clusters.scontrol_text:FORMAT",
     "slurm-conf": "stretto.files.clusters.slurm_conf:FORMAT",
     "openb-nodes": "stretto.files.clusters.openb_nodes:FORMAT",
+    "alea-machines": "stretto.files.clusters.alea_machines:FORMAT",
 }
 
 #: Readers (and writers) of recorded queues, in the order in which contents are tried.
@@ -108,7 +109,9 @@ TRACES: dict[str, str] = {
     "sacct": "stretto.files.traces.sacct:FORMAT",
     "sacct-json": "stretto.files.traces.sacct_json:FORMAT",
     "jobcomp": "stretto.files.traces.jobcomp:FORMAT",
+    "kubernetes": "stretto.files.traces.kubernetes:FORMAT",
     "openb": "stretto.files.traces.openb:FORMAT",
+    "alcf": "stretto.files.traces.alcf:FORMAT",
     "gpu-csv": "stretto.files.traces.philly:FORMAT",
     "swf": "stretto.files.traces.swf:FORMAT",
 }

@@ -1,31 +1,58 @@
-"""``stretto.show``: what there is to say about a graph, a workload or a cluster at a glance."""
+"""``stretto.show``: what there is to say about a graph, a workload, a cluster, a trace or a site at a glance."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
 
-from stretto.api.inputs import KERNELS_PREFIX, WORKLOAD_PREFIX, GraphLike, graph_of, load_cluster, split_path
+from stretto.api.inputs import (
+    KERNELS_PREFIX,
+    WORKLOAD_PREFIX,
+    GraphLike,
+    graph_of,
+    is_site,
+    is_trace,
+    load_cluster,
+    load_site,
+    split_path,
+    trace_of,
+)
 from stretto.core.cluster import Cluster
 from stretto.core.cluster_shorthand import BARE_KINDS, intended
 from stretto.core.graph import TaskGraph
 from stretto.core.graph_facts import GraphFacts, graph_facts
+from stretto.core.site import Site
+from stretto.core.trace import Trace
+from stretto.core.trace_facts import TraceFacts, trace_facts
 from stretto.engines.workflow_file import is_workflow
+from stretto.errors import InvalidInput
 
 
 def show(
-    source: GraphLike | Cluster, *, dims: Mapping[str, int] | None = None
-) -> GraphFacts | list[GraphFacts] | Cluster:
-    """Return the size and shape of a graph, those of each graph of a workload, or a cluster.
+    source: GraphLike | Cluster | Trace | Site, *, dims: Mapping[str, int] | None = None
+) -> GraphFacts | list[GraphFacts] | Cluster | TraceFacts | Site:
+    """Return the size and shape of a graph, of each graph of a workload, or of a trace; or a cluster, or a site.
 
     Examples
     --------
     >>> import stretto
     >>> stretto.show("workload:fork-join?width=3&num_stages=1").depth
     3
+    >>> stretto.show("trace:lublin?num_jobs=50&num_procs=64").num_jobs
+    50
     """
+    if dims and (isinstance(source, (Cluster, Trace, Site)) or is_site(source) or is_trace(source)):
+        raise InvalidInput("has no effect here: only ONNX models have open dimensions", field="dims")
     if isinstance(source, Cluster):
         return source
+    if isinstance(source, Site):
+        return source
+    if isinstance(source, Trace):
+        return trace_facts(source)
+    if is_site(source):
+        return load_site(str(source))
+    if is_trace(source):
+        return trace_facts(trace_of(str(source)))
     if isinstance(source, (str, Path)) and names_cluster(str(source)):
         return load_cluster(source)
     work = graph_of(source, dims)
@@ -33,8 +60,8 @@ def show(
 
 
 def names_cluster(source: str) -> bool:
-    """Say whether a source is a cluster rather than a graph."""
-    if source.startswith((WORKLOAD_PREFIX, KERNELS_PREFIX)) or is_workflow(source):
+    """Say whether a source is a cluster rather than a graph, a trace or a site."""
+    if source.startswith((WORKLOAD_PREFIX, KERNELS_PREFIX)) or is_workflow(source) or is_site(source):
         return False
     if Path(split_path(source)[0]).exists() or "/" in source.partition("@")[0]:
         return source.endswith(".toml")

@@ -12,6 +12,8 @@ from stretto.errors import InvalidInput, UnknownName
 MIB = 2**20
 #: Processors, GPUs and tasks per node or job; a slip of the keyboard should not overflow a sum.
 MAX_COUNT = 2**31 - 1
+#: Unix time of the year 10000, which no calendar of ours has.
+END_OF_DATES = 253_402_300_800.0
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,8 @@ class Reservation:
         SECONDS.check(self.start_s, "start", field=place)
         if not self.end_s > self.start_s:
             raise InvalidInput(f"ends at {self.end_s} s, not after its start at {self.start_s} s", field=place)
+        if self.is_dated and not self.end_s < END_OF_DATES:
+            raise InvalidInput(f"ends at Unix time {self.end_s:.0f}, after the year 9999", field=place)
         if not self.nodes:
             raise InvalidInput("has no nodes", field=place)
 

@@ -171,7 +171,15 @@ n1,96000,393216,8,G2
 n2,96000,393216,8,V100M16
 """
 
-ALL = {"site": SITE_TOML, "slurm-conf": SLURM_CONF, "scontrol": SCONTROL, "openb-nodes": OPENB_NODES}
+MACHINES = "0\tzewura\t2\t80\t1\t529426432\n1\tzegox\t4\t12\t1.5\t94035968\n"
+
+ALL = {
+    "site": SITE_TOML,
+    "slurm-conf": SLURM_CONF,
+    "scontrol": SCONTROL,
+    "openb-nodes": OPENB_NODES,
+    "alea-machines": MACHINES,
+}
 
 
 def read(text: str | bytes, name: str = "site.txt") -> Site:

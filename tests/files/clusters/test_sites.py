@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from files.clusters.site_samples import ALL, OPENB_NODES, SCONTROL, SITE_TOML, SLURM_CONF, read
+from files.clusters.site_samples import ALL, MACHINES, OPENB_NODES, SCONTROL, SITE_TOML, SLURM_CONF, read
 from files.traces.trace_samples import mutated
 from real_data import find_data
 from stretto.api.inputs import is_site, load_site, machine_of
@@ -104,6 +104,13 @@ def test_nodes_of_openb() -> None:
     site = read(OPENB_NODES)
     assert site.nodes[1] == SiteNode("n1", 96, 384 * GIB, {"G2": 8}, frozenset({"G2"}))
     assert [p.name for p in site.partitions] == ["all"]
+
+
+def test_alea_s_machines() -> None:
+    site = read(MACHINES)
+    assert [node.name for node in site.nodes] == ["zewura1", "zewura2", "zegox1", "zegox2", "zegox3", "zegox4"]
+    assert site.nodes[0] == SiteNode("zewura1", 80, 529426432 * 1024.0, features=frozenset({"cl_zewura"}))
+    assert "speed 1.5 of zegox" in site.notes[0]
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -9,8 +9,15 @@ import pytest
 from research.readers.alea_machines import read_machines
 from research.readers.openb_nodes import read_nodes
 
-from files.traces.trace_samples import HELIOS, NODES, PHILLY, PODS, TIRESIAS, read_text, write
+from files.traces.trace_samples import ALCF, HELIOS, NODES, PHILLY, PODS, TIRESIAS, read_text, write
+from stretto.core.request import ANY_GPU, ResourceRequest
+from stretto.core.trace import Trace
 from stretto.errors import InvalidInput
+
+
+def requests(trace: Trace) -> list[object]:
+    assert trace.request is not None
+    return [trace.requests[number] for number in trace.request]
 
 
 def test_pods() -> None:
@@ -28,6 +35,15 @@ def test_pods() -> None:
     assert trace.status.tolist() == [0, -1, -1]
     assert trace.meta["num_gpu_shares"] == 1
     assert trace.meta["queue_names"] == ["BE", "LS"]
+    assert requests(trace) == [
+        ResourceRequest((), 1, 2, 1, 1, None, 0.0, 2.0**30, {}, {ANY_GPU: 1}),
+        ResourceRequest((), 1, 12, 1, 1, None, 0.0, 2.0**34, {}, {ANY_GPU: 1}),
+        ResourceRequest((), 1, 1, 1, 1, None, 0.0, 2.0**29),
+    ]
+    assert trace.meta["lost"] == {
+        "shares of a GPU (each takes a whole one)": 1,
+        "choices of GPU models (any will do)": 1,
+    }
 
 
 def test_pods_without_times_are_no_trace() -> None:
@@ -85,6 +101,27 @@ def test_tiresias_and_helios() -> None:
     assert helios.num_gpus.tolist() == [0, 8]
     np.testing.assert_array_equal(helios.wait_s, [10, 5])
     assert helios.meta["user_names"] == ["u1", "u2"]
+    assert requests(helios) == [
+        ResourceRequest((), 1, 6, 1, 1),
+        ResourceRequest((), 1, 64, 1, 1, gpus_per_node={ANY_GPU: 8}),
+    ]
+    assert requests(trace)[1] == ResourceRequest((), 8, 1, gpus_per_task={ANY_GPU: 1})
+
+
+def test_jobs_of_the_alcf() -> None:
+    trace = read_text(ALCF, strict=True)
+    assert trace.job_id is not None
+    assert trace.held_s is not None
+    assert trace.job_id.tolist() == [422, 421]
+    assert trace.submit_s.tolist() == [0, 3590]
+    np.testing.assert_array_equal(trace.wait_s, [30, 3600])
+    assert trace.held_s.tolist() == [0, 3600]
+    assert (trace.run_s.tolist(), trace.estimate_s.tolist()) == ([600, 3600], [3600, 7200])
+    assert trace.num_procs.tolist() == [8, 128]
+    assert requests(trace)[0] == ResourceRequest((), 8, 1, 8, 8, is_exclusive=True)
+    assert (trace.meta["account_names"], trace.meta["processors_are"]) == (["p3"], "nodes")
+    damaged = ALCF + "423,423,theta,never,2022-01-01 09:00:00,2022-01-01 10:00:00,u,p,q,1,1,1,1,0,\n423,423\n"
+    assert [line for line, _ in read_text(damaged).meta["skipped"]] == [4, 5]
 
 
 def test_dates_and_counts_do_not_mix() -> None:

@@ -78,6 +78,12 @@ def test_mutated_json(shape: str, seed: int) -> None:
     attempt("sacct-json", mutated_json(sacct_json(shape), seed))
 
 
+@settings(max_examples=150, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_mutated_objects_of_kubernetes(seed: int) -> None:
+    attempt("kubernetes", mutated_json(ALL["kubernetes"], seed))
+
+
 # The same bytes in every run: pyarrow itself may crash on a damaged file, which must not be left to chance here.
 @settings(max_examples=80, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 2**32))

@@ -148,7 +148,69 @@ job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,du
 77,u1,vc1,0,6,1,COMPLETED,2020-04-01 00:00:10,2020-04-01 00:00:20,2020-04-01 00:01:20,60,10
 78,u2,vc1,8,64,1,FAILED,2020-04-01 00:00:40,2020-04-01 00:00:45,2020-04-01 00:01:45,60,5
 """
+ALCF = """\
+JOB_NAME,COBALT_JOBID,MACHINE_NAME,QUEUED_TIMESTAMP,START_TIMESTAMP,END_TIMESTAMP,USERNAME_GENID,PROJECT_NAME_GENID,\
+QUEUE_NAME,WALLTIME_SECONDS,RUNTIME_SECONDS,NODES_USED,NODES_REQUESTED,EXIT_STATUS,ELIGIBLE_WAIT_SECONDS
+"421.theta",421,theta,2022-01-01 07:00:00,2022-01-01 09:00:00,2022-01-01 10:00:00,u7,p3,default,7200,3600,128,128,0,3600
+"422.theta",422,theta,2022-01-01 07:00:10,2022-01-01 07:00:40,2022-01-01 07:10:40,u8,p3,debug,3600.0,600.0,8,8,1,
+"""
+
+
+def kubernetes_list() -> str:
+    """Return a gang of two pods with GPUs, admitted by Kueue, a pod of its own, and things that are no jobs."""
+
+    def needs(cpu: str, memory: str, gpus: int) -> dict[str, Any]:
+        wanted: dict[str, Any] = {"cpu": cpu, "memory": memory}
+        return {"name": "main", "resources": {"requests": wanted, "limits": {"nvidia.com/gpu": gpus} if gpus else {}}}
+
+    def pod(name: str, owner: str | None, begin: str, end: str | None) -> dict[str, Any]:
+        ran = {"startedAt": f"2024-05-01T{begin}Z"} | ({"finishedAt": f"2024-05-01T{end}Z"} if end else {})
+        owners = [{"kind": "Job", "name": "train", "uid": owner}] if owner else []
+        return {
+            "kind": "Pod",
+            "metadata": {
+                "name": name, "namespace": "ml", "uid": name, "creationTimestamp": "2024-05-01T10:00:00Z",
+                "ownerReferences": owners,
+            },
+            "spec": {"containers": [needs("500m", "256Mi", 0)], "nodeSelector": {"disk": "ssd"}},
+            "status": {
+                "phase": "Succeeded" if end else "Running",
+                "containerStatuses": [{"state": {"terminated" if end else "running": ran}}],
+            },
+        }  # fmt: skip
+
+    train = {
+        "kind": "Job",
+        "metadata": {
+            "name": "train", "namespace": "ml", "uid": "u-1", "creationTimestamp": "2024-05-01T09:00:00Z",
+            "labels": {"kueue.x-k8s.io/queue-name": "gpu-queue"},
+        },
+        "spec": {
+            "parallelism": 2, "completions": 2, "activeDeadlineSeconds": 7200,
+            "template": {
+                "spec": {
+                    "nodeSelector": {"nvidia.com/gpu.product": "A100"},
+                    "initContainers": [needs("1", "8Gi", 0)],
+                    "containers": [needs("3500m", "2Gi", 4), needs("1", "1G", 0)],
+                }
+            },
+        },
+        "status": {"startTime": "2024-05-01T09:30:00Z", "completionTime": "2024-05-01T10:30:10Z"},
+    }  # fmt: skip
+    objects = [
+        train,
+        pod("train-0", "u-1", "09:30:05", "10:30:00"),
+        pod("train-1", "u-1", "09:30:10", "10:30:10"),
+        pod("alone", None, "10:00:07", "10:01:07"),
+        pod("going", None, "10:00:08", None),
+        {"kind": "Service", "metadata": {"name": "s"}},
+    ]
+    return json.dumps({"kind": "List", "apiVersion": "v1", "items": objects})
+
+
 ALL = {
+    "kubernetes": kubernetes_list(),
+    "alcf": ALCF,
     "swf": SWF,
     "sacct": SACCT,
     "sacct-json": sacct_json("24.11"),

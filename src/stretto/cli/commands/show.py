@@ -1,4 +1,4 @@
-"""``stretto show``: a graph, a workload or a cluster at a glance."""
+"""``stretto show``: a graph, a workload, a cluster, a trace or a site at a glance."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from stretto.core.csr import Floats
     from stretto.core.graph import TaskGraph
     from stretto.core.graph_facts import GraphFacts
+    from stretto.core.trace_facts import TraceFacts
     from stretto.core.workload import Workload
 
 _MOST_ROWS = 20
@@ -31,20 +32,30 @@ def show(
     source: Annotated[
         str,
         typer.Argument(
-            metavar="GRAPH|CLUSTER",
-            help="A graph (file, FILE#MEMBER, workload:NAME) or a cluster (shorthand, .toml).",
+            metavar="GRAPH|CLUSTER|TRACE|SITE",
+            help="A graph (file, FILE#MEMBER, workload:NAME), a cluster (shorthand, .toml), a trace (file, trace:NAME) "
+            "or a site (.toml, slurm.conf, text of scontrol show).",
             show_default=False,
         ),
     ],
     dim: DimOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Summarise a graph, a workload of several, or a cluster."""
-    from stretto.api.inputs import load_cluster, with_dims
+    """Summarise a graph, a workload of several, a cluster, a trace or a site."""
+    from stretto.api.inputs import is_site, is_trace, load_cluster, load_site, with_dims
     from stretto.api.show import names_cluster
+    from stretto.cli.show_queue import show_site, show_trace
     from stretto.cli.sources import load_graph
     from stretto.core.graph import TaskGraph
 
+    if is_site(source):
+        refuse_with(context, source, ("dim",), "it is a site, and only ONNX models have open dimensions")
+        show_site(load_site(source), output)
+        return
+    if is_trace(source):
+        refuse_with(context, source, ("dim",), "it is a trace, and only ONNX models have open dimensions")
+        show_trace(_trace_facts(source), output)
+        return
     if names_cluster(source):
         refuse_with(context, source, ("dim",), "it is a cluster, and only ONNX models have open dimensions")
         _show_cluster(load_cluster(source), output)
@@ -54,6 +65,17 @@ def show(
         _show_graph(work, output)
     else:
         _show_workload(work, output)
+
+
+def _trace_facts(source: str) -> TraceFacts:
+    from stretto.api import show as show_anything
+    from stretto.cli.progress import ProgressLine
+    from stretto.core.trace_facts import TraceFacts
+
+    with ProgressLine(f"reading {source}"):
+        found = show_anything(source)
+    assert isinstance(found, TraceFacts)
+    return found
 
 
 def _show_graph(graph: TaskGraph, output: Output) -> None:

@@ -90,6 +90,11 @@ def _by_ending(name: str, *, writable: bool) -> TraceFormat | None:
     return None
 
 
+def writes_traces(name: str) -> bool:
+    """Say whether the ending of a file's name is that of a format in which traces are written."""
+    return _by_ending(name, writable=True) is not None
+
+
 def save_trace(trace: Trace, path: str | Path, *, format: str | None = None) -> tuple[str, ...]:
     """Write a trace, all or nothing, and return what the format could not hold.
 

@@ -1,13 +1,17 @@
 """Lists of GPU jobs as CSV: Microsoft Philly, Tiresias, Helios and their like, told by their columns.
 
-The unit of allocation is a GPU, so ``num_procs`` counts GPUs; jobs without any take one processor.
+The unit of allocation is a GPU, so ``num_procs`` counts GPUs; jobs without any take the processors that they ask for,
+or one. Where the file says on how many nodes a job ran (Helios, ``node_num``), its request is for equal parts on that
+many nodes; otherwise it may be spread, one task per GPU.
 """
 
 from __future__ import annotations
 
 import math
 
+from stretto.core.request import ANY_GPU, ResourceRequest
 from stretto.core.trace import UNKNOWN, Trace
+from stretto.errors import InvalidInput
 from stretto.files.document import Document
 from stretto.files.sniff import graph_name
 from stretto.files.traces.csv_rows import column_names, csv_rows, number
@@ -48,6 +52,8 @@ class GpuCsv:
                 begin = moment_s(row[submit]) if dated else number(row, submit)
                 started = moment_s(row.get("start_time", "")) if dated else math.nan
                 reason = jobs.add(_job(row, begin, started, gpus, row.get(user, ""), row.get(cluster, "")))
+            except InvalidInput as error:
+                reason = error.message
             except ValueError as error:
                 reason = str(error)
             if reason is not None:
@@ -62,17 +68,39 @@ def _first(names: set[str], wanted: tuple[str, ...]) -> str:
 
 
 def _job(row: dict[str, str], begin: float, started: float, gpus: str, user: str, cluster: str) -> JobRow:
-    num_gpus = int(number(row, gpus))
+    num_gpus, num_cpus = int(number(row, gpus)), max(1, int(number(row, "cpu_num", 1.0)))
+    num_nodes = int(number(row, "node_num", 0.0))
+    request = _spread(num_gpus, num_cpus) if num_nodes < 1 else _on_nodes(num_gpus, num_cpus, num_nodes)
     return JobRow(
         begin,
         number(row, "duration"),
-        num_gpus or max(1, int(number(row, "cpu_num", 1.0))),
+        num_gpus or num_cpus,
+        request=request,
         wait_s=started - begin if started >= begin else math.nan,
         num_gpus=num_gpus,
         job_id=_job_number(row.get("job_id", "")),
         status=state_number(row["state"]) if "state" in row else UNKNOWN,
         user=user,
         partition=cluster,
+    )
+
+
+def _spread(num_gpus: int, num_cpus: int) -> ResourceRequest:
+    """Return one task per GPU, on any nodes; a job without GPUs is one task."""
+    if num_gpus < 1:
+        return ResourceRequest(cpus_per_task=num_cpus, max_nodes=1)
+    return ResourceRequest(num_tasks=num_gpus, cpus_per_task=max(1, num_cpus // num_gpus), gpus_per_task={ANY_GPU: 1})
+
+
+def _on_nodes(num_gpus: int, num_cpus: int, num_nodes: int) -> ResourceRequest:
+    """Return one task per node; what cannot be split evenly is rounded up."""
+    each = -(-num_gpus // num_nodes)
+    return ResourceRequest(
+        num_tasks=num_nodes,
+        cpus_per_task=max(1, -(-num_cpus // num_nodes)),
+        min_nodes=num_nodes,
+        max_nodes=num_nodes,
+        gpus_per_node={ANY_GPU: each} if each > 0 else {},
     )
 
 

@@ -18,6 +18,7 @@ from stretto.core.trace import UNKNOWN, Trace
 from stretto.files.document import Document
 from stretto.files.sniff import first_lines, graph_name
 from stretto.files.traces.reader import Faults, ReadOptions
+from stretto.files.traces.swf_alea import node_specs, num_nodes, requests_of
 from stretto.files.traces.swf_header import Header, read_header
 from stretto.files.traces.swf_rows import (
     ALLOCATED,
@@ -38,7 +39,6 @@ from stretto.files.traces.swf_rows import (
     USER,
     WAIT,
     Lines,
-    num_nodes,
     read_rows,
 )
 from stretto.files.traces.swf_write import missing_from_swf, swf_bytes
@@ -80,6 +80,10 @@ class Swf:
         meta["num_without_run_time"] = int(np.count_nonzero(values[:, RUN] <= 0))
         origin, submit = _clock(header, values[:, SUBMIT], meta)
         columns = _columns(values)
+        specs = node_specs(document, lines)
+        if specs is not None:
+            memory = np.clip(values[:, REQUESTED_MEMORY], 0.0, _MAX_KB)
+            columns |= requests_of(specs, columns["num_procs"], memory, meta)
         if options.dependencies:
             columns["parent"], columns["child"] = _dependencies(values, meta)
         return Trace(
@@ -88,7 +92,7 @@ class Swf:
             np.maximum(values[:, RUN], 0.0),
             origin_unix_s=origin,
             max_procs=_machine(header, meta),
-            memory_bytes=_memory(values, num_nodes(document, lines)),
+            memory_bytes=_memory(values, None if specs is None else num_nodes(specs)),
             meta=meta,
             **columns,
         )

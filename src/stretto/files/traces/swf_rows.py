@@ -110,20 +110,3 @@ def _careful(fields: list[bytes], line: int, faults: Faults) -> list[float] | No
             return None
         row.append(value)
     return row
-
-
-def num_nodes(document: Document, line: Lines) -> Floats | None:
-    """Return the nodes that each row asks for in Alea's last column; None where the file has none."""
-    if b"{" not in document.head or not len(line):
-        return None
-    lines = document.data.split(b"\n")
-    specs = [lines[at - 1].split()[-3:] for at in line.tolist()]
-    if not specs[0][0].startswith(b"{"):
-        return None
-    return np.array([float(_nodes_of(spec[-1])) for spec in specs])
-
-
-def _nodes_of(spec: bytes) -> int:
-    """Return the nodes of ``1:ppn=1+3:ppn=2``; a part that names a node asks for that one."""
-    counts = (part.partition(b":")[0] for part in spec.split(b"+"))
-    return sum(int(count) if count.isdigit() and len(count) < 7 else 1 for count in counts)

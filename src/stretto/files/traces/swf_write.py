@@ -50,6 +50,18 @@ def missing_from_swf(trace: Trace) -> list[str]:
         lost.append("deadlines")
     if trace.child is not None and len(np.unique(trace.child)) < len(trace.child):
         lost.append("all but the last-submitted parent of a job")
+    if trace.requests:
+        lost.append("nodes, tasks, memory per node, GPUs and constraints of requests")
+    if trace.held_s is not None:
+        lost.append("how long jobs were held before they could be considered")
+    if trace.limit_group is not None and bool(np.any(trace.limit_group >= 0)):
+        lost.append("limits of arrays and singletons")
+    for what, column in (("accounts", trace.account), ("QOS", trace.qos)):
+        if column is not None and bool(np.any(column >= 0)):
+            lost.append(what)
+    names = [what for what in ("user", "group", "queue", "partition", "job") if trace.meta.get(f"{what}_names")]
+    if names:
+        lost.append(f"the names behind the numbers of {', '.join(names)}")
     return lost
 
 
