@@ -94,6 +94,9 @@ WORKLOADS: dict[str, str] = {
     "llama-layer": "stretto.graphs.workloads.tensors.llama:llama_layer",
 }
 
+#: What is no order, but stands beside orders in replays and comparisons: what really happened.
+RECORDS: dict[str, str] = {"recorded": "stretto.queues.recorded.record:STRATEGY"}
+
 #: Readers (and writers) of recorded queues, in the order in which contents are tried.
 TRACES: dict[str, str] = {
     "parquet": "stretto.files.traces.parquet:FORMAT",

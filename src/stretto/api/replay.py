@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TypedDict, Unpack
 
 from stretto.api.inputs import MachineLike, TraceLike, cut_window, machine_of, trace_of
 from stretto.api.options import MarsOptions, ReplayRules, mars_settings
 from stretto.queues.evaluate import Evaluation, Machine, evaluate_replay
+from stretto.queues.recorded.job_table import JobTable, check_ending
+from stretto.queues.recorded.job_table import job_table as table_of_jobs
+from stretto.queues.recorded.record import RECORDED
 from stretto.queues.replay import Tie, can_be_watched, check_rules
 from stretto.queues.result import QueueResult, Watch
 from stretto.queues.strategies import PriorityWeights, StrategyLike
 from stretto.runlog import Run
 
-__all__ = ["ReplayDetails", "can_be_watched", "check_rules", "measured_replay", "replay"]
+__all__ = [
+    "RECORDED",
+    "ReplayDetails",
+    "can_be_watched",
+    "check_ending",
+    "check_rules",
+    "job_table",
+    "measured_replay",
+    "replay",
+    "save_jobs",
+]
 
 
 class ReplayDetails(TypedDict, total=False):
@@ -38,6 +52,7 @@ def replay(
     strict: bool = False,
     seed: int = 0,
     mars: MarsOptions | None = None,
+    calibrate: bool = False,
     **details: Unpack[ReplayDetails],
 ) -> QueueResult:
     """Replay recorded jobs on a machine, by default the one that they were recorded on.
@@ -49,9 +64,10 @@ def replay(
     machine
         A number of processors, pools, or their file or shorthand such as ``own:128*16,cloud:0-64*8@0.40``.
     strategy
-        A name of ``stretto list strategies`` (``portfolio`` and ``mars`` among them), or an order of your own: a
-        function ``key(jobs)``, the lowest first, or ``key(jobs, wait_s)`` where the order changes with the wait. The
-        second form is exact but slow: it runs in the reference replay, about a millisecond per job.
+        A name of ``stretto list strategies`` (``portfolio`` and ``mars`` among them; ``recorded`` is no order, but
+        what really happened, where the trace holds waits), or an order of your own: a function ``key(jobs)``, the
+        lowest first, or ``key(jobs, wait_s)`` where the order changes with the wait. The second form is exact but
+        slow: it runs in the reference replay, about a millisecond per job.
     backfill, estimates, pool_rule
         Names of ``stretto list backfills``, ``estimates`` and ``pool-rules``.
     kill
@@ -64,6 +80,10 @@ def replay(
         Stop at the first invalid row of a file.
     mars
         Options of the strategy ``mars``.
+    calibrate
+        Replay under what the log shows: usable processors over time, outages, partitions, limits, each only if it
+        brings the replay of the log's first half nearer to the record. :func:`measured_replay` also returns what was
+        fitted.
     details
         ``slack``, ``quantile``, ``wait_usd_per_hour`` and ``weights``: see :class:`stretto.ReplayRules`.
 
@@ -99,6 +119,7 @@ def replay(
         strict=strict,
         seed=seed,
         mars=mars,
+        calibrate=calibrate,
         timed=False,
         rules=ReplayRules(backfill, estimates, pool_rule, kill, tie, **details),
     ).result
@@ -114,11 +135,12 @@ def measured_replay(
     strict: bool = False,
     seed: int = 0,
     mars: MarsOptions | None = None,
+    calibrate: bool = False,
     timed: bool = True,
     run: Run | None = None,
     watch: Watch | None = None,
 ) -> Evaluation:
-    """Replay as :func:`replay` does, and return the result with its figures and the time that it took.
+    """Replay as :func:`replay` does, and return the result with its figures, the record and the time that it took.
 
     Parameters
     ----------
@@ -135,5 +157,46 @@ def measured_replay(
     jobs = cut_window(trace_of(trace, strict=strict), window)
     place: Machine = machine_of(jobs, machine)
     return evaluate_replay(
-        jobs, place, timed=timed, run=run, watch=watch, strategy=strategy, settings=settings, seed=seed, **how
+        jobs,
+        place,
+        timed=timed,
+        with_record=True,
+        calibrate=calibrate,
+        run=run,
+        watch=watch,
+        strategy=strategy,
+        settings=settings,
+        seed=seed,
+        **how,
     )
+
+
+def job_table(
+    trace: TraceLike, result: QueueResult, machine: MachineLike | None = None, window: tuple[int, int] | None = None
+) -> JobTable:
+    """Return one row per job of a replay: submission, start, wait, end, and start and wait in the log.
+
+    Parameters
+    ----------
+    trace, machine, window
+        What was replayed, as it was given to :func:`replay`.
+
+    Examples
+    --------
+    >>> import stretto
+    >>> trace = stretto.load_trace("trace:lublin?num_jobs=500&num_procs=64&load=0.9")
+    >>> table = stretto.job_table(trace, stretto.replay(trace, 64), 64)
+    >>> len(table), list(table.columns)[:4]
+    (500, ['job_id', 'submit_s', 'start_s', 'wait_s'])
+    """
+    jobs = cut_window(trace_of(trace), window)
+    return table_of_jobs(jobs, machine_of(jobs, machine), result)
+
+
+def save_jobs(table: JobTable, path: str | Path) -> Path:
+    """Write one row per job to a CSV or Parquet file: completely, or not at all."""
+    from stretto.files.load import write_atomically
+
+    file = Path(path)
+    write_atomically(file, table.to_bytes(file.name))
+    return file

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from stretto.api.options import MarsOptions, ReplayRules
-from stretto.cli.checks import check_folder, expanded, refuse_without
+from stretto.cli.checks import check_folder, check_target, expanded, refuse_with, refuse_without
+from stretto.cli.commands.replay_record import print_explanation, print_opening, record_lines
 from stretto.cli.completion import backfill_names, strategy_names
 from stretto.cli.console import Output, facts, print_json, remark, stdout
 from stretto.cli.logged import kept
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 
     from stretto.core.pool import Pool
     from stretto.core.trace import Trace
-    from stretto.queues.evaluate import Evaluation
+    from stretto.queues.evaluate import Evaluation, Machine
     from stretto.queues.metrics import Spread
 
 
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 class ReplayOutput:
     """Where the figures go."""
 
+    jobs: Path | None = None
     plot: str | None = None
     log: bool = False
     output: Output = Output.TABLE
@@ -71,7 +74,23 @@ class ReplayOutput:
         },
     ),
     mars=MARS_GROUP,
-    out=(ReplayOutput, {"plot": PlotOption, "log": LogOption, "output": OutputOption}),
+    out=(
+        ReplayOutput,
+        {
+            "jobs": Annotated[
+                Path | None,
+                typer.Option(
+                    "--jobs",
+                    metavar="FILE",
+                    help="Write one row per job to a .csv or .parquet file.",
+                    show_default=False,
+                ),
+            ],
+            "plot": PlotOption,
+            "log": LogOption,
+            "output": OutputOption,
+        },
+    ),
 )
 def replay(
     context: typer.Context,
@@ -82,7 +101,7 @@ def replay(
         typer.Option(
             "--strategy",
             metavar="NAME",
-            help="Order of the queue; see stretto list strategies.",
+            help="Order of the queue, or recorded: as it really was. See stretto list strategies.",
             autocompletion=strategy_names,
         ),
     ] = "fcfs",
@@ -90,6 +109,12 @@ def replay(
     machine: MachineFlags,
     window: WindowOption = None,
     mars: MarsOptions,
+    calibrate: Annotated[
+        bool,
+        typer.Option(
+            "--calibrate", help="Replay under what the log shows: usable processors, outages, partitions, limits."
+        ),
+    ] = False,
     strict: StrictOption = False,
     seed: SeedOption = 0,
     out: ReplayOutput,
@@ -97,14 +122,20 @@ def replay(
     """Replay recorded jobs with a strategy."""
     from stretto.api.inputs import cut_window
     from stretto.api.options import mars_settings
-    from stretto.api.replay import can_be_watched, check_rules, measured_replay
+    from stretto.api.replay import RECORDED, can_be_watched, check_ending, check_rules, measured_replay
     from stretto.cli.progress import JobsBar, ProgressLine, in_background
 
     check_rules(strategy, **vars(rules))  # a misspelt name is found before a large file is read
     said = mars_settings(strategy, mars)
     if machine.pools is None:
         refuse_without(context, "--pools", ("pool_rule",))
+    if strategy == RECORDED:
+        rules_of_orders = ("backfill", "estimates", "pool_rule", "kill", "tie", "calibrate")
+        refuse_with(context, "--strategy recorded", rules_of_orders, "what really happened follows no rule")
     check_folder(out.plot)
+    if out.jobs is not None:
+        check_ending(out.jobs.name)  # before the work, not after it
+        check_target(out.jobs)
     part = parse_window(window)
     whole = load_queue(trace, strict=strict)
     jobs = cut_window(whole, part)
@@ -123,7 +154,15 @@ def replay(
     with kept(out.log, "replay", whole.name, settings) as run, line:
         found = in_background(
             lambda: measured_replay(
-                jobs, place, strategy=strategy, rules=rules, mars=mars, seed=seed, run=run, watch=watch
+                jobs,
+                place,
+                strategy=strategy,
+                rules=rules,
+                mars=mars,
+                calibrate=calibrate,
+                seed=seed,
+                run=run,
+                watch=watch,
             )
         )
         if run is not None:
@@ -132,6 +171,8 @@ def replay(
             record_replay(run, found, "interrupted" if found.num_unplayed else "done")
     tell_notes(found.result.notes)
     written = _draw(found, out.plot)
+    if out.jobs is not None:
+        written.append(_save_jobs(found, jobs, place, out.jobs))
     if out.output is Output.QUIET:
         print(repr(found.metrics.bounded_slowdown.mean))
     elif out.output is Output.JSON:
@@ -155,6 +196,14 @@ def _draw(found: Evaluation, folder: str | None) -> list[str]:
         return [str(path) for path in draw_replay(found.result, folder)]
 
 
+def _save_jobs(found: Evaluation, jobs: Trace, place: Machine, path: Path) -> str:
+    from stretto.api.replay import save_jobs
+    from stretto.cli.progress import ProgressLine
+
+    with ProgressLine(f"writing {path}"):
+        return str(save_jobs(found.jobs(jobs, place), path))
+
+
 def _document(found: Evaluation, whole: Trace) -> dict[str, object]:
     return {
         "trace": whole.name,
@@ -169,10 +218,11 @@ def _document(found: Evaluation, whole: Trace) -> dict[str, object]:
 
 def _print(found: Evaluation, whole: Trace, written: list[str]) -> None:
     result, metrics, spec = found.result, found.metrics, found.result.spec
-    lines = {
+    lines: dict[str, str] = {
         "jobs": f"{metrics.num_jobs:,}" + (f" ({result.num_dropped:,} dropped)" if result.num_dropped else ""),
         "machine": _machine_name(result.pools),
         "rules": f"backfill {spec['backfill']}, estimates {spec['estimates']}",
+        **record_lines(found),
         "wait": _spread(metrics.wait_s, format_wait),
         "slowdown": f"mean {metrics.slowdown.mean:,.2f}",
         "bounded slowdown": _spread(metrics.bounded_slowdown, lambda value: f"{value:,.2f}"),
@@ -193,7 +243,9 @@ def _print(found: Evaluation, whole: Trace, written: list[str]) -> None:
         worst = f"the worst-off has {fair.max_over_mean:.2g} times the mean slowdown"
         lines["users"] = f"{fair.num_users:,}, Jain's index {fair.jain:.2f}, {worst}"
     lines["replayed in"] = f"{found.replay_seconds * 1e3:,.1f} ms, {found.jobs_per_second:,.0f} jobs/s"
+    print_opening(found)
     stdout().print(facts(f"{whole.name} by {spec['strategy']}", lines))
+    print_explanation(found)
     for path in written:
         print(f"  wrote {path}")
 

@@ -39,8 +39,8 @@ def windowed_capacity(past: Occupancy, num_procs: int, window_s: float) -> Capac
     is usable.
     """
     count = max(1, int(np.ceil(past.end_s / window_s)))
-    begin = np.arange(count) * window_s
-    end = begin + window_s
+    begin: Floats = np.arange(count, dtype=np.float64) * window_s
+    end: Floats = begin + window_s
     most = past.procs.mostly(begin, end)
     has_waiting = past.waiting.positive_s(begin, end) >= _WAITED_SHARE * window_s
     usable = np.where(has_waiting, np.maximum(most, 1.0), np.maximum(most, num_procs))
@@ -66,7 +66,6 @@ def outages_of(trace: Trace, past: Occupancy, num_procs: int) -> list[Outage]:
         return []
     submit = trace.submit_s[known]
     start = submit + trace.wait_s[known]
-    procs = trace.num_procs[known]
     moments = np.unique(start)
     gaps = np.flatnonzero(np.diff(moments) >= OUTAGE_S)
     begin, end = moments[gaps], moments[gaps + 1]
@@ -84,7 +83,9 @@ def _narrowest_throughout(begin: Floats, end: Floats, submit: Floats, start: Flo
     found = np.full(len(begin), np.inf)
     for width in np.unique(procs)[::-1].tolist():  # narrower jobs overwrite wider ones
         same = procs == width
-        change = np.bincount(first[same], minlength=len(begin) + 1) - np.bincount(beyond[same], minlength=len(begin) + 1)
+        change = np.bincount(first[same], minlength=len(begin) + 1) - np.bincount(
+            beyond[same], minlength=len(begin) + 1
+        )
         found[np.cumsum(change)[:-1] > 0] = width
     return found
 
@@ -99,6 +100,4 @@ def with_outages(capacity: Capacity, outages: list[Outage]) -> Capacity:
     place = np.searchsorted(capacity.time_s, time, side="right") - 1
     which = np.searchsorted(begin, time, side="right") - 1
     is_out = (which >= 0) & (time < end[np.maximum(which, 0)])
-    return Capacity(
-        time, np.where(is_out, 0.0, capacity.usable[place]), np.where(is_out, 0.0, capacity.full[place])
-    )
+    return Capacity(time, np.where(is_out, 0.0, capacity.usable[place]), np.where(is_out, 0.0, capacity.full[place]))
