@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import TypedDict, Unpack, cast
 
 from stretto.api.inputs import MachineLike, TraceLike, cut_window, machine_of, trace_of
 from stretto.api.options import MarsOptions, ReplayRules, mars_settings
 from stretto.queues.evaluate import Evaluation, Machine, evaluate_replay
-from stretto.queues.recorded.job_table import JobTable, check_ending
+from stretto.queues.recorded.job_table import JobOutcomes, check_ending
 from stretto.queues.recorded.job_table import job_table as table_of_jobs
 from stretto.queues.recorded.record import RECORDED
 from stretto.queues.replay import Tie, can_be_watched, check_rules
@@ -29,13 +29,19 @@ __all__ = [
 ]
 
 
-class ReplayDetails(TypedDict, total=False):
-    """Further keywords of :func:`replay`: the fields of :class:`ReplayRules` that few need."""
+class RuleDetails(TypedDict, total=False):
+    """The fields of :class:`ReplayRules` that few need."""
 
     slack: float
     quantile: float
     wait_usd_per_hour: float
     weights: PriorityWeights
+
+
+class ReplayDetails(RuleDetails, total=False):
+    """Further keywords of :func:`replay`."""
+
+    calibrate: bool
 
 
 def replay(
@@ -52,7 +58,6 @@ def replay(
     strict: bool = False,
     seed: int = 0,
     mars: MarsOptions | None = None,
-    calibrate: bool = False,
     **details: Unpack[ReplayDetails],
 ) -> QueueResult:
     """Replay recorded jobs on a machine, by default the one that they were recorded on.
@@ -74,17 +79,12 @@ def replay(
         Whether jobs end at their wall limit, the user's estimate.
     tie
         ``batch``: one pass per moment; ``one-event``: one per event.
-    window
-        The first job, counted from 0, and how many.
-    strict
-        Stop at the first invalid row of a file.
+    window, strict
+        The first job, counted from 0, and how many; and whether to stop at the first invalid row of a file.
     mars
         Options of the strategy ``mars``.
-    calibrate
-        Replay under what the log shows: usable processors over time, outages, partitions, limits, each only if it
-        brings the replay of the log's first half nearer to the record. :func:`measured_replay` also returns what was
-        fitted.
     details
+        ``calibrate=True`` replays under what the log shows (usable processors over time, outages, partitions, limits);
         ``slack``, ``quantile``, ``wait_usd_per_hour`` and ``weights``: see :class:`stretto.ReplayRules`.
 
     Returns
@@ -111,6 +111,7 @@ def replay(
     >>> len(stretto.replay(trace, strategy=aged, window=(0, 100)).start_s)
     100
     """
+    calibrate = details.pop("calibrate", False)
     return measured_replay(
         trace,
         machine,
@@ -121,7 +122,7 @@ def replay(
         mars=mars,
         calibrate=calibrate,
         timed=False,
-        rules=ReplayRules(backfill, estimates, pool_rule, kill, tie, **details),
+        rules=ReplayRules(backfill, estimates, pool_rule, kill, tie, **cast("RuleDetails", details)),
     ).result
 
 
@@ -144,6 +145,9 @@ def measured_replay(
 
     Parameters
     ----------
+    calibrate
+        Fit what the log shows, choose on its first half what brings the replay nearer to the record, and replay under
+        it; the result's ``calibration`` says what was applied, and how well it does on the second half.
     timed
         Whether the time matters: loading compiled code is kept out of it, and a short replay is repeated.
     run
@@ -173,7 +177,7 @@ def measured_replay(
 
 def job_table(
     trace: TraceLike, result: QueueResult, machine: MachineLike | None = None, window: tuple[int, int] | None = None
-) -> JobTable:
+) -> JobOutcomes:
     """Return one row per job of a replay: submission, start, wait, end, and start and wait in the log.
 
     Parameters
@@ -193,7 +197,7 @@ def job_table(
     return table_of_jobs(jobs, machine_of(jobs, machine), result)
 
 
-def save_jobs(table: JobTable, path: str | Path) -> Path:
+def save_jobs(table: JobOutcomes, path: str | Path) -> Path:
     """Write one row per job to a CSV or Parquet file: completely, or not at all."""
     from stretto.files.load import write_atomically
 

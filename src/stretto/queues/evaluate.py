@@ -14,9 +14,9 @@ from stretto.core.pool_fit import runnable
 from stretto.core.trace import Trace
 from stretto.errors import StrettoError
 from stretto.queues.metrics import QueueMetrics, Spread, measure
-from stretto.queues.recorded.calibrate import Calibration, calibrated_replay
+from stretto.queues.recorded.calibrate import LogCalibration, calibrated_replay
 from stretto.queues.recorded.departure import Departure, departure_of
-from stretto.queues.recorded.job_table import JobTable, job_table, rows_of_result
+from stretto.queues.recorded.job_table import JobOutcomes, job_table, rows_of_result
 from stretto.queues.recorded.record import RecordedResult, has_waits, machine_procs, recorded_result
 from stretto.queues.replay import Machine as Machine
 from stretto.queues.replay import SelectorReplay, replay, replay_told, setup_of
@@ -61,7 +61,7 @@ class Evaluation:
     found: SelectorReplay | None = None
     recorded: RecordedResult | None = None
     departure: Departure | None = None
-    calibration: Calibration | None = None
+    calibration: LogCalibration | None = None
 
     @property
     def jobs_per_second(self) -> float:
@@ -94,7 +94,7 @@ class Evaluation:
             "calibration": None if self.calibration is None else self.calibration.to_json(),
         }
 
-    def jobs(self, trace: Trace, machine: Machine) -> JobTable:
+    def jobs(self, trace: Trace, machine: Machine) -> JobOutcomes:
         """Return one row per job: what happened to it in the replay and in the log.
 
         Parameters

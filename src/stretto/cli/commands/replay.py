@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -122,20 +122,12 @@ def replay(
     """Replay recorded jobs with a strategy."""
     from stretto.api.inputs import cut_window
     from stretto.api.options import mars_settings
-    from stretto.api.replay import RECORDED, can_be_watched, check_ending, check_rules, measured_replay
+    from stretto.api.replay import can_be_watched, check_rules, measured_replay
     from stretto.cli.progress import JobsBar, ProgressLine, in_background
 
     check_rules(strategy, **vars(rules))  # a misspelt name is found before a large file is read
     said = mars_settings(strategy, mars)
-    if machine.pools is None:
-        refuse_without(context, "--pools", ("pool_rule",))
-    if strategy == RECORDED:
-        rules_of_orders = ("backfill", "estimates", "pool_rule", "kill", "tie", "calibrate")
-        refuse_with(context, "--strategy recorded", rules_of_orders, "what really happened follows no rule")
-    check_folder(out.plot)
-    if out.jobs is not None:
-        check_ending(out.jobs.name)  # before the work, not after it
-        check_target(out.jobs)
+    _check_before(context, strategy, machine, out)
     part = parse_window(window)
     whole = load_queue(trace, strict=strict)
     jobs = cut_window(whole, part)
@@ -150,35 +142,42 @@ def replay(
     settings |= {"pools": None if machine.procs is not None else machine.pools, **(said.spec() if said else {})}
     doing = f"replaying {jobs.num_jobs:,} jobs"
     line = JobsBar(doing) if can_be_watched(strategy) else ProgressLine(doing)
-    watch = line.watch if isinstance(line, JobsBar) else None
+    how: dict[str, Any] = {"rules": rules, "mars": mars, "seed": seed, "calibrate": calibrate}
+    how["watch"] = line.watch if isinstance(line, JobsBar) else None
     with kept(out.log, "replay", whole.name, settings) as run, line:
-        found = in_background(
-            lambda: measured_replay(
-                jobs,
-                place,
-                strategy=strategy,
-                rules=rules,
-                mars=mars,
-                calibrate=calibrate,
-                seed=seed,
-                run=run,
-                watch=watch,
-            )
-        )
+        found = in_background(lambda: measured_replay(jobs, place, strategy=strategy, run=run, **how))
         if run is not None:
             from stretto.reports.replay import record_replay
 
             record_replay(run, found, "interrupted" if found.num_unplayed else "done")
-    tell_notes(found.result.notes)
-    written = _draw(found, out.plot)
+    pictures = _draw(found, out.plot)
+    table = None if out.jobs is None else _save_jobs(found, jobs, place, out.jobs)
+    _show(found, whole, out.output, pictures, table)
+
+
+def _check_before(context: typer.Context, strategy: str, machine: MachineFlags, out: ReplayOutput) -> None:
+    """Find what cannot be before the work, not after it."""
+    from stretto.api.replay import RECORDED, check_ending
+
+    if machine.pools is None:
+        refuse_without(context, "--pools", ("pool_rule",))
+    if strategy == RECORDED:
+        rules_of_orders = ("backfill", "estimates", "pool_rule", "kill", "tie", "calibrate")
+        refuse_with(context, "--strategy recorded", rules_of_orders, "what really happened follows no rule")
+    check_folder(out.plot)
     if out.jobs is not None:
-        written.append(_save_jobs(found, jobs, place, out.jobs))
-    if out.output is Output.QUIET:
+        check_ending(out.jobs.name)
+        check_target(out.jobs)
+
+
+def _show(found: Evaluation, whole: Trace, output: Output, pictures: list[str], jobs_file: str | None) -> None:
+    tell_notes(found.result.notes)
+    if output is Output.QUIET:
         print(repr(found.metrics.bounded_slowdown.mean))
-    elif out.output is Output.JSON:
-        print_json(_document(found, whole) | {"plots": written})
+    elif output is Output.JSON:
+        print_json(_document(found, whole) | {"plots": pictures, "jobs_file": jobs_file})
     else:
-        _print(found, whole, written)
+        _print(found, whole, [*pictures, *([] if jobs_file is None else [jobs_file])])
     if found.num_unplayed:
         total = found.metrics.num_jobs + found.num_unplayed
         remark(f"interrupted: the figures are of the first {found.metrics.num_jobs:,} of {total:,} jobs")

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from stretto.queues.evaluate import Evaluation
-    from stretto.queues.recorded.calibrate import Calibration
+    from stretto.queues.recorded.calibrate import LogCalibration
     from stretto.queues.recorded.departure import Departure
 
 
@@ -71,7 +71,7 @@ def print_explanation(found: Evaluation) -> None:
         _print_list(reason.sentence for reason in found.departure.reasons)
 
 
-def _print_calibration(calibration: Calibration) -> None:
+def _print_calibration(calibration: LogCalibration) -> None:
     if calibration.applied:
         _print("Fitted to the log and applied:")
         _print_list(calibration.applied)

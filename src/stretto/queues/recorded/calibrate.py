@@ -43,7 +43,7 @@ class HalfOfLog:
 
 
 @dataclass(frozen=True)
-class Calibration:
+class LogCalibration:
     """What was fitted and applied, and how near the replay comes.
 
     Attributes
@@ -103,7 +103,7 @@ def calibrated_replay(
     setup: ReplaySetup,
     spec: dict[str, object],
     on_step: Callable[[str], None] | None = None,
-) -> tuple[QueueResult, Calibration]:
+) -> tuple[QueueResult, LogCalibration]:
     """Fit corrections to the log, replay under them, and tell both.
 
     Parameters
@@ -127,7 +127,7 @@ def calibrated_replay(
     on_half = replay_under(jobs, policy, fit.on_half, is_first) - setup.jobs.submit
     known = known_waits(part)
     assert part.wait_s is not None
-    found = Calibration(
+    found = LogCalibration(
         corrections=fit.on_all,
         applied=describe(part, jobs.num_procs, fit.on_all),
         plain=WaitPair.of(part.wait_s[known], plain[known]),

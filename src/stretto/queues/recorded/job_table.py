@@ -30,7 +30,7 @@ Column = Floats | Ints | NDArray[np.str_]
 
 
 @dataclass(frozen=True, eq=False)
-class JobTable:
+class JobOutcomes:
     """Columns of equal length, one row per job, in order of submission.
 
     Attributes
@@ -122,7 +122,7 @@ def rows_of_result(trace: Trace, machine: Machine, result: QueueResult) -> NDArr
     return kept
 
 
-def job_table(trace: Trace, machine: Machine, result: QueueResult) -> JobTable:
+def job_table(trace: Trace, machine: Machine, result: QueueResult) -> JobOutcomes:
     """Return what happened to each job that was replayed.
 
     Parameters
@@ -149,7 +149,7 @@ def job_table(trace: Trace, machine: Machine, result: QueueResult) -> JobTable:
         "recorded_wait_s": recorded,
         "promise_s": nothing,
     }
-    return JobTable(columns)
+    return JobOutcomes(columns)
 
 
 def _partitions(trace: Trace, rows: NDArray[np.int64], result: QueueResult) -> NDArray[np.str_]:
