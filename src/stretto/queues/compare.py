@@ -96,6 +96,11 @@ class QueueSummary:
     num_windows: int
     ranges: dict[str, MedianInterval]
 
+    @property
+    def is_recorded(self) -> bool:
+        """Whether this is no candidate, but what really happened."""
+        return self.strategy == RECORDED
+
     def to_json(self) -> dict[str, Any]:
         line: dict[str, Any] = {"strategy": self.strategy, "backfill": self.backfill, "num_windows": self.num_windows}
         return line | {name: vars(value) for name, value in self.ranges.items()}
@@ -133,7 +138,7 @@ class QueueComparison(ResultTable):
         return sorted(
             lines,
             key=lambda line: (
-                line.strategy == RECORDED,  # which is no candidate
+                line.is_recorded,
                 -line.num_windows,
                 line.ranges["mean_bounded_slowdown"].median,
             ),

@@ -89,6 +89,7 @@ class Evaluation:
             "notes": list(self.result.notes),
             "replay_seconds": self.replay_seconds,
             "jobs_per_second": self.jobs_per_second,
+            **(_checked(self.result) if isinstance(self.result, RecordedResult) else {}),
             "recorded": None if self.recorded is None else record_figures(self.recorded),
             "departure": None if self.departure is None else self.departure.to_json(),
             "calibration": None if self.calibration is None else self.calibration.to_json(),
@@ -116,6 +117,12 @@ def record_figures(recorded: RecordedResult) -> dict[str, object]:
     return {
         **figures(recorded.metrics),
         "num_unknown": recorded.num_dropped,
+        **_checked(recorded),
+    }
+
+
+def _checked(recorded: RecordedResult) -> dict[str, object]:
+    return {
         "most_procs": recorded.most_procs,
         "num_violations": recorded.num_violations,
         "violations": dict(recorded.violations),

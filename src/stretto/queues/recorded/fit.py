@@ -32,6 +32,8 @@ Change = tuple[str, Callable[[Corrections], Corrections]]
 WINDOWS_S = (7 * 86400.0, 86400.0, 6 * 3600.0)
 #: A correction must bring the replay nearer by this share.
 _LEAST_GAIN = 0.03
+#: One number in place of several corrections must bring it to this share of their distance.
+_MUCH_NEARER = 0.5
 #: Stretches of equally many jobs over which waits are compared.
 _NUM_BLOCKS = 10
 #: Recorded waits below which nothing is fitted.
@@ -62,7 +64,7 @@ def fit_corrections(jobs: ReplayedJobs, policy: PolicyCode, on_step: Callable[[s
     if np.count_nonzero(known_waits(jobs.trace)[:num_first]) < _FEWEST_JOBS:
         return Fit(Corrections(), Corrections(), num_first, 0)
     half = _Search(jobs.first(num_first), policy, on_step)
-    chosen = half.with_share(half.choose())
+    chosen = half.simpler(half.with_share(half.choose()))
     whole = _Search(jobs, policy, on_step)
     on_all = whole.with_share(replace(chosen, share=1.0))
     return Fit(chosen, on_all, num_first, half.num_replays + whole.num_replays)
@@ -129,6 +131,12 @@ class _Search:
         if floor > 0:
             found.append(("delay", partial(replace, delay_s=floor)))
         return found
+
+    def simpler(self, chosen: Corrections) -> Corrections:
+        """Return a smaller machine and nothing else, where that is much nearer than what was chosen step by step."""
+        alone = self.with_share(Corrections())
+        is_much = self.distance(alone) < _MUCH_NEARER * self.distance(chosen)
+        return alone if is_much and self.helps(alone, chosen) else chosen
 
     def with_share(self, chosen: Corrections) -> Corrections:
         """Return the corrections with the share at which the mean wait is that of the record, where that is nearer."""
