@@ -103,6 +103,9 @@ SITES: dict[str, str] = {
     "alea-machines": "stretto.files.clusters.alea_machines:FORMAT",
 }
 
+#: What is no order, but stands beside orders in replays and comparisons: what really happened.
+RECORDS: dict[str, str] = {"recorded": "stretto.queues.recorded.record:STRATEGY"}
+
 #: Readers (and writers) of recorded queues, in the order in which contents are tried.
 TRACES: dict[str, str] = {
     "parquet": "stretto.files.traces.parquet:FORMAT",

@@ -23,6 +23,7 @@ PRESENTATION = {
     "gantt": "stretto.gantt draws a result",
     "curves": "stretto.reports draws the rows of a training",
     "plot": "stretto.reports draws a result",
+    "jobs": "stretto.job_table returns the rows",
     "log": "stretto.runlog keeps a run",
     "limit": "how many rows are printed",
     "help": "of the command line itself",

@@ -206,11 +206,10 @@ def test_strategies_are_compared_and_ranked(run: Run) -> None:
 def test_all_strategies_that_say_something(run: Run, swf: Path) -> None:
     found = run("compare", swf, "--backfill", "all", "--output", "json").json
     names = {row["strategy"] for row in found["rows"]}
-    assert names == {*catalog.STRATEGIES, *catalog.SELECTORS} - {"edf"}  # no job has a deadline
-    assert {row["backfill"] for row in found["rows"]} == set(catalog.BACKFILLS)
-    assert {row["strategy"] for row in run("compare", swf, "--strategies", "edf", "--output", "json").json["rows"]} == {
-        "edf"
-    }
+    assert names == {*catalog.STRATEGIES, *catalog.SELECTORS, *catalog.RECORDS} - {"edf"}  # no job has a deadline
+    assert {row["backfill"] for row in found["rows"]} == {*catalog.BACKFILLS, "recorded"}
+    asked = run("compare", swf, "--strategies", "edf", "--output", "json").json["rows"]
+    assert [row["strategy"] for row in asked] == ["edf", "recorded"]
 
 
 def test_a_portfolio_is_a_strategy_of_a_plain_machine_with_easy(run: Run, swf: Path) -> None:
@@ -289,7 +288,7 @@ def test_ctrl_c_keeps_the_finished_replays(run: Run, swf: Path, monkeypatch: pyt
     ran = run("compare", swf, "--strategies", "fcfs,sjf", "--output", "json")
     assert ran.code == 130
     assert [row["strategy"] for row in ran.json["rows"]] == ["fcfs"]
-    assert ran.err == "stretto: interrupted: 1 of 2 replays are in the result\n"
+    assert ran.err == "stretto: interrupted: 1 of 3 replays are in the result\n"
 
 
 def test_a_comparison_is_drawn(run: Run, swf: Path, tmp_path: Path) -> None:
@@ -302,7 +301,7 @@ def test_a_comparison_is_drawn(run: Run, swf: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("what", "table"),
     [
-        ("strategies", catalog.STRATEGIES | catalog.SELECTORS),
+        ("strategies", catalog.STRATEGIES | catalog.SELECTORS | catalog.RECORDS),
         ("backfills", catalog.BACKFILLS),
         ("estimates", catalog.ESTIMATES),
         ("pool-rules", catalog.POOL_RULES),

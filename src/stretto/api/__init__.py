@@ -20,6 +20,7 @@ NAMES = {
     "explain": "explain",
     "find_offers": "prices",
     "gantt": "gantt",
+    "job_table": "replay",
     "load": "inputs",
     "load_cluster": "inputs",
     "load_pools": "inputs",
@@ -72,6 +73,7 @@ __all__ = [
     "explain",
     "find_offers",
     "gantt",
+    "job_table",
     "load",
     "load_cluster",
     "load_pools",
@@ -117,7 +119,7 @@ if TYPE_CHECKING:
     from stretto.api.plan import plan
     from stretto.api.prices import find_offers, pool_of_offer
     from stretto.api.rack import rack
-    from stretto.api.replay import replay
+    from stretto.api.replay import job_table, replay
     from stretto.api.report import report
     from stretto.api.run import run
     from stretto.api.show import show

@@ -26,6 +26,7 @@ from stretto.graphs.compare import compare as compare_policies
 from stretto.graphs.conditions import Contention
 from stretto.graphs.evaluate import PolicyLike, Setting
 from stretto.queues.compare import QueueComparison, QueueRow, compare_strategies, pairs_of, usable_strategies
+from stretto.queues.recorded.record import RECORDED, has_waits
 from stretto.queues.strategies import StrategyLike
 from stretto.registry import known
 
@@ -86,7 +87,8 @@ def compare(
     policies
         Names, planners or functions as for :func:`plan`; or ``all`` that can plan these graphs.
     strategies, options
-        Of a trace: names or functions as for :func:`replay`, or ``all`` that can replay it; and how.
+        Of a trace: names or functions as for :func:`replay`, or ``all`` that can replay it; and how. Where the trace
+        holds waits, ``recorded`` is always among them: what really happened.
     params
         Parameters of policies, by name.
     on_row
@@ -133,6 +135,8 @@ def strategies_to_compare(
     """Return the strategies that are meant, and how many replays comparing them takes."""
     place, fills = machine_of(trace, machine), options.backfills
     names: list[T | str] = [*strategies]
+    if RECORDED not in names and has_waits(trace):
+        names.append(RECORDED)
     if strategies == ALL:
         names = [*usable_strategies(trace, place, backfills=fills, **options.rules())]
     return names, len(pairs_of(names, fills)) * max(1, options.windows)

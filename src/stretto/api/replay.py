@@ -2,26 +2,46 @@
 
 from __future__ import annotations
 
-from typing import TypedDict, Unpack
+from pathlib import Path
+from typing import TypedDict, Unpack, cast
 
 from stretto.api.inputs import MachineLike, TraceLike, cut_window, machine_of, trace_of
 from stretto.api.options import MarsOptions, ReplayRules, mars_settings
 from stretto.queues.evaluate import Evaluation, Machine, evaluate_replay
+from stretto.queues.recorded.job_table import JobOutcomes, check_ending
+from stretto.queues.recorded.job_table import job_table as table_of_jobs
+from stretto.queues.recorded.record import RECORDED
 from stretto.queues.replay import Tie, can_be_watched, check_rules
 from stretto.queues.result import QueueResult, Watch
 from stretto.queues.strategies import PriorityWeights, StrategyLike
 from stretto.runlog import Run
 
-__all__ = ["ReplayDetails", "can_be_watched", "check_rules", "measured_replay", "replay"]
+__all__ = [
+    "RECORDED",
+    "ReplayDetails",
+    "can_be_watched",
+    "check_ending",
+    "check_rules",
+    "job_table",
+    "measured_replay",
+    "replay",
+    "save_jobs",
+]
 
 
-class ReplayDetails(TypedDict, total=False):
-    """Further keywords of :func:`replay`: the fields of :class:`ReplayRules` that few need."""
+class RuleDetails(TypedDict, total=False):
+    """The fields of :class:`ReplayRules` that few need."""
 
     slack: float
     quantile: float
     wait_usd_per_hour: float
     weights: PriorityWeights
+
+
+class ReplayDetails(RuleDetails, total=False):
+    """Further keywords of :func:`replay`."""
+
+    calibrate: bool
 
 
 def replay(
@@ -49,22 +69,22 @@ def replay(
     machine
         A number of processors, pools, or their file or shorthand such as ``own:128*16,cloud:0-64*8@0.40``.
     strategy
-        A name of ``stretto list strategies`` (``portfolio`` and ``mars`` among them), or an order of your own: a
-        function ``key(jobs)``, the lowest first, or ``key(jobs, wait_s)`` where the order changes with the wait. The
-        second form is exact but slow: it runs in the reference replay, about a millisecond per job.
+        A name of ``stretto list strategies`` (``portfolio`` and ``mars`` among them; ``recorded`` is no order, but
+        what really happened, where the trace holds waits), or an order of your own: a function ``key(jobs)``, the
+        lowest first, or ``key(jobs, wait_s)`` where the order changes with the wait. The second form is exact but
+        slow: it runs in the reference replay, about a millisecond per job.
     backfill, estimates, pool_rule
         Names of ``stretto list backfills``, ``estimates`` and ``pool-rules``.
     kill
         Whether jobs end at their wall limit, the user's estimate.
     tie
         ``batch``: one pass per moment; ``one-event``: one per event.
-    window
-        The first job, counted from 0, and how many.
-    strict
-        Stop at the first invalid row of a file.
+    window, strict
+        The first job, counted from 0, and how many; and whether to stop at the first invalid row of a file.
     mars
         Options of the strategy ``mars``.
     details
+        ``calibrate=True`` replays under what the log shows (usable processors over time, outages, partitions, limits);
         ``slack``, ``quantile``, ``wait_usd_per_hour`` and ``weights``: see :class:`stretto.ReplayRules`.
 
     Returns
@@ -91,6 +111,7 @@ def replay(
     >>> len(stretto.replay(trace, strategy=aged, window=(0, 100)).start_s)
     100
     """
+    calibrate = details.pop("calibrate", False)
     return measured_replay(
         trace,
         machine,
@@ -99,8 +120,9 @@ def replay(
         strict=strict,
         seed=seed,
         mars=mars,
+        calibrate=calibrate,
         timed=False,
-        rules=ReplayRules(backfill, estimates, pool_rule, kill, tie, **details),
+        rules=ReplayRules(backfill, estimates, pool_rule, kill, tie, **cast("RuleDetails", details)),
     ).result
 
 
@@ -114,14 +136,18 @@ def measured_replay(
     strict: bool = False,
     seed: int = 0,
     mars: MarsOptions | None = None,
+    calibrate: bool = False,
     timed: bool = True,
     run: Run | None = None,
     watch: Watch | None = None,
 ) -> Evaluation:
-    """Replay as :func:`replay` does, and return the result with its figures and the time that it took.
+    """Replay as :func:`replay` does, and return the result with its figures, the record and the time that it took.
 
     Parameters
     ----------
+    calibrate
+        Fit what the log shows, choose on its first half what brings the replay nearer to the record, and replay under
+        it; the result's ``calibration`` says what was applied, and how well it does on the second half.
     timed
         Whether the time matters: loading compiled code is kept out of it, and a short replay is repeated.
     run
@@ -135,5 +161,46 @@ def measured_replay(
     jobs = cut_window(trace_of(trace, strict=strict), window)
     place: Machine = machine_of(jobs, machine)
     return evaluate_replay(
-        jobs, place, timed=timed, run=run, watch=watch, strategy=strategy, settings=settings, seed=seed, **how
+        jobs,
+        place,
+        timed=timed,
+        with_record=True,
+        calibrate=calibrate,
+        run=run,
+        watch=watch,
+        strategy=strategy,
+        settings=settings,
+        seed=seed,
+        **how,
     )
+
+
+def job_table(
+    trace: TraceLike, result: QueueResult, machine: MachineLike | None = None, window: tuple[int, int] | None = None
+) -> JobOutcomes:
+    """Return one row per job of a replay: submission, start, wait, end, and start and wait in the log.
+
+    Parameters
+    ----------
+    trace, machine, window
+        What was replayed, as it was given to :func:`replay`.
+
+    Examples
+    --------
+    >>> import stretto
+    >>> trace = stretto.load_trace("trace:lublin?num_jobs=500&num_procs=64&load=0.9")
+    >>> table = stretto.job_table(trace, stretto.replay(trace, 64), 64)
+    >>> len(table), list(table.columns)[:4]
+    (500, ['job_id', 'submit_s', 'start_s', 'wait_s'])
+    """
+    jobs = cut_window(trace_of(trace), window)
+    return table_of_jobs(jobs, machine_of(jobs, machine), result)
+
+
+def save_jobs(table: JobOutcomes, path: str | Path) -> Path:
+    """Write one row per job to a CSV or Parquet file: completely, or not at all."""
+    from stretto.files.load import write_atomically
+
+    file = Path(path)
+    write_atomically(file, table.to_bytes(file.name))
+    return file

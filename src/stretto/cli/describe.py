@@ -34,7 +34,7 @@ def _table(what: str) -> dict[str, str]:
     """Return a table of the catalog and of plugins; selectors stand behind the strategies that they choose from."""
     name, singular = _TABLES[what]
     table: dict[str, str] = getattr(catalog, name)
-    return registry.known(singular, table | catalog.SELECTORS if what == "strategies" else table)
+    return registry.known(singular, table | catalog.SELECTORS | catalog.RECORDS if what == "strategies" else table)
 
 
 def describe(what: str) -> list[dict[str, Any]]:

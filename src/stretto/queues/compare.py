@@ -14,9 +14,12 @@ from stretto import catalog
 from stretto.core.csr import Floats
 from stretto.core.results.table import Record, ResultTable
 from stretto.core.trace import Trace
+from stretto.core.units import format_count, format_wait
 from stretto.errors import InvalidInput
 from stretto.queues.evaluate import evaluate_replay, figures
 from stretto.queues.metrics import QueueMetrics, bounded_slowdown
+from stretto.queues.recorded.occupancy import known_waits
+from stretto.queues.recorded.record import RECORDED, has_waits
 from stretto.queues.replay import Machine, can_select
 from stretto.queues.setup import notes_on, procs_of
 from stretto.queues.strategies import StrategyLike, name_of_strategy, strategy_of
@@ -92,6 +95,11 @@ class QueueSummary:
     num_windows: int
     ranges: dict[str, MedianInterval]
 
+    @property
+    def is_recorded(self) -> bool:
+        """Whether this is no candidate, but what really happened."""
+        return self.strategy == RECORDED
+
     def to_json(self) -> dict[str, Any]:
         line: dict[str, Any] = {"strategy": self.strategy, "backfill": self.backfill, "num_windows": self.num_windows}
         return line | {name: vars(value) for name, value in self.ranges.items()}
@@ -120,13 +128,20 @@ class QueueComparison(ResultTable):
         return [row for row in self.rows if (row.strategy, row.backfill) == (strategy, backfill)]
 
     def summary(self) -> list[QueueSummary]:
-        """Return one line per strategy, the least median of mean bounded slowdowns first."""
+        """Return one line per strategy, the least median of mean bounded slowdowns first; ``recorded`` comes last."""
         lines = []
         for strategy, backfill in dict.fromkeys((row.strategy, row.backfill) for row in self.rows):
             flat = [figures(row.metrics) for row in self.of(strategy, backfill)]
             ranges = {name: MedianInterval.of([part[name] for part in flat]) for name in SUMMARY_FIGURES}
             lines.append(QueueSummary(strategy, backfill, len(flat), ranges))
-        return sorted(lines, key=lambda line: (-line.num_windows, line.ranges["mean_bounded_slowdown"].median))
+        return sorted(
+            lines,
+            key=lambda line: (
+                line.is_recorded,
+                -line.num_windows,
+                line.ranges["mean_bounded_slowdown"].median,
+            ),
+        )
 
     def records(self) -> list[Record]:
         """Return one mapping per strategy and window."""
@@ -161,12 +176,13 @@ def usable_strategies(
 ) -> list[str]:
     """Return the strategies that have something to say about a trace: deadlines only where jobs have them.
 
-    Selectors come last, where they can play at all.
+    Selectors come last, where they can play at all, and ``recorded``, where the trace holds waits.
     """
     has_deadlines = trace.deadline_s is not None and bool(np.any(np.isfinite(trace.deadline_s)))
     names = [name for name in catalog.STRATEGIES if name != "edf" or has_deadlines]
     selects = "easy" in backfills and can_select(trace, machine, **rules)
-    return [*names, *(catalog.SELECTORS if selects else ())]
+    records = [RECORDED] if has_waits(trace) else []
+    return [*names, *(catalog.SELECTORS if selects else ()), *records]
 
 
 def window_starts(num_jobs: int, num_windows: int, window_jobs: int, seed: int) -> list[int]:
@@ -202,7 +218,7 @@ def compare_strategies(
         Further arguments of :func:`stretto.queues.replay.replay`.
     """
     for strategy in strategies:  # a misspelt name is found before the work, not in the midst of it
-        strategy_of(strategy)
+        lookup("strategy", strategy, catalog.RECORDS) if strategy == RECORDED else strategy_of(strategy)
     for backfill in backfills:
         lookup("backfill", backfill, catalog.BACKFILLS)
     pairs = pairs_of(strategies, backfills)
@@ -226,17 +242,42 @@ def compare_strategies(
     except KeyboardInterrupt:
         if not rows:
             raise
-    return QueueComparison(trace.name, procs_of(machine), count, tuple(rows), notes_on(trace, machine))
+    notes = notes_on(trace, machine)
+    if RECORDED in strategies:
+        notes += record_notes(trace, machine)
+    return QueueComparison(trace.name, procs_of(machine), count, tuple(rows), notes)
 
 
 def pairs_of(strategies: Sequence[T], backfills: Sequence[str]) -> list[tuple[T, str]]:
-    """Return what is compared; selectors know one backfilling, and where others are asked for too, only that."""
-    return [
+    """Return what is compared; selectors know one backfilling, and where others are asked for too, only that.
+
+    What really happened has none, and comes last.
+    """
+    pairs = [
         (name, fill)
         for fill in backfills
         for name in strategies
         if not (isinstance(name, str) and name in catalog.SELECTORS) or fill == "easy" or "easy" not in backfills
     ]
+    orders = [pair for pair in pairs if pair[0] != RECORDED]
+    return [*orders, *((name, RECORDED) for name in strategies if name == RECORDED)]
+
+
+def record_notes(trace: Trace, machine: Machine) -> tuple[str, ...]:
+    """Say where the record has other jobs than the replays, and its mean wait over the jobs that both have."""
+    known, kept = known_waits(trace), runnable(trace, machine)
+    only, both = int(np.count_nonzero(known & ~kept)), known & kept
+    notes = []
+    if only and trace.wait_s is not None and np.any(both):
+        mean = float(np.mean(trace.wait_s[both]))
+        notes.append(
+            f"{RECORDED} counts {format_count(only, 'job')} that no strategy replays; over the jobs of both "
+            f"its mean wait is {format_wait(mean)}"
+        )
+    missing = int(np.count_nonzero(~known & kept))
+    if missing:
+        notes.append(f"{format_count(missing, 'job')} without a recorded wait: replayed, but not in {RECORDED}")
+    return tuple(notes)
 
 
 def _in_order(

@@ -5,16 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from stretto.core.pool_fit import runnable
 from stretto.core.trace import Trace
 from stretto.errors import StrettoError
 from stretto.queues.metrics import QueueMetrics, Spread, measure
+from stretto.queues.recorded.calibrate import LogCalibration, calibrated_replay
+from stretto.queues.recorded.departure import Departure, departure_of
+from stretto.queues.recorded.job_table import JobOutcomes, job_table, rows_of_result
+from stretto.queues.recorded.record import RecordedResult, has_waits, machine_procs, recorded_result
 from stretto.queues.replay import Machine as Machine
-from stretto.queues.replay import SelectorReplay, replay, replay_told
+from stretto.queues.replay import SelectorReplay, replay, replay_told, setup_of
 from stretto.queues.result import QueueResult, Watch
 from stretto.runlog import Run
 
@@ -42,12 +47,21 @@ class Evaluation:
         Wall time of the replay alone, compiled; the least of three where it is short.
     found
         What a selector tells of it, None for a fixed strategy.
+    recorded
+        What really happened to all jobs whose waits are recorded; None where no wait is.
+    departure
+        How far the replay is from the record, over the jobs that both have.
+    calibration
+        What was fitted to the log and applied, None where nothing was asked for.
     """
 
     result: QueueResult
     metrics: QueueMetrics
     replay_seconds: float
     found: SelectorReplay | None = None
+    recorded: RecordedResult | None = None
+    departure: Departure | None = None
+    calibration: LogCalibration | None = None
 
     @property
     def jobs_per_second(self) -> float:
@@ -75,13 +89,44 @@ class Evaluation:
             "notes": list(self.result.notes),
             "replay_seconds": self.replay_seconds,
             "jobs_per_second": self.jobs_per_second,
+            **(_checked(self.result) if isinstance(self.result, RecordedResult) else {}),
+            "recorded": None if self.recorded is None else record_figures(self.recorded),
+            "departure": None if self.departure is None else self.departure.to_json(),
+            "calibration": None if self.calibration is None else self.calibration.to_json(),
         }
+
+    def jobs(self, trace: Trace, machine: Machine) -> JobOutcomes:
+        """Return one row per job: what happened to it in the replay and in the log.
+
+        Parameters
+        ----------
+        trace, machine
+            What was replayed.
+        """
+        return job_table(trace, machine, self.result)
 
 
 def _num_unplayed(found: SelectorReplay | None) -> int:
     """Return what a selector tells of it; one that cannot be stopped tells nothing."""
     count: int = 0 if found is None else getattr(found, "num_unplayed", 0)
     return count
+
+
+def record_figures(recorded: RecordedResult) -> dict[str, object]:
+    """Return the figures of the record, and how many of its starts break which rule of the machine."""
+    return {
+        **figures(recorded.metrics),
+        "num_unknown": recorded.num_dropped,
+        **_checked(recorded),
+    }
+
+
+def _checked(recorded: RecordedResult) -> dict[str, object]:
+    return {
+        "most_procs": recorded.most_procs,
+        "num_violations": recorded.num_violations,
+        "violations": dict(recorded.violations),
+    }
 
 
 def figures(metrics: QueueMetrics) -> dict[str, float]:
@@ -113,6 +158,8 @@ def evaluate_replay(
     machine: Machine,
     *,
     timed: bool = True,
+    with_record: bool = False,
+    calibrate: bool = False,
     run: Run | None = None,
     watch: Watch | None = None,
     **rules: Any,
@@ -123,11 +170,17 @@ def evaluate_replay(
     ----------
     timed
         Whether the time matters: loading compiled code is kept out of it, and a short replay is repeated.
+    with_record
+        Whether to put the record beside the replay, where the trace holds waits.
+    calibrate
+        Whether to fit capacity, outages, partitions and limits to the log, and to replay under these.
     run
         Where a selector records what it does; nothing is repeated then.
     watch
         As for :func:`stretto.queues.replay.replay_told`.
     """
+    if calibrate:
+        return _beside_record(_calibrated(trace, machine, rules), trace, machine)
     if timed:
         with suppress(StrettoError):  # a few jobs may fit nowhere, or the rules be wrong: the replay itself will say so
             replay(trace.take(slice(0, _FEW_JOBS)), machine, **rules)
@@ -139,7 +192,28 @@ def evaluate_replay(
         seconds = min(seconds, took)
         if took > _SHORT_S or _num_unplayed(found):
             break
-    return Evaluation(result, measure(result), seconds, found)
+    evaluation = Evaluation(result, measure(result), seconds, found)
+    return _beside_record(evaluation, trace, machine) if with_record else evaluation
+
+
+def _calibrated(trace: Trace, machine: Machine, rules: dict[str, Any]) -> Evaluation:
+    """Fit and replay; the time is that of both."""
+    begin = time.perf_counter()
+    setup, spec = setup_of(trace, machine, **rules)
+    result, calibration = calibrated_replay(trace, runnable(trace, machine), setup, spec)
+    return Evaluation(result, measure(result), time.perf_counter() - begin, calibration=calibration)
+
+
+def _beside_record(evaluation: Evaluation, trace: Trace, machine: Machine) -> Evaluation:
+    """Add the record and the departure from it, where the trace holds waits."""
+    if not has_waits(trace):
+        return evaluation
+    result = evaluation.result
+    if isinstance(result, RecordedResult):
+        return replace(evaluation, recorded=result)
+    rows = rows_of_result(trace, machine, result)
+    departure = departure_of(trace.keep(rows), result.wait_s, machine_procs(machine))
+    return replace(evaluation, recorded=recorded_result(trace, machine), departure=departure)
 
 
 def choices_of(found: SelectorReplay | None, strategy: str) -> list[ChoiceRow]:

@@ -113,7 +113,7 @@ def measure(result: QueueResult) -> QueueMetrics:
     """Compute all figures of a replay."""
     run = result.run_s
     bounded = bounded_slowdown(result)
-    shortest = np.maximum(run, np.finfo(np.float64).tiny)
+    shortest = np.where(run > 0, np.maximum(run, np.finfo(np.float64).tiny), 1.0)
     slowdown = np.where(run > 0, (result.wait_s + run) / shortest, 1.0)
     makespan = result.makespan_s
     all_procs = sum(pool.num_procs for pool in result.pools)

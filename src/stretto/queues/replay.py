@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol, TypedDict, Unpack, cast
 
 import numpy as np
 
-from stretto.catalog import BACKFILLS, ESTIMATES, POOL_RULES, SELECTOR_REPLAYS, SELECTORS, STRATEGIES
+from stretto.catalog import BACKFILLS, ESTIMATES, POOL_RULES, RECORDS, SELECTOR_REPLAYS, SELECTORS, STRATEGIES
 from stretto.core.csr import Floats
 from stretto.core.pool import Pool
 from stretto.core.pool_fit import runnable
@@ -27,6 +27,7 @@ from stretto.queues.kernels.general import run_general
 from stretto.queues.kernels.outcome import ReplayOutcome, new_outcome
 from stretto.queues.kernels.run import run_queue
 from stretto.queues.kernels.state import new_state
+from stretto.queues.recorded.record import RECORDED, recorded_result
 from stretto.queues.result import QueueResult, Watch
 from stretto.queues.setup import ReplaySetup, notes_of, prepare
 from stretto.queues.strategies import (
@@ -121,8 +122,9 @@ def replay(
         without a run time and jobs that do not fit are left out, and without ``kill`` estimates below the run time are
         raised to it.
     strategy
-        A name of the catalog or of a plugin, a row of ``queues.strategies``, or a function that returns a number per
-        job, the lowest first: ``key(jobs)`` is called once, ``key(jobs, wait_s)`` at every pass, which is slow.
+        A name of the catalog or of a plugin (``recorded``: as it really was), a row of ``queues.strategies``, or a
+        function that returns a number per job, the lowest first: ``key(jobs)`` is called once, ``key(jobs, wait_s)`` at
+        every pass, which is slow.
     seed
         For interruptions of spot pools, and for selectors.
     """
@@ -151,6 +153,8 @@ def replay_told(
     watch
         Told during the replay, by a selector that can do so, how many jobs of how many have arrived; False stops it.
     """
+    if strategy == RECORDED:
+        return recorded_result(trace, machine), None
     found = strategy_of(strategy)
     name = name_of_strategy(strategy)
     if isinstance(found, StrategySelector):
@@ -258,7 +262,7 @@ def check_rules(strategy: StrategyLike, **rules: Any) -> None:
     if not isinstance(strategy, str):
         make_rules("fcfs", **rules)
         return
-    lookup("strategy", strategy, STRATEGIES | SELECTORS)
+    lookup("strategy", strategy, STRATEGIES | SELECTORS | RECORDS)
     make_rules(strategy if strategy in STRATEGIES else "fcfs", **rules)
     if strategy in SELECTORS:
         for name, needed in _SELECTOR_RULES.items():
@@ -322,6 +326,23 @@ def _setup(trace: Trace, machine: int | Sequence[Pool], rules: codes.RuleCodes, 
     if seed < 0:
         raise InvalidInput(f"{seed} must not be negative", field="seed")
     return prepare(trace, machine if isinstance(machine, int) else tuple(machine), rules, seed)
+
+
+def setup_of(
+    trace: Trace,
+    machine: Machine,
+    *,
+    strategy: StrategyLike = "fcfs",
+    seed: int = 0,
+    settings: SelectorSettings | None = None,
+    **rules: Unpack[RuleArguments],
+) -> tuple[ReplaySetup, dict[str, object]]:
+    """Return a replay by a fixed order that is ready to run, and its rules by name and value."""
+    order, name = strategy_of(strategy), name_of_strategy(strategy)
+    if not isinstance(order, Strategy) or settings is not None:
+        message = f"strategy {name!r} is no fixed order; use one such as fcfs, sjf or saf"
+        raise InvalidInput(message, field="strategy")
+    return _setup(trace, machine, make_rules(order, **rules), seed), _spec(name, seed, rules)
 
 
 def _spec(name: str, seed: int, given: RuleArguments) -> dict[str, object]:

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from queue_cases import traces  # noqa: E402
+from queue_cases import traces
 
-from stretto.core.trace import Trace  # noqa: E402
-from stretto.queues.kernels import keys  # noqa: E402
-from stretto.queues.kernels.run import run_queue  # noqa: E402
-from stretto.queues.recorded.kernels.conditions import DONE, STUCK, ConditionArrays  # noqa: E402
-from stretto.queues.recorded.kernels.limited import run_limited  # noqa: E402
-from stretto.queues.recorded.reference import replay_limited_reference  # noqa: E402
+from stretto.core.trace import Trace
+from stretto.queues.kernels import keys
+from stretto.queues.kernels.run import run_queue
+from stretto.queues.recorded.kernels.conditions import DONE, STUCK, ConditionArrays
+from stretto.queues.recorded.kernels.limited import run_limited
+from stretto.queues.recorded.reference import replay_limited_reference
 
 QUICK = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
 LONG = settings(max_examples=6000, deadline=None, suppress_health_check=list(HealthCheck))

@@ -91,7 +91,8 @@ def _table(comparison: QueueComparison) -> Table:
     )
     table = new_table(f"{comparison.trace}: {what} on {format_count(comparison.num_procs, 'processor')}")
     table.collapse_padding = True  # many columns
-    many_backfills = len({line.backfill for line in lines}) > 1
+    orders = [line for line in lines if not line.is_recorded] or lines
+    many_backfills = len({line.backfill for line in orders}) > 1
     priced = any(line.ranges["cost_usd"].median > 0 for line in lines)
     table.add_column("strategy", no_wrap=True)
     if many_backfills:
@@ -99,11 +100,12 @@ def _table(comparison: QueueComparison) -> Table:
     names = ["bounded\nslowdown", "95 %" if windows > 1 else "its p99", *(name for name, _ in _WAITS), "use"]
     for name in (*names, *(["cost"] if priced else [])):
         table.add_column(name, justify="right", no_wrap=True)
-    best = _best(lines)
+    best = _best(orders)
     columns = [format_waits_alike([line.ranges[figure].median for line in lines]) for _, figure in _WAITS]
     for line, *waits in zip(lines, *columns, strict=True):
-        cells = _cells(line, waits, best, windows, priced)
-        table.add_row(line.strategy, *([line.backfill] if many_backfills else []), *cells)
+        is_order = line in orders
+        cells = _cells(line, waits, best if is_order else {}, windows, priced)
+        table.add_row(line.strategy, *([line.backfill if is_order else ""] if many_backfills else []), *cells)
     if windows > 1:
         table.caption = "medians over windows, and the interval of the first; the best of each column in bold"
     return table
@@ -118,7 +120,7 @@ def _cells(line: QueueSummary, waits: list[str], best: dict[str, float], windows
     from rich.text import Text
 
     def cell(figure: str, text: str) -> Text:
-        return Text(text, style="bold" if line.ranges[figure].median == best[figure] else "")
+        return Text(text, style="bold" if line.ranges[figure].median == best.get(figure) else "")
 
     first = line.ranges["mean_bounded_slowdown"]
     cells = [cell("mean_bounded_slowdown", _number(first.median))]

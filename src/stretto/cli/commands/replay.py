@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from stretto.api.options import MarsOptions, ReplayRules
-from stretto.cli.checks import check_folder, expanded, refuse_without
+from stretto.cli.checks import check_folder, check_target, expanded, refuse_with, refuse_without
+from stretto.cli.commands.replay_record import print_explanation, print_opening, record_lines
 from stretto.cli.completion import backfill_names, strategy_names
 from stretto.cli.console import Output, facts, print_json, remark, stdout
 from stretto.cli.logged import kept
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 
     from stretto.core.pool import Pool
     from stretto.core.trace import Trace
-    from stretto.queues.evaluate import Evaluation
+    from stretto.queues.evaluate import Evaluation, Machine
     from stretto.queues.metrics import Spread
 
 
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 class ReplayOutput:
     """Where the figures go."""
 
+    jobs: Path | None = None
     plot: str | None = None
     log: bool = False
     output: Output = Output.TABLE
@@ -71,7 +74,23 @@ class ReplayOutput:
         },
     ),
     mars=MARS_GROUP,
-    out=(ReplayOutput, {"plot": PlotOption, "log": LogOption, "output": OutputOption}),
+    out=(
+        ReplayOutput,
+        {
+            "jobs": Annotated[
+                Path | None,
+                typer.Option(
+                    "--jobs",
+                    metavar="FILE",
+                    help="Write one row per job to a .csv or .parquet file.",
+                    show_default=False,
+                ),
+            ],
+            "plot": PlotOption,
+            "log": LogOption,
+            "output": OutputOption,
+        },
+    ),
 )
 def replay(
     context: typer.Context,
@@ -82,7 +101,7 @@ def replay(
         typer.Option(
             "--strategy",
             metavar="NAME",
-            help="Order of the queue; see stretto list strategies.",
+            help="Order of the queue, or recorded: as it really was. See stretto list strategies.",
             autocompletion=strategy_names,
         ),
     ] = "fcfs",
@@ -90,6 +109,12 @@ def replay(
     machine: MachineFlags,
     window: WindowOption = None,
     mars: MarsOptions,
+    calibrate: Annotated[
+        bool,
+        typer.Option(
+            "--calibrate", help="Replay under what the log shows: usable processors, outages, partitions, limits."
+        ),
+    ] = False,
     strict: StrictOption = False,
     seed: SeedOption = 0,
     out: ReplayOutput,
@@ -102,9 +127,7 @@ def replay(
 
     check_rules(strategy, **vars(rules))  # a misspelt name is found before a large file is read
     said = mars_settings(strategy, mars)
-    if machine.pools is None:
-        refuse_without(context, "--pools", ("pool_rule",))
-    check_folder(out.plot)
+    _check_before(context, strategy, machine, out)
     part = parse_window(window)
     whole = load_queue(trace, strict=strict)
     jobs = cut_window(whole, part)
@@ -119,25 +142,42 @@ def replay(
     settings |= {"pools": None if machine.procs is not None else machine.pools, **(said.spec() if said else {})}
     doing = f"replaying {jobs.num_jobs:,} jobs"
     line = JobsBar(doing) if can_be_watched(strategy) else ProgressLine(doing)
-    watch = line.watch if isinstance(line, JobsBar) else None
+    how: dict[str, Any] = {"rules": rules, "mars": mars, "seed": seed, "calibrate": calibrate}
+    how["watch"] = line.watch if isinstance(line, JobsBar) else None
     with kept(out.log, "replay", whole.name, settings) as run, line:
-        found = in_background(
-            lambda: measured_replay(
-                jobs, place, strategy=strategy, rules=rules, mars=mars, seed=seed, run=run, watch=watch
-            )
-        )
+        found = in_background(lambda: measured_replay(jobs, place, strategy=strategy, run=run, **how))
         if run is not None:
             from stretto.reports.replay import record_replay
 
             record_replay(run, found, "interrupted" if found.num_unplayed else "done")
+    pictures = _draw(found, out.plot)
+    table = None if out.jobs is None else _save_jobs(found, jobs, place, out.jobs)
+    _show(found, whole, out.output, pictures, table)
+
+
+def _check_before(context: typer.Context, strategy: str, machine: MachineFlags, out: ReplayOutput) -> None:
+    """Find what cannot be before the work, not after it."""
+    from stretto.api.replay import RECORDED, check_ending
+
+    if machine.pools is None:
+        refuse_without(context, "--pools", ("pool_rule",))
+    if strategy == RECORDED:
+        rules_of_orders = ("backfill", "estimates", "pool_rule", "kill", "tie", "calibrate")
+        refuse_with(context, "--strategy recorded", rules_of_orders, "what really happened follows no rule")
+    check_folder(out.plot)
+    if out.jobs is not None:
+        check_ending(out.jobs.name)
+        check_target(out.jobs)
+
+
+def _show(found: Evaluation, whole: Trace, output: Output, pictures: list[str], jobs_file: str | None) -> None:
     tell_notes(found.result.notes)
-    written = _draw(found, out.plot)
-    if out.output is Output.QUIET:
+    if output is Output.QUIET:
         print(repr(found.metrics.bounded_slowdown.mean))
-    elif out.output is Output.JSON:
-        print_json(_document(found, whole) | {"plots": written})
+    elif output is Output.JSON:
+        print_json(_document(found, whole) | {"plots": pictures, "jobs_file": jobs_file})
     else:
-        _print(found, whole, written)
+        _print(found, whole, [*pictures, *([] if jobs_file is None else [jobs_file])])
     if found.num_unplayed:
         total = found.metrics.num_jobs + found.num_unplayed
         remark(f"interrupted: the figures are of the first {found.metrics.num_jobs:,} of {total:,} jobs")
@@ -155,6 +195,14 @@ def _draw(found: Evaluation, folder: str | None) -> list[str]:
         return [str(path) for path in draw_replay(found.result, folder)]
 
 
+def _save_jobs(found: Evaluation, jobs: Trace, place: Machine, path: Path) -> str:
+    from stretto.api.replay import save_jobs
+    from stretto.cli.progress import ProgressLine
+
+    with ProgressLine(f"writing {path}"):
+        return str(save_jobs(found.jobs(jobs, place), path))
+
+
 def _document(found: Evaluation, whole: Trace) -> dict[str, object]:
     return {
         "trace": whole.name,
@@ -169,10 +217,11 @@ def _document(found: Evaluation, whole: Trace) -> dict[str, object]:
 
 def _print(found: Evaluation, whole: Trace, written: list[str]) -> None:
     result, metrics, spec = found.result, found.metrics, found.result.spec
-    lines = {
+    lines: dict[str, str] = {
         "jobs": f"{metrics.num_jobs:,}" + (f" ({result.num_dropped:,} dropped)" if result.num_dropped else ""),
         "machine": _machine_name(result.pools),
         "rules": f"backfill {spec['backfill']}, estimates {spec['estimates']}",
+        **record_lines(found),
         "wait": _spread(metrics.wait_s, format_wait),
         "slowdown": f"mean {metrics.slowdown.mean:,.2f}",
         "bounded slowdown": _spread(metrics.bounded_slowdown, lambda value: f"{value:,.2f}"),
@@ -193,7 +242,9 @@ def _print(found: Evaluation, whole: Trace, written: list[str]) -> None:
         worst = f"the worst-off has {fair.max_over_mean:.2g} times the mean slowdown"
         lines["users"] = f"{fair.num_users:,}, Jain's index {fair.jain:.2f}, {worst}"
     lines["replayed in"] = f"{found.replay_seconds * 1e3:,.1f} ms, {found.jobs_per_second:,.0f} jobs/s"
+    print_opening(found)
     stdout().print(facts(f"{whole.name} by {spec['strategy']}", lines))
+    print_explanation(found)
     for path in written:
         print(f"  wrote {path}")
 

@@ -39,8 +39,8 @@ def windowed_capacity(past: Occupancy, num_procs: int, window_s: float) -> Capac
     is usable.
     """
     count = max(1, int(np.ceil(past.end_s / window_s)))
-    begin = np.arange(count) * window_s
-    end = begin + window_s
+    begin: Floats = np.arange(count, dtype=np.float64) * window_s
+    end: Floats = begin + window_s
     most = past.procs.mostly(begin, end)
     has_waiting = past.waiting.positive_s(begin, end) >= _WAITED_SHARE * window_s
     usable = np.where(has_waiting, np.maximum(most, 1.0), np.maximum(most, num_procs))
@@ -58,21 +58,26 @@ def constant_capacity(num_procs: int) -> Capacity:
 def outages_of(trace: Trace, past: Occupancy, num_procs: int) -> list[Outage]:
     """Return the stretches of at least an hour in which nothing started though a job waited that would have fitted.
 
-    Nothing starts in such a stretch, hence at its begin the fewest processors are idle: a job that waits from there to
-    the end of the stretch and is no wider than those could have started.
+    A stretch ends with a start, and begins with the start before it, or with the first end after that from which on the
+    idle processors would have held a job that waited to the end of the stretch.
     """
     known = known_waits(trace)
     if trace.wait_s is None or not np.any(known):
         return []
     submit = trace.submit_s[known]
     start = submit + trace.wait_s[known]
-    procs = trace.num_procs[known]
-    moments = np.unique(start)
-    gaps = np.flatnonzero(np.diff(moments) >= OUTAGE_S)
-    begin, end = moments[gaps], moments[gaps + 1]
+    starts = np.unique(start)
+    begin = np.unique(np.concatenate((start, start + trace.run_s[known])))
+    following = np.searchsorted(starts, begin, side="right")
+    begin, following = begin[following < len(starts)], following[following < len(starts)]
+    end = starts[following]
+    is_long = end - begin >= OUTAGE_S
+    begin, end = begin[is_long], end[is_long]
     idle = num_procs - past.procs.at(begin)
     could = _narrowest_throughout(begin, end, submit, start, trace.num_procs[known]) <= idle
-    return [Outage(*pair) for pair in zip(begin[could].tolist(), end[could].tolist(), strict=True)]
+    begin, end = begin[could], end[could]
+    _, first = np.unique(end, return_index=True)  # of several begins the earliest
+    return [Outage(*pair) for pair in zip(begin[first].tolist(), end[first].tolist(), strict=True)]
 
 
 def _narrowest_throughout(begin: Floats, end: Floats, submit: Floats, start: Floats, procs: Ints) -> Floats:
@@ -84,7 +89,9 @@ def _narrowest_throughout(begin: Floats, end: Floats, submit: Floats, start: Flo
     found = np.full(len(begin), np.inf)
     for width in np.unique(procs)[::-1].tolist():  # narrower jobs overwrite wider ones
         same = procs == width
-        change = np.bincount(first[same], minlength=len(begin) + 1) - np.bincount(beyond[same], minlength=len(begin) + 1)
+        change = np.bincount(first[same], minlength=len(begin) + 1) - np.bincount(
+            beyond[same], minlength=len(begin) + 1
+        )
         found[np.cumsum(change)[:-1] > 0] = width
     return found
 
@@ -99,6 +106,4 @@ def with_outages(capacity: Capacity, outages: list[Outage]) -> Capacity:
     place = np.searchsorted(capacity.time_s, time, side="right") - 1
     which = np.searchsorted(begin, time, side="right") - 1
     is_out = (which >= 0) & (time < end[np.maximum(which, 0)])
-    return Capacity(
-        time, np.where(is_out, 0.0, capacity.usable[place]), np.where(is_out, 0.0, capacity.full[place])
-    )
+    return Capacity(time, np.where(is_out, 0.0, capacity.usable[place]), np.where(is_out, 0.0, capacity.full[place]))

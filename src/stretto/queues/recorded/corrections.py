@@ -69,7 +69,7 @@ class ReplayedJobs(NamedTuple):
     def first(self, count: int) -> ReplayedJobs:
         """Return the first jobs alone."""
         rows = np.arange(count)
-        return ReplayedJobs(self.trace.take(rows), rows_of(self.arrays, rows), self.num_procs)
+        return ReplayedJobs(self.trace.take(slice(0, count)), rows_of(self.arrays, rows), self.num_procs)
 
 
 def rows_of(arrays: QueueArrays, rows: NDArray[np.int64]) -> QueueArrays:

@@ -9,20 +9,35 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from stretto.core.csr import Floats
 from stretto.core.trace import Trace
-from stretto.queues.recorded.corrections import Corrections, PolicyCode, ReplayedJobs, parts_of, replay_under, user_limit
-from stretto.queues.recorded.occupancy import known_waits, recorded_occupancy
+from stretto.queues.recorded.corrections import (
+    Corrections,
+    PolicyCode,
+    ReplayedJobs,
+    parts_of,
+    replay_under,
+    user_limit,
+)
+from stretto.queues.recorded.floor import floor_s
+from stretto.queues.recorded.occupancy import known_waits
 
+#: What is changed, by a name of its own, and how; of one name only one is taken.
+Change = tuple[str, Callable[[Corrections], Corrections]]
 #: Lengths of windows of capacity that are tried.
 WINDOWS_S = (7 * 86400.0, 86400.0, 6 * 3600.0)
 #: A correction must bring the replay nearer by this share.
 _LEAST_GAIN = 0.03
+#: One number in place of several corrections must bring it to this share of their distance.
+_MUCH_NEARER = 0.5
 #: Stretches of equally many jobs over which waits are compared.
 _NUM_BLOCKS = 10
+#: Recorded waits below which nothing is fitted.
+_FEWEST_JOBS = 2 * _NUM_BLOCKS
 #: Shares that are tried one after the other until the replay waits longer than the record (or shorter).
 _SMALLER = (0.95, 0.9, 0.8, 0.65, 0.5, 0.35, 0.2)
 _LARGER = (1.05, 1.1, 1.25, 1.5, 2.0)
@@ -31,10 +46,6 @@ _NUM_HALVINGS = 6
 _LEAST_PART = 0.01
 #: What users ran at most is a limit only where it is below this share of the machine.
 _LIMIT_SHARE = 0.9
-#: Whoever waited less than this share of jobs on a nearly idle machine waited for the start-up of the system alone.
-_FLOOR_PERCENT = 10
-_IDLE_SHARE = 0.5
-_FEWEST_FOR_FLOOR = 50
 
 
 @dataclass(frozen=True)
@@ -50,8 +61,10 @@ class Fit:
 def fit_corrections(jobs: ReplayedJobs, policy: PolicyCode, on_step: Callable[[str], None] | None = None) -> Fit:
     """Fit corrections; ``on_step`` is told what is tried."""
     num_first = (jobs.trace.num_jobs + 1) // 2
+    if np.count_nonzero(known_waits(jobs.trace)[:num_first]) < _FEWEST_JOBS:
+        return Fit(Corrections(), Corrections(), num_first, 0)
     half = _Search(jobs.first(num_first), policy, on_step)
-    chosen = half.with_share(half.choose())
+    chosen = half.simpler(half.with_share(half.choose()))
     whole = _Search(jobs, policy, on_step)
     on_all = whole.with_share(replace(chosen, share=1.0))
     return Fit(chosen, on_all, num_first, half.num_replays + whole.num_replays)
@@ -95,29 +108,35 @@ class _Search:
         chosen = Corrections()
         changes = self.changes()
         while changes:
-            tried = [(replace(chosen, **change), k) for k, change in enumerate(changes)]
+            tried = [(change(chosen), k) for k, (_, change) in enumerate(changes)]
             helpful = [(self.distance(one), k) for one, k in tried if self.helps(one, chosen)]
             if not helpful:
                 break
             _, k = min(helpful)
-            chosen = replace(chosen, **changes[k])
-            (taken,) = changes[k]
-            changes = [change for change in changes if taken not in change]
+            taken, change = changes[k]
+            chosen = change(chosen)
+            changes = [other for other in changes if other[0] != taken]
         return chosen
 
-    def changes(self) -> list[dict[str, object]]:
+    def changes(self) -> list[Change]:
         """Return the corrections that this log can show."""
         trace = self.jobs.trace
-        found: list[dict[str, object]] = [{"window_s": window} for window in WINDOWS_S]
-        found += [{"split_by": column} for column in splits(trace)]
-        found.append({"has_outages": True})
+        found: list[Change] = [("window", partial(replace, window_s=window)) for window in WINDOWS_S]
+        found += [("split", partial(replace, split_by=column)) for column in splits(trace)]
+        found.append(("outages", partial(replace, has_outages=True)))
         everyone = np.ones(trace.num_jobs, np.bool_)
         if 0 < user_limit(trace, everyone) <= _LIMIT_SHARE * self.jobs.num_procs:
-            found.append({"has_user_limit": True})
+            found.append(("limit", partial(replace, has_user_limit=True)))
         floor = floor_s(trace, self.jobs.num_procs)
         if floor > 0:
-            found.append({"delay_s": floor})
+            found.append(("delay", partial(replace, delay_s=floor)))
         return found
+
+    def simpler(self, chosen: Corrections) -> Corrections:
+        """Return a smaller machine and nothing else, where that is much nearer than what was chosen step by step."""
+        alone = self.with_share(Corrections())
+        is_much = self.distance(alone) < _MUCH_NEARER * self.distance(chosen)
+        return alone if is_much and self.helps(alone, chosen) else chosen
 
     def with_share(self, chosen: Corrections) -> Corrections:
         """Return the corrections with the share at which the mean wait is that of the record, where that is nearer."""
@@ -166,18 +185,3 @@ def splits(trace: Trace) -> list[str]:
         if sum(size >= _LEAST_PART * trace.num_jobs for size in sizes) > 1:
             found.append(name)
     return found
-
-
-def floor_s(trace: Trace, num_procs: int) -> float:
-    """Return what jobs waited that came to a machine at least half idle, with no other job waiting: a low percentile.
-
-    Zero where there are few such jobs.
-    """
-    known = known_waits(trace)
-    if trace.wait_s is None:
-        return 0.0
-    past = recorded_occupancy(trace)
-    before = np.nextafter(trace.submit_s[known], -np.inf)
-    is_idle = (past.procs.at(before) <= _IDLE_SHARE * num_procs) & (past.waiting.at(before) == 0)
-    waits = trace.wait_s[known][is_idle]
-    return float(np.percentile(waits, _FLOOR_PERCENT)) if len(waits) >= _FEWEST_FOR_FLOOR else 0.0

@@ -17,7 +17,7 @@ _NEARLY_ALL = 0.95
 
 
 @dataclass(frozen=True, eq=False)
-class StepSeries:
+class LevelSeries:
     """A quantity that changes at times: ``value[i]`` holds from ``time_s[i]`` to ``time_s[i + 1]``; before, zero."""
 
     time_s: Floats  # [E] ascending
@@ -54,8 +54,8 @@ class StepSeries:
 class Occupancy:
     """Processors in use, and jobs that waited, as recorded."""
 
-    procs: StepSeries
-    waiting: StepSeries
+    procs: LevelSeries
+    waiting: LevelSeries
     end_s: float
 
 
@@ -82,13 +82,13 @@ def recorded_occupancy(trace: Trace) -> Occupancy:
     )
 
 
-def _series(begin: Floats, end: Floats, amount: Floats) -> StepSeries:
+def _series(begin: Floats, end: Floats, amount: Floats) -> LevelSeries:
     """Return a sum over stretches; at one time, what ends goes before what begins comes."""
     time = np.concatenate((end, begin))
     if not len(time):
-        return StepSeries(np.zeros(1), np.zeros(1))
+        return LevelSeries(np.zeros(1), np.zeros(1))
     order = np.argsort(time, kind="stable")
-    return StepSeries(time[order], np.cumsum(np.concatenate((-amount, amount))[order]))
+    return LevelSeries(time[order], np.cumsum(np.concatenate((-amount, amount))[order]))
 
 
 def most_at_once(trace: Trace, group: Ints, num_groups: int, rows: NDArray[np.bool_]) -> Floats:

@@ -61,9 +61,7 @@ class LimitedReference:
 
     def key(self, job: int) -> float:
         q = self.jobs
-        found: float = static_key.py_func(
-            self.code, job, q.submit[job], q.estimate[job], self.procs(job), q.deadline[job]
-        )
+        found: float = static_key(self.code, job, q.submit[job], q.estimate[job], self.procs(job), q.deadline[job])
         return found
 
     def capacity(self) -> tuple[int, int]:
