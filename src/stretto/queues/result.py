@@ -71,8 +71,8 @@ class QueueResult:
     site: Site | None = None
     shift_s: float = 0.0
     place_ptr: NDArray[np.int64] | None = None  # [n+1]
-    node: NDArray[np.int64] | None = None
-    tasks: NDArray[np.int64] | None = None
+    node: Ints | None = None
+    tasks: Ints | None = None
 
     def nodes_of(self, job: int) -> list[str]:
         """Return the names of the nodes that a job ran on, each once, in the order in which they were chosen."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from stretto.core.request import ANY_GPU, JobRequest, ResourceRequest
 from stretto.core.site import MIB, Partition, Reservation, Site, SiteNode
+from stretto.core.site_policy import Account, PriorityFactors, Qos, SitePolicy
 from stretto.core.trace import Trace
 
 KINDS = ("a100", "v100")
@@ -41,7 +42,18 @@ def random_site(rng: np.random.Generator) -> Site:
         start = float(rng.integers(0, 60))
         closed = tuple(names[: int(rng.integers(1, len(names) + 1))])
         reservations.append(Reservation("maintenance", start, start + float(rng.integers(1, 40)), closed))
-    return Site("small", tuple(nodes), tuple(partitions), tuple(reservations))
+    return Site("small", tuple(nodes), tuple(partitions), tuple(reservations), random_policy(rng))
+
+
+def random_policy(rng: np.random.Generator) -> SitePolicy:
+    """Return weights and a tree of accounts, or none."""
+    if rng.random() < 0.3:
+        return SitePolicy()
+    weights = [float(rng.choice([0, 10, 1000])) for _ in range(5)]
+    factors = PriorityFactors(*weights, max_age_s=50, half_life_s=float(rng.choice([20, np.inf])))
+    accounts = (Account("a0", None, 2), Account("a1", "a0", 3), Account("a1", user="u0", shares=5))
+    qos = (Qos("q0", 10), Qos("q1", 3))
+    return SitePolicy(factors, None, qos, accounts if rng.random() < 0.7 else ())
 
 
 def random_request(rng: np.random.Generator, site: Site) -> ResourceRequest:
@@ -91,6 +103,10 @@ def random_jobs(rng: np.random.Generator, site: Site) -> Trace:
         child=edges[:, 1].copy(),
         request=np.arange(n, dtype=np.int32),
         requests=tuple(requests),
+        user=rng.integers(-1, 3, n).astype(np.int32),
+        account=rng.integers(-1, 3, n).astype(np.int32) if rng.random() < 0.7 else None,
+        qos=rng.integers(-1, 2, n).astype(np.int32),
+        meta={"user_names": ("u0", "u1"), "account_names": ("a0", "a1", "a2"), "qos_names": ("q0", "q1")},
     )
     if rng.random() < 0.3:
         return replace(trace, limit_group=rng.integers(-1, 2, n).astype(np.int32), group_limits=(1, 2))

@@ -4,23 +4,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
 
+from stretto.catalog import BACKFILLS
 from stretto.core.pool import Pool
 from stretto.core.site import Site
 from stretto.core.trace import Trace
 from stretto.errors import InvalidInput
-from stretto.queues.kernels import codes
+from stretto.queues.nodes.rules import node_rules
 from stretto.queues.nodes.run import NodeRun, run_on_nodes
 from stretto.queues.nodes.setup import NodeSetup, prepare_nodes
 from stretto.queues.result import QueueResult
-from stretto.queues.strategies import KeyFunction, Strategy
+from stretto.queues.strategies import (
+    DEADLINE,
+    KeyFunction,
+    PlainKey,
+    Strategy,
+    WaitKey,
+    checked_key,
+    submitted,
+    takes_wait,
+)
+from stretto.registry import lookup
 
-#: What a replay on nodes knows of each rule; the rest is for plain machines and pools.
+#: What a replay on nodes knows of each rule, the default first; the rest is for plain machines and pools.
 NODE_RULES: Mapping[str, tuple[str, ...]] = {
-    "backfill": ("none", "easy"),
+    "backfill": ("easy", "none", "conservative"),
     "estimates": ("user", "perfect"),
     "tie": ("batch",),
 }
@@ -29,7 +41,7 @@ NODE_RULES: Mapping[str, tuple[str, ...]] = {
 def check_node_rules(rules: Mapping[str, Any]) -> None:
     """Raise where a rule is not known on nodes."""
     for name, known in NODE_RULES.items():
-        value = rules.get(name, known[-1] if name == "backfill" else known[0])
+        value = rules.get(name, known[0])
         if value not in known:
             raise InvalidInput(f"{value!r} is not supported on a site; use {' or '.join(known)}", field=name)
 
@@ -45,17 +57,31 @@ def replay_site(
 
     Each group of partitions that share nodes has one queue. Jobs of a higher tier come first, then the strategy's
     order. With ``easy`` the first job that has to wait gets a reservation on certain nodes, and others may start if
-    they end before it or leave these nodes their room.
+    they end before it or leave these nodes their room. With ``conservative`` every waiting job gets one.
     """
     check_node_rules(rules)
     setup = prepare_nodes(
         trace, site, kill=bool(rules.get("kill", False)), perfect=rules.get("estimates", "user") == "perfect"
     )
-    if not isinstance(order, Strategy):
-        raise InvalidInput("key functions are not supported on a site", field="strategy")
-    if order.code == codes.MULTIFACTOR:
-        raise InvalidInput("'multifactor' is not supported on a site", field="strategy")
-    return to_result(setup, run_on_nodes(setup, order.code, str(rules.get("backfill", "easy"))), spec)
+    backfill = int(lookup("backfill", str(rules.get("backfill", "easy")), BACKFILLS).code)
+    if isinstance(order, Strategy):
+        found = run_on_nodes(setup, node_rules(setup, order.code, backfill, rules.get("weights")))
+        return to_result(setup, found, spec)
+    return to_result(setup, run_by_key(setup, order, str(spec["strategy"]), backfill), spec)
+
+
+def run_by_key(setup: NodeSetup, key: KeyFunction, name: str, backfill: int) -> NodeRun:
+    """Replay in the order of a key function: compiled where the key does not change, by the reference otherwise."""
+    if takes_wait(key):
+        from stretto.queues.nodes.reference.keyed import run_keyed
+
+        return run_keyed(setup, cast("WaitKey", key), name, backfill)
+    jobs = submitted(setup.trace)
+    jobs.submit_s[:] += setup.shift_s
+    fixed = checked_key(cast("PlainKey", key)(jobs), len(jobs.submit_s), name)
+    # The kernels know one order by a number that comes with the job: its deadline. The key takes its place.
+    own = replace(setup, arrays=setup.arrays._replace(deadline=fixed))
+    return run_on_nodes(own, node_rules(own, DEADLINE.code, backfill))
 
 
 def to_result(setup: NodeSetup, run: NodeRun, spec: dict[str, object]) -> QueueResult:

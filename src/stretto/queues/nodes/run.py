@@ -6,15 +6,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stretto.core.csr import Floats
+from stretto.core.csr import Floats, Ints
 from stretto.errors import Infeasible
 from stretto.queues.nodes.kernels.arrays import (
+    AVAIL_JOB,
+    BEGIN,
+    DONE,
+    END,
+    HEAD,
     NUM_COUNTS,
+    NUM_ISLAND,
+    NUM_KIND,
     NUM_PLACES,
+    PASS_EPOCH,
+    RESERVED_EPOCH,
+    RESERVED_JOB,
     STORE_IS_FULL,
     STUCK,
     Longs,
     NodeOutcome,
+    NodeRules,
     NodeState,
     PlaceStore,
 )
@@ -40,74 +51,118 @@ class NodeRun:
     end_s: Floats  # [n]
     ready_s: Floats  # [n]
     place_ptr: Longs  # [n+1]
-    node: Longs
-    tasks: Longs
-    shape: Longs
+    node: Ints
+    tasks: Ints
+    shape: Ints
 
 
-def run_on_nodes(setup: NodeSetup, strategy: int, backfill: str) -> NodeRun:
-    """Run the kernel, with a store that grows as needed."""
-    n = len(setup.arrays.submit)
-    state = _new_state(setup)
-    out = NodeOutcome(np.full(n, np.nan), np.full(n, np.nan), np.zeros(n, np.int64), np.zeros(n, np.int64))
-    most = int(np.diff(setup.arrays.component_ptr).max()) * len(setup.site.nodes)
-    store = _new_store(max(_FIRST_ENTRIES, 2 * most))
-    while True:
-        status = run_nodes(
-            setup.site_arrays, setup.shapes, setup.arrays, strategy, backfill == "easy", state, store, out
-        )
-        if status != STORE_IS_FULL:
-            break
-        larger = _new_store(2 * len(store.node))
-        for old, new in zip(store, larger, strict=True):
-            new[: len(old)] = old
-        store = larger
-    if status == STUCK:
-        job = int(np.argmax(np.isnan(out.start)))
-        raise Infeasible(f"job {job} of {setup.trace.name!r} can never start on site {setup.site.name!r}")
-    return _sorted_by_job(state, store, out)
+class NodeReplay:
+    """A replay on nodes that can be paused, copied, and continued by another order."""
+
+    def __init__(self, setup: NodeSetup, num_members: int = 0) -> None:
+        n = len(setup.arrays.submit)
+        self.setup = setup
+        self.state = new_state(setup, num_members)
+        self.out = NodeOutcome(np.full(n, np.nan), np.full(n, np.nan), np.zeros(n, np.int64), np.zeros(n, np.int64))
+        most = int(np.diff(setup.arrays.component_ptr).max()) * len(setup.site.nodes)
+        self.store = _new_store(max(_FIRST_ENTRIES, 2 * most))
+
+    def run(self, rules: NodeRules, until_s: float = np.inf) -> bool:
+        """Go on up to and at a time; return whether all jobs have ended."""
+        setup = self.setup
+        while True:
+            status = run_nodes(
+                setup.site_arrays, setup.shapes, setup.arrays, rules, self.state, self.store, self.out, until_s
+            )
+            if status == STUCK:
+                job = int(np.argmax(np.isnan(self.out.start)))
+                raise Infeasible(f"job {job} of {setup.trace.name!r} can never start on site {setup.site.name!r}")
+            if status != STORE_IS_FULL:
+                return bool(status == DONE)
+            self.store = _longer(self.store)
+
+    def result(self) -> NodeRun:
+        """Return when and where every job ran, with the entries of the store sorted by job."""
+        used = int(self.state.counts[NUM_PLACES])
+        order = np.argsort(self.out.first_place, kind="stable")
+        owner = np.repeat(order, self.out.num_places[order])
+        by_job = np.argsort(owner, kind="stable")
+        place_ptr = np.concatenate(([0], np.cumsum(self.out.num_places)))
+        store = self.store
+        node = self.setup.site_arrays.order[store.node[:used][by_job]]
+        tasks, shape = store.tasks[:used][by_job], store.shape[:used][by_job]
+        return NodeRun(self.out.start, self.out.end, self.state.ready, place_ptr, node, tasks, shape)
 
 
-def _sorted_by_job(state: NodeState, store: PlaceStore, out: NodeOutcome) -> NodeRun:
-    """Sort the entries of the store by job."""
-    used = int(state.counts[NUM_PLACES])
-    owner = np.zeros(used, dtype=np.int64)
-    order = np.argsort(out.first_place, kind="stable")
-    owner[:] = np.repeat(order, out.num_places[order])
-    by_job = np.argsort(owner, kind="stable")
-    ptr = np.concatenate(([0], np.cumsum(out.num_places)))
-    columns = (column[:used][by_job] for column in store)
-    return NodeRun(out.start, out.end, state.ready, ptr, *columns)
+def run_on_nodes(setup: NodeSetup, rules: NodeRules) -> NodeRun:
+    """Replay all jobs by one order."""
+    replay = NodeReplay(setup, len(rules.above))
+    replay.run(rules)
+    return replay.result()
 
 
 def _new_store(size: int) -> PlaceStore:
-    return PlaceStore(np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size, np.int64))
+    def ints() -> Ints:
+        return np.zeros(size, np.int32)
+
+    return PlaceStore(ints(), ints(), ints(), ints(), np.zeros(size), ints())
 
 
-def _new_state(setup: NodeSetup) -> NodeState:
-    n, num_shapes = len(setup.arrays.submit), len(setup.shapes.tasks)
-    num_nodes, num_islands = len(setup.site.nodes), len(setup.site_arrays.island_ptr) - 1
+def _longer(store: PlaceStore) -> PlaceStore:
+    """Return a store of twice the size with the same entries."""
+    larger = _new_store(2 * len(store.node))
+    old: np.ndarray
+    new: np.ndarray
+    for old, new in zip(store, larger, strict=True):
+        new[: len(old)] = old
+    return larger
+
+
+def new_state(setup: NodeSetup, num_members: int) -> NodeState:
+    """Return the state before anything has happened, with so many members of the fair-share tree."""
+    q, site = setup.arrays, setup.site_arrays
+    n, num_kinds, num_islands = len(q.submit), len(q.tier), len(site.island_ptr) - 1
+    num_resources, num_nodes = site.capacity.shape
+    island = np.zeros((NUM_ISLAND, num_islands), np.int64)
+    island[BEGIN] = island[END] = (q.queue_ptr[:-1] + q.queue_ptr[1:]) // 2
+    island[[PASS_EPOCH, HEAD, RESERVED_JOB, RESERVED_EPOCH, AVAIL_JOB]] = -1
+    kind = np.zeros((NUM_KIND, num_kinds), np.int64)
+
+    def rooms() -> Longs:
+        return np.zeros((num_resources, num_nodes), np.int64)
+
     return NodeState(
         clock=np.full(1, -np.inf),
         counts=np.zeros(NUM_COUNTS, np.int64),
-        free=setup.site_arrays.capacity.copy(),
-        later=setup.site_arrays.capacity.copy(),
-        running=np.zeros(n, np.int64),
-        expected=np.zeros(n),
+        island=island,
+        reserved=np.full(num_islands, np.inf),
+        kind=kind,
+        least=np.full(num_kinds, np.inf),
+        active=np.zeros(num_kinds, np.int64),
+        free=site.capacity.copy(),
+        beside=rooms(),
+        is_reserved=np.zeros(num_nodes, np.bool_),
+        held=np.zeros(num_nodes, np.int32),
+        avail=np.full(num_nodes, np.nan),
+        later=rooms(),
+        fit=np.zeros(num_nodes, np.int64),
+        avoid=np.zeros(num_nodes, np.bool_),
+        row=np.zeros(num_resources, np.int64),
+        times=np.zeros(num_nodes),
+        first=np.full(num_nodes, -1),
         end_time=np.zeros(n),
         end_job=np.zeros(n, np.int64),
         arrival_time=np.zeros(n),
         arrival_job=np.zeros(n, np.int64),
-        waiting=np.zeros(n, np.int64),
-        key=np.zeros(n),
-        missing=setup.arrays.num_parents.copy(),
-        ready=np.zeros(n),
-        head=np.full(num_islands, -1),
-        head_epoch=np.full(num_islands, -1),
-        reserved=np.full(num_islands, np.inf),
-        failed=np.full(num_shapes, -1),
-        failed_beside=np.full(num_shapes, -1),
-        group_running=np.zeros(len(setup.arrays.group_limit), np.int64),
-        fit=np.zeros(num_nodes, np.int64),
-        avoid=np.zeros(num_nodes, np.int64),
+        expected=np.zeros(n),
+        running=np.zeros(n, np.int64),
+        fresh=np.zeros(n, np.int64),
+        is_over=np.zeros(n, np.bool_),
+        waiting=np.zeros(2 * n + 1, np.int64),
+        key=np.zeros(2 * n + 1),
+        missing=q.num_parents.copy(),
+        ready=np.full(n, np.nan),
+        group_running=np.zeros(len(q.group_limit), np.int64),
+        usage=np.zeros(num_members + 1),
+        used_at=np.zeros(num_members + 1),
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from stretto.core.csr import Floats
+from stretto.core.csr import Floats, Ints
 from stretto.core.request import JobRequest, ResourceRequest, components_of
 from stretto.core.site import Site
 from stretto.core.trace import Trace
@@ -224,7 +224,8 @@ def _arrays(
     kind = kind_of_code[code].astype(np.int32)
     components = [item[0] for item in kinds]
     shape_arrays, sets = shapes.arrays()
-    island = islands(site, shape_arrays, sets, components)
+    island = islands(site, shape_arrays, sets, components, _together(trace, kind))
+    num_islands = int(island.of_node.max()) + 1
     alternatives = [component for item in components for component in item]
     queue = trace.arrays()
     run, believed, shift = times
@@ -241,13 +242,25 @@ def _arrays(
         alternative_ptr=ptr([len(component) for component in alternatives]),
         alternative=np.array([shape for component in alternatives for shape in component], dtype=np.int64),
         only_shape=np.array([_only(item) for item in components], dtype=np.int64),
+        kind_ptr=ptr(np.bincount(island.of_kind, minlength=num_islands).tolist()),
+        queue_ptr=ptr((2 * np.bincount(island.of_kind[kind], minlength=num_islands)).tolist()),
         limit_group=(np.full(trace.num_jobs, -1) if trace.limit_group is None else trace.limit_group).astype(np.int64),
         group_limit=np.array(trace.group_limits or (0,), dtype=np.int64),
+        roots=np.flatnonzero(queue.num_parents == 0).astype(np.int64),
         num_parents=queue.num_parents,
         child_ptr=queue.child_ptr,
         child=queue.child,
     )
     return arrays, shape_arrays, site_arrays(site, shapes.capacity, sets, island.of_node, shift)
+
+
+def _together(trace: Trace, kind: Ints) -> list[list[int]]:
+    """Return the kinds that each limit counts together."""
+    if trace.limit_group is None:
+        return []
+    limited = trace.limit_group >= 0
+    pairs = np.unique(np.stack([trace.limit_group[limited], kind[limited]], axis=1), axis=0)
+    return [pairs[pairs[:, 0] == group, 1].tolist() for group in np.unique(pairs[:, 0])]
 
 
 def _only(components: Components) -> int:

@@ -20,6 +20,9 @@ from stretto.queues.nodes.kernels.arrays import (
     ShapeArrays,
 )
 
+#: Memory of a task or node in MiB, beyond which sums could overflow; no node has as much.
+_MOST_MIB = 2**28
+
 
 @dataclass(frozen=True)
 class Shape:
@@ -35,6 +38,16 @@ class Shape:
     exclusive: bool
     features: frozenset[str]
 
+    @property
+    def each(self) -> int:
+        """Tasks on every node, where the request leaves no choice; 0 = nodes may take different numbers."""
+        if self.max_nodes == 1:
+            return self.tasks
+        if self.tasks == self.min_nodes:
+            return 1
+        is_full = self.min_nodes == self.max_nodes and self.per_node * self.max_nodes == self.tasks
+        return self.per_node if is_full else 0
+
 
 class Shapes:
     """Collects the different shapes of a site's jobs, and says why one cannot run."""
@@ -44,6 +57,7 @@ class Shapes:
         self.gpu_column = {kind: NUM_COMMON + i for i, kind in enumerate(site.gpu_types)}
         self.num_resources = NUM_COMMON + len(self.gpu_column)
         self.capacity = self._capacities()
+        self.most_cpus = int(self.capacity[:, CPUS].max())
         self.node_index = {node.name: i for i, node in enumerate(site.nodes)}
         self.shapes: dict[Shape, int] = {}
         self._reasons: dict[Shape, str] = {}
@@ -73,6 +87,8 @@ class Shapes:
                 row[GPUS] += count
                 if kind != ANY_GPU:
                     row[self.gpu_column[kind]] += count
+        if max(unit[MEMORY], base[MEMORY]) > _MOST_MIB:
+            return f"asks for more on one node than any node of partition {partition.name!r} has"
         most = min(len(partition.nodes), partition.max_nodes or len(partition.nodes))
         if request.min_nodes > most:
             return f"asks for {request.min_nodes:,} nodes; partition {partition.name!r} allows {most:,}"
@@ -83,7 +99,7 @@ class Shapes:
             request.num_tasks,
             request.min_nodes,
             min(request.max_nodes or most, most),
-            min(request.tasks_per_node or request.num_tasks, request.num_tasks),
+            min(request.tasks_per_node or request.num_tasks, request.num_tasks, self.most_cpus),
             request.is_exclusive or partition.is_exclusive,
             request.features,
         )
@@ -132,13 +148,21 @@ class Shapes:
         def longs(values: Sequence[object]) -> Longs:
             return np.array(values, dtype=np.int64)
 
+        unit = longs([shape.unit for shape in found]).reshape(-1, self.num_resources)
+        base = longs([shape.base for shape in found]).reshape(-1, self.num_resources)
+        each = longs([shape.each for shape in found])
+        tasks = longs([shape.tasks for shape in found])
+        per_node = longs([shape.per_node for shape in found])
         arrays = ShapeArrays(
-            longs([shape.unit for shape in found]).reshape(-1, self.num_resources),
-            longs([shape.base for shape in found]).reshape(-1, self.num_resources),
-            longs([shape.tasks for shape in found]),
+            unit,
+            base,
+            (base + np.maximum(each, 1)[:, None] * unit).astype(np.int64),
+            (base + np.minimum(tasks, per_node)[:, None] * unit).astype(np.int64),
+            tasks,
             longs([shape.min_nodes for shape in found]),
             longs([shape.max_nodes for shape in found]),
-            longs([shape.per_node for shape in found]),
+            per_node,
+            each,
             np.array([shape.exclusive for shape in found], dtype=np.bool_),
             longs(node_set),
         )

@@ -1,4 +1,8 @@
-"""Which nodes a request gets: the lightest and fullest that hold it, spread only as far as the request allows."""
+"""Which nodes a request gets: the lightest and fullest that hold it, spread only as far as the request allows.
+
+Nodes are numbered by weight, so lower numbers come first. Loops hand over single arrays: tuples of arrays are slow to
+pass on.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +11,30 @@ from stretto.queues.nodes.kernels.arrays import CPUS
 
 
 @njit(cache=True, nogil=True)
-def is_open(closed_ptr, closed_from, closed_until, node, span):
+def is_open(closed_ptr, closed_from, closed_until, node, start, end):
     """Say whether a node is available for the whole time."""
     for i in range(closed_ptr[node], closed_ptr[node + 1]):
-        if span[0] < closed_until[i] and span[1] > closed_from[i]:
+        if start < closed_until[i] and end > closed_from[i]:
             return False
     return True
 
 
 @njit(cache=True, nogil=True)
-def room_for(room, full, unit, base, node, most):
-    """Return how many of at most ``most`` tasks fit into a node's room.
+def holds(room, capacity, need, exclusive, node):
+    """Say whether a node's room holds what is needed; an exclusive shape must find the node empty."""
+    for r in range(room.shape[0]):
+        left = room[r, node]
+        if left < need[r] or (exclusive and left < capacity[r, node]):
+            return False
+    return True
 
-    ``full`` is what an exclusive shape must find free, the node's capacity; a shape that shares nodes passes ``room``.
-    """
-    for r in range(room.shape[1]):
-        left = room[node, r]
-        if left < full[node, r]:
+
+@njit(cache=True, nogil=True)
+def tasks_on(room, capacity, unit, base, exclusive, node, most):
+    """Return how many of at most ``most`` tasks fit into a node's room."""
+    for r in range(room.shape[0]):
+        left = room[r, node]
+        if exclusive and left < capacity[r, node]:
             return 0
         left -= base[r]
         if left < 0:
@@ -34,37 +45,99 @@ def room_for(room, full, unit, base, node, most):
 
 
 @njit(cache=True, nogil=True)
-def tasks_that_fit(site, shapes, shape, room, node):
-    """Return how many tasks of a shape fit into a node's room."""
-    full = site.capacity if shapes.exclusive[shape] else room
-    return room_for(room, full, shapes.unit[shape], shapes.base[shape], node, shapes.per_node[shape])
+def best_node(site, shapes, shape, room, beside, is_reserved, ask, free):
+    """Return the best single node for all tasks, or -1: the lightest, then the one with the fewest processors left.
+
+    Parameters
+    ----------
+    beside, is_reserved
+        What must be left as well on reserved nodes, where ``ask`` says so.
+    ask
+        Whether reserved nodes count, the start, the estimated end, and whether nodes on which the tasks fit now, into
+        ``free``, come last.
+    """
+    spares, start, end, avoids = ask
+    capacity, weight, in_set = site.capacity, site.weight, site.in_set[shapes.node_set[shape]]
+    need, exclusive = shapes.alone[shape], shapes.exclusive[shape]
+    has_closings = site.closed_from.shape[0] > 0
+    for phase in range(2 if avoids else 1):
+        best, least = -1, 0
+        for node in range(site.set_first[shapes.node_set[shape]], site.set_last[shapes.node_set[shape]]):
+            left = room[CPUS, node]
+            if left < need[CPUS] or not in_set[node]:
+                continue
+            if best >= 0:
+                if weight[node] > weight[best]:
+                    break
+                if left >= least:
+                    continue
+            if not holds(room, capacity, need, exclusive, node):
+                continue
+            if avoids and holds(free, capacity, need, exclusive, node) != (phase == 1):
+                continue
+            if spares and is_reserved[node] and not holds(beside, capacity, need, exclusive, node):
+                continue
+            if has_closings and not is_open(site.closed_ptr, site.closed_from, site.closed_until, node, start, end):
+                continue
+            best, least = node, left
+            if left == need[CPUS]:
+                break
+        if best >= 0:
+            return best
+    return -1
 
 
 @njit(cache=True, nogil=True)
-def measure(site, shapes, shape, room, beside, span, fit):
-    """Note how many tasks fit on each node of the shape's set; return the nodes with any, and the tasks in all.
-
-    ``beside`` is a second room that must hold the tasks as well (pass ``room`` where there is none), ``span`` the
-    start and the estimated end. Tuples of arrays are slow to pass on, so the loop hands over single arrays only.
-    """
-    first = site.set_ptr[shapes.node_set[shape]]
-    last = site.set_ptr[shapes.node_set[shape] + 1]
-    nodes, unit, base, per_node = site.set_node, shapes.unit[shape], shapes.base[shape], shapes.per_node[shape]
-    full = site.capacity if shapes.exclusive[shape] else room
-    full_beside = site.capacity if shapes.exclusive[shape] else beside
-    closed_ptr, closed_from, closed_until = site.closed_ptr, site.closed_from, site.closed_until
-    has_closings = closed_from.shape[0] > 0
-    has_beside = beside is not room
+def equal_nodes(site, shapes, shape, room, beside, is_reserved, ask, free, nodes, tasks, at):
+    """Take the first nodes that hold as many tasks each as the shape says; return how many, negative = too few."""
+    spares, start, end, avoids = ask
+    capacity, in_set = site.capacity, site.in_set[shapes.node_set[shape]]
+    need, exclusive, each = shapes.need[shape], shapes.exclusive[shape], shapes.each[shape]
+    wanted = shapes.tasks[shape] // each
+    has_closings = site.closed_from.shape[0] > 0
     count = 0
-    total = 0
-    for k in range(first, last):
-        node = nodes[k]
-        most = room_for(room, full, unit, base, node, per_node)
-        if most > 0 and has_beside:
-            most = room_for(beside, full_beside, unit, base, node, most)
-        if most > 0 and has_closings and not is_open(closed_ptr, closed_from, closed_until, node, span):
-            most = 0
-        fit[k - first] = most
+    for phase in range(2 if avoids else 1):
+        for node in range(site.set_first[shapes.node_set[shape]], site.set_last[shapes.node_set[shape]]):
+            if room[CPUS, node] < need[CPUS] or not in_set[node]:
+                continue
+            if not holds(room, capacity, need, exclusive, node):
+                continue
+            if avoids and holds(free, capacity, need, exclusive, node) != (phase == 1):
+                continue
+            if spares and is_reserved[node] and not holds(beside, capacity, need, exclusive, node):
+                continue
+            if has_closings and not is_open(site.closed_ptr, site.closed_from, site.closed_until, node, start, end):
+                continue
+            nodes[at + count] = node
+            tasks[at + count] = each
+            count += 1
+            if count == wanted:
+                return count
+    return -count - 1
+
+
+@njit(cache=True, nogil=True)
+def measure(site, shapes, shape, room, beside, is_reserved, ask, fit):
+    """Note how many tasks fit on each node of the shape's set; return the nodes with any, and the tasks in all."""
+    spares, start, end, _ = ask
+    capacity, in_set = site.capacity, site.in_set[shapes.node_set[shape]]
+    unit, base, per_node = shapes.unit[shape], shapes.base[shape], shapes.per_node[shape]
+    exclusive = shapes.exclusive[shape]
+    has_closings = site.closed_from.shape[0] > 0
+    count, total = 0, 0
+    for node in range(site.set_first[shapes.node_set[shape]], site.set_last[shapes.node_set[shape]]):
+        most = 0
+        if in_set[node]:
+            most = tasks_on(room, capacity, unit, base, exclusive, node, per_node)
+            if most > 0 and spares and is_reserved[node]:
+                most = tasks_on(beside, capacity, unit, base, exclusive, node, most)
+            if (
+                most > 0
+                and has_closings
+                and not is_open(site.closed_ptr, site.closed_from, site.closed_until, node, start, end)
+            ):
+                most = 0
+        fit[node] = most
         if most > 0:
             count += 1
             total += most
@@ -72,101 +145,92 @@ def measure(site, shapes, shape, room, beside, span, fit):
 
 
 @njit(cache=True, nogil=True)
-def choose_one(site, shapes, shape, room, fit, avoid):
-    """Return the place in the set of the best single node for all tasks, or -1.
-
-    Nodes whose ``avoid`` is zero come first, then lower weights, then fewer processors left over, then lower indices.
-    """
-    tasks = shapes.tasks[shape]
-    nodes, weight = site.set_node, site.weight
-    first = site.set_ptr[shapes.node_set[shape]]
-    best, lightest, least = -1, 0, 0
-    for k in range(site.set_ptr[shapes.node_set[shape] + 1] - first):
-        if fit[k] < tasks or (best >= 0 and avoid[k] > avoid[best]):
-            continue
-        node = nodes[first + k]
-        left = room[node, CPUS]  # what the tasks leave over is as much less on every node
-        is_better = best < 0 or avoid[k] < avoid[best] or (weight[node] == lightest and left < least)
-        if is_better:  # the set is sorted by weight: later nodes are never lighter
-            best, lightest, least = k, weight[node], left
-    return best
-
-
-@njit(cache=True, nogil=True)
-def take_in_order(site, shapes, shape, fit, avoid, picks, at):
-    """Take nodes in the order of the set, those to be avoided last; return how many, or 0 where they are too many."""
-    first = site.set_ptr[shapes.node_set[shape]]
-    size = site.set_ptr[shapes.node_set[shape] + 1] - first
-    left = shapes.tasks[shape]
-    taken = 0
+def take_in_order(shapes, shape, first, last, fit, avoid, nodes, tasks, at):
+    """Take nodes in their order, those to be avoided last; return how many, or 0 where they are too many."""
+    left, taken = shapes.tasks[shape], 0
+    fewest, most = shapes.min_nodes[shape], shapes.max_nodes[shape]
     for phase in range(2):
-        for k in range(size):
-            if left == 0 and taken >= shapes.min_nodes[shape]:
+        for node in range(first, last):
+            if left == 0 and taken >= fewest:
                 return taken
-            if fit[k] == 0 or avoid[k] != phase:
+            if fit[node] == 0 or avoid[node] != (phase == 1):
                 continue
-            if taken == shapes.max_nodes[shape]:
+            if taken == most:
                 return 0
-            kept = max(0, shapes.min_nodes[shape] - taken - 1)  # a task for each node that is still to come
-            tasks = min(fit[k], left - kept)
-            picks[0][at + taken] = site.set_node[first + k]
-            picks[1][at + taken] = tasks
-            left -= tasks
+            kept = max(0, fewest - taken - 1)  # a task for each node that is still to come
+            count = min(fit[node], left - kept)
+            nodes[at + taken] = node
+            tasks[at + taken] = count
+            left -= count
             taken += 1
-    return taken if left == 0 and taken >= shapes.min_nodes[shape] else 0
+    return taken if left == 0 and taken >= fewest else 0
 
 
 @njit(cache=True, nogil=True)
-def take_largest(site, shapes, shape, fit, picks, at):
-    """Take the nodes on which most tasks fit, lower places first; return how many, or 0 where they do not suffice."""
-    first = site.set_ptr[shapes.node_set[shape]]
-    size = site.set_ptr[shapes.node_set[shape] + 1] - first
-    left = shapes.tasks[shape]
-    taken = 0
-    while (left > 0 or taken < shapes.min_nodes[shape]) and taken < shapes.max_nodes[shape]:
+def take_largest(shapes, shape, first, last, fit, nodes, tasks, at):
+    """Take the nodes on which most tasks fit, lower numbers first; return how many, or 0 where they do not suffice."""
+    left, taken = shapes.tasks[shape], 0
+    fewest, most = shapes.min_nodes[shape], shapes.max_nodes[shape]
+    while (left > 0 or taken < fewest) and taken < most:
         best = -1
-        for k in range(size):
-            if fit[k] > 0 and (best < 0 or fit[k] > fit[best]):
-                best = k
+        for node in range(first, last):
+            if fit[node] > 0 and (best < 0 or fit[node] > fit[best]):
+                best = node
         if best < 0:
             return 0
-        kept = max(0, shapes.min_nodes[shape] - taken - 1)
-        tasks = min(fit[best], left - kept)
-        picks[0][at + taken] = site.set_node[first + best]
-        picks[1][at + taken] = tasks
+        kept = max(0, fewest - taken - 1)
+        count = min(fit[best], left - kept)
+        nodes[at + taken] = best
+        tasks[at + taken] = count
         fit[best] = 0
-        left -= tasks
+        left -= count
         taken += 1
-    return taken if left == 0 and taken >= shapes.min_nodes[shape] else 0
+    return taken if left == 0 and taken >= fewest else 0
 
 
 @njit(cache=True, nogil=True)
-def choose_nodes(site, shapes, shape, room, beside, span, scratch, picks, at):
-    """Write the nodes of a shape and their tasks to ``picks`` from ``at`` on; return how many, 0 = it does not fit.
+def uneven_nodes(site, shapes, shape, room, beside, is_reserved, ask, free, scratch, picks, at):
+    """Take nodes for tasks that may be spread: one if one is enough, otherwise in order, otherwise the roomiest.
 
-    ``scratch`` holds two rows of N: tasks that fit, and nodes to be avoided (zeros where there are none).
+    Returns how many, 0 = they do not fit; and how many tasks fit in all.
     """
     fit, avoid = scratch
-    count, total = measure(site, shapes, shape, room, beside, span, fit)
-    if count < shapes.min_nodes[shape] or total < shapes.tasks[shape]:
-        return 0
-    if shapes.min_nodes[shape] == 1:
-        best = choose_one(site, shapes, shape, room, fit, avoid)
+    nodes, tasks = picks
+    if shapes.min_nodes[shape] == 1 and shapes.per_node[shape] >= shapes.tasks[shape]:
+        best = best_node(site, shapes, shape, room, beside, is_reserved, ask, free)
         if best >= 0:
-            picks[0][at] = site.set_node[site.set_ptr[shapes.node_set[shape]] + best]
-            picks[1][at] = shapes.tasks[shape]
-            return 1
-        if shapes.max_nodes[shape] == 1:
-            return 0
-    taken = take_in_order(site, shapes, shape, fit, avoid, picks, at)
-    return taken if taken > 0 else take_largest(site, shapes, shape, fit, picks, at)
+            nodes[at] = best
+            tasks[at] = shapes.tasks[shape]
+            return 1, shapes.tasks[shape]
+    count, total = measure(site, shapes, shape, room, beside, is_reserved, ask, fit)
+    if count < shapes.min_nodes[shape] or total < shapes.tasks[shape]:
+        return 0, total
+    first, last = site.set_first[shapes.node_set[shape]], site.set_last[shapes.node_set[shape]]
+    for node in range(first, last):
+        avoid[node] = (
+            ask[3] and fit[node] > 0 and holds(free, site.capacity, shapes.need[shape], shapes.exclusive[shape], node)
+        )
+    taken = take_in_order(shapes, shape, first, last, fit, avoid, nodes, tasks, at)
+    if taken == 0:
+        taken = take_largest(shapes, shape, first, last, fit, nodes, tasks, at)
+    return taken, total
 
 
 @njit(cache=True, nogil=True)
-def change(site, shapes, shape, room, node, tasks, sign):
-    """Take (-1) a shape's tasks out of a node's room, or give them back (+1)."""
-    for r in range(room.shape[1]):
-        if shapes.exclusive[shape]:
-            room[node, r] += sign * site.capacity[node, r]
-        else:
-            room[node, r] += sign * (shapes.base[shape, r] + tasks * shapes.unit[shape, r])
+def choose_nodes(site, shapes, shape, room, beside, is_reserved, ask, free, scratch, picks, at):
+    """Write the nodes of a shape and their tasks to ``picks`` from ``at`` on.
+
+    Returns how many, 0 = it does not fit; and, where it does not, how many nodes or tasks would have fitted.
+    """
+    each = shapes.each[shape]
+    if each == 0:
+        return uneven_nodes(site, shapes, shape, room, beside, is_reserved, ask, free, scratch, picks, at)
+    if each == shapes.tasks[shape]:
+        best = best_node(site, shapes, shape, room, beside, is_reserved, ask, free)
+        if best < 0:
+            return 0, 0
+        picks[0][at] = best
+        picks[1][at] = each
+        return 1, 0
+    count = equal_nodes(site, shapes, shape, room, beside, is_reserved, ask, free, picks[0], picks[1], at)
+    return (count, 0) if count > 0 else (0, -count - 1)

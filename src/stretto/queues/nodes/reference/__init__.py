@@ -1,0 +1,1 @@
+"""The definition of a replay on nodes, as a slow and obvious program."""
