@@ -58,6 +58,7 @@ RENAMED_IN: dict[str, dict[str, str]] = {
     "compare": {"graphs": "sources", "procs": "cluster", "pools": "cluster"},
     "explain": {"procs": "machine", "pools": "machine"},
     "replay": {"procs": "machine", "pools": "machine"},
+    "report": {"procs": "machine", "pools": "machine"},
     "run": {"workflow": "work", "attempts": "max_attempts"},
     "bound": {"dim": "dims"},
     "train": {"budget": "budget_s", "continue_run": "run_id"},

@@ -57,6 +57,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "report": (
         "stretto report latest -o report.html",
         "stretto report {plan.json} {comparison.json} -o report.html --figures figures",
+        "stretto report {jobs.swf.gz} --strategies fcfs,sjf,saf -o queue.html",
     ),
     "serve": (
         "stretto serve",
@@ -113,7 +114,7 @@ SUMMARIES = {
     "run": "Run a workflow for real, on record and resumable.",
     "engines": "List the engines, and whether they can run here.",
     "explain": "Say why a job waited, who held what it needed, and what would have let it start earlier.",
-    "report": "Write one page about runs, plans and comparisons.",
+    "report": "Write one page about runs, plans and comparisons, or about policies on a trace.",
     "serve": "Show runs in the browser, and answer programs over HTTP.",
     "show": "Summarize a graph, a workload of several, or a cluster.",
     "gantt": "Draw which device runs what and when.",

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.queues.nodes.random_sites import random_jobs, random_site
 
 import stretto
 from stretto.core.request import ResourceRequest
@@ -18,13 +17,13 @@ from stretto.core.trace import Trace
 from stretto.errors import InvalidInput
 from stretto.queues.explain.explain import explain_job
 from stretto.queues.explain.stretches import Cause
-from stretto.queues.nodes.reference import NodeReference, Room
+from stretto.queues.kernels import codes
+from stretto.queues.nodes.reference.nodes import Room
+from stretto.queues.nodes.reference.replay import NodeReference
+from stretto.queues.nodes.rules import node_rules
 from stretto.queues.nodes.setup import prepare_nodes
 from stretto.queues.replay import replay
 from stretto.queues.strategies import FCFS, SAF
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "nodes"))
-from random_sites import random_jobs, random_site
 
 
 class _Watched(NodeReference):
@@ -36,7 +35,7 @@ class _Watched(NodeReference):
 
     def schedule(self) -> None:
         super().schedule()
-        order = sorted(self.waiting, key=self.sort_key)
+        order = self.in_order(self.waiting)
         self.seen.append((self.now, [row.copy() for row in self.free], order, set(filter(self.is_throttled, order))))
 
 
@@ -53,7 +52,8 @@ def test_stretches_say_what_the_reference_saw(seed: int, strategy: object, backf
     tagged = replay(replace(trace, job_id=np.arange(trace.num_jobs, dtype=np.int32)), site)
     assert tagged.trace.job_id is not None
     kept = set(tagged.trace.job_id.tolist())
-    watched = _Watched(setup, strategy.code, backfill)  # type: ignore[attr-defined]
+    code = {"none": codes.NONE, "easy": codes.EASY}[backfill]
+    watched = _Watched(setup, node_rules(setup, strategy.code, code))  # type: ignore[attr-defined]
     watched.run()
     for row in range(trace.num_jobs):
         if row in kept:

@@ -1,29 +1,91 @@
-"""``stretto report``: runs, plans and comparisons as one offline page, and as figures."""
+"""``stretto report``: runs, plans and comparisons, or policies on a trace, as one offline page."""
 
 from __future__ import annotations
 
+import shlex
+import sys
+import textwrap
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stretto.cli.checks import check_target
+from stretto.api.options import split_names
+from stretto.api.policy_options import PolicyReportOptions
+from stretto.cli.checks import check_target, expanded, refuse_with, refuse_without
+from stretto.cli.completion import backfill_names
 from stretto.cli.console import Output, print_json
-from stretto.cli.options import OutputOption
+from stretto.cli.options import MACHINE_GROUP, MachineFlags, OutputOption, SeedOption
 from stretto.core.units import format_count
 
+if TYPE_CHECKING:
+    from stretto.api.report import WrittenReport
 
+_OF_TRACES = ("strategies", "backfill", "procs", "pools", "rank_by", "power", "idle_power", "carbon", "carbon_start")
+
+
+def _watts(name: str, what: str) -> object:
+    return Annotated[float | None, typer.Option(name, metavar="WATTS", help=what, show_default=False)]
+
+
+@expanded(
+    machine=MACHINE_GROUP,
+    policies=(
+        PolicyReportOptions,
+        {
+            "backfill": Annotated[
+                str,
+                typer.Option(
+                    "--backfill",
+                    metavar="NAME",
+                    help="Of a trace: who may pass the head; see stretto list backfills.",
+                    autocompletion=backfill_names,
+                ),
+            ],
+            "rank_by": Annotated[
+                str,
+                typer.Option(
+                    "--rank-by",
+                    metavar="FIGURE",
+                    help="Of a trace: what decides which policy is best, such as p95_wait_s or carbon_kg.",
+                ),
+            ],
+            "power": _watts("--power", "Of a trace: watts of a busy node, or of a processor with --procs."),
+            "idle_power": _watts("--idle-power", "Of a trace: watts of an idle one."),
+            "carbon": Annotated[
+                str | None,
+                typer.Option(
+                    "--carbon", metavar="FILE.csv", help="Of a trace: grams of CO2 per kWh by hour.", show_default=False
+                ),
+            ],
+            "carbon_start": Annotated[
+                str | None,
+                typer.Option(
+                    "--carbon-start",
+                    metavar="TIME",
+                    help="The time in that file at which the trace begins.",
+                    show_default="as recorded",
+                ),
+            ],
+            "seed": SeedOption,
+        },
+    ),
+)
 def report(
+    context: typer.Context,
     sources: Annotated[
         list[str],
         typer.Argument(
-            metavar="RUN|FILE...",
-            help="Runs of the log (an id, or latest), plans (plan --save), comparisons (compare --output json).",
+            metavar="RUN|FILE...|TRACE",
+            help="Runs of the log (an id, or latest), plans (plan --save), comparisons (compare --output json); or one "
+            "trace, to compare policies.",
             show_default=False,
         ),
     ],
+    *,
     target: Annotated[
-        Path, typer.Option("-o", "--file", metavar="FILE.html", help="The page; it needs nothing else to be read.")
+        Path,
+        typer.Option("-o", "--file", "--out", metavar="FILE.html", help="The page; it needs nothing else to be read."),
     ] = Path("report.html"),
     figures: Annotated[
         Path | None,
@@ -33,21 +95,83 @@ def report(
     runs: Annotated[
         Path | None, typer.Option("--runs", metavar="FILE", help="The run log.", show_default="your own")
     ] = None,
+    strategies: Annotated[
+        str | None,
+        typer.Option(
+            "--strategies",
+            metavar="NAME,...",
+            help="Of a trace: the policies to compare, the present one first.",
+            show_default="fcfs,sjf,saf",
+        ),
+    ] = None,
+    machine: MachineFlags,
+    policies: PolicyReportOptions,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Write a page about runs, plans and comparisons that can be kept and passed on."""
+    """Write a page about runs, plans and comparisons, or about policies on a trace, to keep and pass on."""
+    from stretto.api.report import trace_meant
+
+    check_target(target)
+    trace = trace_meant(sources)
+    if trace is None:
+        refuse_without(context, "a trace", _OF_TRACES, "runs, plans and comparisons bring their own figures")
+        done = _write_runs(sources, target, figures, title, runs)
+    else:
+        refuse_with(context, "a trace", ("figures", "runs"), "its page is written from replays alone")
+        done = _write_policies(str(trace), target, title, strategies, machine, policies)
+    _tell(done, target, output)
+
+
+def _write_runs(
+    sources: list[str], target: Path, figures: Path | None, title: str | None, runs: Path | None
+) -> WrittenReport:
     from stretto.api import report as write_report
     from stretto.cli.progress import ProgressLine
 
-    check_target(target)
     with ProgressLine("gathering"):
-        done = write_report(sources, target, figures=figures, title=title, runs=runs)
+        return write_report(sources, target, figures=figures, title=title, runs=runs)
+
+
+def _write_policies(
+    source: str,
+    target: Path,
+    title: str | None,
+    strategies: str | None,
+    machine: MachineFlags,
+    policies: PolicyReportOptions,
+) -> WrittenReport:
+    from dataclasses import replace
+
+    from stretto.api import report as write_report
+    from stretto.cli.progress import ProgressLine, in_background
+    from stretto.cli.sources import load_queue, machine_named
+
+    names = None if strategies is None else split_names(strategies, "--strategies")
+    trace = load_queue(source)
+    place = machine_named(trace, machine.procs, machine.pools)
+    typed = replace(policies, command=shlex.join(["stretto", *sys.argv[1:]]))
+    with ProgressLine(f"replaying {trace.num_jobs:,} jobs"):
+        return in_background(
+            lambda: write_report(trace, target, title=title, machine=place, strategies=names, policies=typed)
+        )
+
+
+def _tell(done: WrittenReport, target: Path, output: Output) -> None:
     drawn = [str(path) for path in done.figures]
     if output is Output.JSON:
-        print_json({"path": str(target), "num_runs": done.num_runs, "num_bytes": done.num_bytes, "figures": drawn})
-    elif output is Output.QUIET:
+        more = {} if done.comparison is None else {"answer": done.answer, **done.comparison.to_json()}
+        print_json(
+            {"path": str(target), "num_runs": done.num_runs, "num_bytes": done.num_bytes, "figures": drawn, **more}
+        )
+        return
+    if output is Output.QUIET:
         print(target)
-    else:
+        return
+    if done.comparison is None:
         print(f"wrote {target}: {format_count(done.num_runs, 'run')}, {done.num_bytes / 1e6:.1f} MB")
-        for path in drawn:
-            print(f"wrote {path}")
+    else:
+        print(textwrap.fill(done.answer, 79, break_on_hyphens=False))
+        count = len(done.comparison.policies)
+        print(f"wrote {target}: {count:,} {'policy' if count == 1 else 'policies'}, {done.num_bytes / 1e6:.2f} MB")
+    for path in drawn:
+        print(f"wrote {path}")

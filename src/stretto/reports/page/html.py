@@ -41,12 +41,14 @@ def render(title: str, views: Sequence[RunView], tables: Sequence[Table], comman
     return document(title, body, plain(list(views)), _SCRIPTS)
 
 
-def document(title: str, body: Sequence[str], data: object, scripts: Sequence[str]) -> bytes:
+def document(
+    title: str, body: Sequence[str], data: object, scripts: Sequence[str], *, styles: Sequence[str] = ("page.css",)
+) -> bytes:
     """Return a page with its style, its data as JSON in the element ``data``, and its scripts.
 
     The content security policy names the hashes of style and script: nothing else runs, and nothing is loaded.
     """
-    style, script = _asset("page.css"), "\n".join(_asset(name) for name in scripts)
+    style, script = ("\n".join(_asset(name) for name in names) for names in (styles, scripts))
     policy = f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; img-src data:"
     parts = [
         "<!DOCTYPE html>",
