@@ -21,7 +21,7 @@ from stretto.queues.metrics import QueueMetrics, bounded_slowdown
 from stretto.queues.recorded.occupancy import known_waits
 from stretto.queues.recorded.record import RECORDED, has_waits
 from stretto.queues.replay import Machine, can_select
-from stretto.queues.setup import notes_on, procs_of
+from stretto.queues.setup import notes_on, procs_of, replayed
 from stretto.queues.strategies import StrategyLike, name_of_strategy, strategy_of
 from stretto.registry import lookup
 
@@ -265,7 +265,7 @@ def pairs_of(strategies: Sequence[T], backfills: Sequence[str]) -> list[tuple[T,
 
 def record_notes(trace: Trace, machine: Machine) -> tuple[str, ...]:
     """Say where the record has other jobs than the replays, and its mean wait over the jobs that both have."""
-    known, kept = known_waits(trace), runnable(trace, machine)
+    known, kept = known_waits(trace), replayed(trace, machine)
     only, both = int(np.count_nonzero(known & ~kept)), known & kept
     notes = []
     if only and trace.wait_s is not None and np.any(both):

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from stretto.core.pool_fit import runnable
 from stretto.core.trace import Trace
 from stretto.errors import StrettoError
 from stretto.queues.metrics import QueueMetrics, Spread, measure
@@ -21,6 +20,7 @@ from stretto.queues.recorded.record import RecordedResult, has_waits, machine_pr
 from stretto.queues.replay import Machine as Machine
 from stretto.queues.replay import SelectorReplay, replay, replay_told, setup_of
 from stretto.queues.result import QueueResult, Watch
+from stretto.queues.setup import replayed
 from stretto.runlog import Run
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ def _calibrated(trace: Trace, machine: Machine, rules: dict[str, Any]) -> Evalua
     """Fit and replay; the time is that of both."""
     begin = time.perf_counter()
     setup, spec = setup_of(trace, machine, **rules)
-    result, calibration = calibrated_replay(trace, runnable(trace, machine), setup, spec)
+    result, calibration = calibrated_replay(trace, replayed(trace, machine), setup, spec)
     return Evaluation(result, measure(result), time.perf_counter() - begin, calibration=calibration)
 
 

@@ -342,6 +342,9 @@ def setup_of(
     if not isinstance(order, Strategy) or settings is not None:
         message = f"strategy {name!r} is no fixed order; use one such as fcfs, sjf or saf"
         raise InvalidInput(message, field="strategy")
+    if isinstance(machine, Site):
+        message = "a site cannot be calibrated: give the number of processors with --procs, or leave --calibrate out"
+        raise InvalidInput(message, field="calibrate")
     return _setup(trace, machine, make_rules(order, **rules), seed), _spec(name, seed, rules)
 
 

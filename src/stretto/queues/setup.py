@@ -193,6 +193,16 @@ def notes_on(trace: Trace, machine: int | Sequence[Pool] | Site) -> tuple[str, .
     return notes_of(trace, machine, runnable(trace, machine))
 
 
+def replayed(trace: Trace, machine: int | Sequence[Pool] | Site) -> NDArray[np.bool_]:
+    """Say which jobs of a trace a replay on a machine has; [n]."""
+    if isinstance(machine, Site):
+        from stretto.queues.nodes.setup import prepare_nodes
+
+        kept: NDArray[np.bool_] = prepare_nodes(trace, machine).kept
+        return kept
+    return runnable(trace, machine)
+
+
 def procs_of(machine: int | Sequence[Pool] | Site) -> int:
     """Return the processors of a machine."""
     if isinstance(machine, Site):

@@ -39,6 +39,8 @@ class NodeSetup:
         Number of jobs that cannot run on the site, by reason.
     shift_s
         When the first job was submitted in the given trace; the replay counts its time from there.
+    kept
+        Which jobs of the given trace are replayed.
     """
 
     site: Site
@@ -50,6 +52,7 @@ class NodeSetup:
     left_out: dict[str, int]
     assumed: tuple[str, ...]
     shift_s: float
+    kept: np.ndarray
 
     @property
     def num_dropped(self) -> int:
@@ -92,7 +95,7 @@ def prepare_nodes(trace: Trace, site: Site, *, kill: bool = False, perfect: bool
         part = replace(part, estimate_s=np.maximum(part.estimate_s, part.run_s))
     believed = run if perfect else np.maximum(part.estimate_s, run)
     arrays, shape_arrays, places = _arrays(site, shapes, part, code[kept], resolved, (run, believed, shift))
-    return NodeSetup(site, part, places, shape_arrays, arrays, killed, dict(left_out), asked.notes, shift)
+    return NodeSetup(site, part, places, shape_arrays, arrays, killed, dict(left_out), asked.notes, shift, kept)
 
 
 def _check_partitions(asked: Asked, site: Site) -> None:

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stretto.core.csr import Floats, Ints
-from stretto.core.pool_fit import runnable
 from stretto.core.trace import UNKNOWN, Trace
 from stretto.errors import InvalidInput, MissingExtra
 from stretto.queues.recorded.occupancy import known_waits
 from stretto.queues.recorded.record import RecordedResult
 from stretto.queues.result import QueueResult
+from stretto.queues.setup import replayed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -113,7 +113,7 @@ def _quoted(text: str) -> str:
 
 def rows_of_result(trace: Trace, machine: Machine, result: QueueResult) -> NDArray[np.bool_]:
     """Say which jobs of a trace a result has; [n]. An interrupted replay has the first of those that can run."""
-    kept = known_waits(trace) if isinstance(result, RecordedResult) else runnable(trace, machine).copy()
+    kept = known_waits(trace) if isinstance(result, RecordedResult) else replayed(trace, machine).copy()
     rows = np.flatnonzero(kept)
     if len(rows) < result.trace.num_jobs:
         message = f"the result has {result.trace.num_jobs:,} jobs, of the trace only {len(rows):,} can run"
