@@ -14,12 +14,11 @@ from stretto.core.trace import Trace
 from stretto.errors import InvalidInput, UnknownName
 from stretto.queues.nodes.islands import islands, ptr, site_arrays
 from stretto.queues.nodes.kernels.arrays import Longs, NodeJobs, ShapeArrays, SiteArrays
+from stretto.queues.nodes.reference.nodes import Components
 from stretto.queues.nodes.requests import Asked, asked_of
 from stretto.queues.nodes.shapes import Shapes
 from stretto.queues.nodes.together import fit_together
 
-#: Shapes by component and alternative.
-Components = tuple[tuple[int, ...], ...]
 #: What a job comes down to: its components and its tier; or why it cannot run.
 Resolved = tuple[Components, int] | str
 

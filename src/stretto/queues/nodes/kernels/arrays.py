@@ -19,6 +19,10 @@ from stretto.core.csr import Floats, Ints
 Longs = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
+#: How kernels are compiled that only kernels call: without the wrappers for Python, which take as long to make as the
+#: code itself where arguments are tuples of many arrays.
+INNER = {"cache": True, "nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
 # The resources that every node has; GPUs by type follow.
 CPUS = 0
 MEMORY = 1

@@ -12,6 +12,7 @@ from stretto.queues.nodes.kernels.arrays import (
     DONE,
     END,
     EPOCH,
+    INNER,
     IS_DIRTY,
     IS_PENDING,
     NEXT_REOPENING,
@@ -86,7 +87,7 @@ def next_moment(site, q, s):
     return time
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def reopen(site, s):
     """Look at all queues again where nodes have become available."""
     is_later = False
@@ -98,7 +99,7 @@ def reopen(site, s):
         s.island[IS_DIRTY, :] = 1
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def end_jobs(site, shapes, q, rules, s, store, out):
     """End the jobs whose time has come, and let their children arrive."""
     now = s.clock[0]
@@ -131,7 +132,7 @@ def end_jobs(site, shapes, q, rules, s, store, out):
                 s.counts[NUM_ARRIVALS] += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def leave(site, shapes, s, store, entry):
     """Give back what an entry of the store takes on its node."""
     node = store.node[entry]
@@ -151,7 +152,7 @@ def leave(site, shapes, s, store, entry):
     s.counts[UNUSED_SLOT] = slot
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def take_arrivals(q, rules, s):
     """Let the jobs arrive whose time is now."""
     now = s.clock[0]

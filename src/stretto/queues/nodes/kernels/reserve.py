@@ -10,6 +10,7 @@ from stretto.queues.nodes.kernels.arrays import (
     AVAIL_JOB,
     CPUS,
     EPOCH,
+    INNER,
     NUM_HELD,
     NUM_PLACES,
     NUM_RUNNING,
@@ -22,7 +23,7 @@ from stretto.queues.nodes.kernels.choose import holds, measure, tasks_on
 from stretto.queues.nodes.kernels.place import apply, change, place
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def reserve(site, shapes, q, s, store, out, job, island):
     """Reserve nodes for a job: the earliest time by estimates, and what is left on its nodes from then on."""
     first = site.island_ptr[island]
@@ -41,7 +42,7 @@ def reserve(site, shapes, q, s, store, out, job, island):
     s.island[RESERVED_NUMBER, island] = s.counts[RESERVATION]
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def takes_equal_numbers(shapes, q, kind):
     """Say whether a kind has one component, and all its alternatives place equal numbers of tasks on nodes."""
     component = q.component_ptr[kind]
@@ -53,7 +54,7 @@ def takes_equal_numbers(shapes, q, kind):
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def hold(site, s, island, node):
     """Mark a node as reserved."""
     if not s.is_reserved[node]:
@@ -62,7 +63,7 @@ def hold(site, s, island, node):
         s.island[NUM_HELD, island] += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def node_time(site, shapes, shape, s, store, node):
     """Return when a node holds its tasks of a shape by estimates: -inf = now."""
     need, exclusive = shapes.need[shape], shapes.exclusive[shape]
@@ -88,7 +89,7 @@ def node_time(site, shapes, shape, s, store, node):
     return np.inf
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def room_at(site, shapes, s, store, node, time, room):
     """Write to ``room`` what is free on a node when the jobs that end until a time by estimates have ended."""
     for r in range(room.shape[0]):
@@ -99,7 +100,7 @@ def room_at(site, shapes, s, store, node, time, room):
         slot = store.next[slot]
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def reserve_equal(site, shapes, q, s, store, job, island):
     """Reserve nodes that take equal numbers of tasks: each is there at a time of its own, and the last decides.
 
@@ -123,7 +124,7 @@ def reserve_equal(site, shapes, q, s, store, job, island):
     return time
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def equal_time(site, shapes, s, store, job, shape, island):
     """Return when enough nodes hold their tasks of a shape, and leave in ``avail`` when each of them does."""
     first, last = site.set_first[shapes.node_set[shape]], site.set_last[shapes.node_set[shape]]
@@ -137,7 +138,7 @@ def equal_time(site, shapes, s, store, job, shape, island):
     return nth_time(first, last, in_set, avail, wanted, s.times)
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def hold_equal(site, shapes, s, store, shape, island, time):
     """Reserve the nodes of a shape that are there at a time."""
     first, last = site.set_first[shapes.node_set[shape]], site.set_last[shapes.node_set[shape]]
@@ -165,7 +166,7 @@ def hold_equal(site, shapes, s, store, shape, island, time):
                 count += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def nth_time(first, last, in_set, avail, wanted, times):
     """Return when so many nodes are there."""
     if wanted == 1:
@@ -182,7 +183,7 @@ def nth_time(first, last, in_set, avail, wanted, times):
     return np.partition(times[:count], wanted - 1)[wanted - 1]
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def heap_of_ends(q, s, island):
     """Make a heap of the estimated ends of an island's running jobs; return its size."""
     size = 0
@@ -193,7 +194,7 @@ def heap_of_ends(q, s, island):
     return size
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def reserve_by_walk(site, shapes, q, s, store, out, job, island):
     """Walk through the estimated ends of the running jobs until the job fits.
 
@@ -237,7 +238,7 @@ def reserve_by_walk(site, shapes, q, s, store, out, job, island):
             return time
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def give_back(site, shapes, s, store, first, last, shape, count, total):
     """Give a job's entries back to ``later``; return the nodes with room for a shape, and the tasks that fit."""
     in_set, exclusive = site.in_set[shapes.node_set[shape]], shapes.exclusive[shape]
