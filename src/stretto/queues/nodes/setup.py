@@ -57,8 +57,11 @@ class NodeSetup:
     @property
     def notes(self) -> tuple[str, ...]:
         """What was left out and why, and what was assumed, one sentence each."""
-        gone = (f"{count:,} {'job' if count == 1 else 'jobs'}: {reason}" for reason, count in self.left_out.items())
-        return (*(f"left out {text}" for text in gone), *self.assumed)
+        gone = (
+            f"1 job left out, because it {reason}" if count == 1 else f"{count:,} jobs left out, because each {reason}"
+            for reason, count in self.left_out.items()
+        )
+        return (*gone, *self.assumed)
 
 
 def prepare_nodes(trace: Trace, site: Site, *, kill: bool = False, perfect: bool = False) -> NodeSetup:
