@@ -22,6 +22,7 @@ from stretto.queues.nodes.kernels.arrays import (
     NUM_ENDS,
     NUM_FREED,
     NUM_RUNNING,
+    OUTER,
     PAUSED,
     STORE_IS_FULL,
     STUCK,
@@ -34,7 +35,7 @@ from stretto.queues.nodes.kernels.priority import charge
 from stretto.queues.nodes.kernels.waiting import enqueue
 
 
-@njit(cache=True, nogil=True)
+@njit(**OUTER)
 def run_nodes(site, shapes, q, rules, s, store, out, until):
     """Run until all jobs have ended.
 
@@ -70,7 +71,7 @@ def run_nodes(site, shapes, q, rules, s, store, out, until):
     return DONE
 
 
-@njit(cache=True, nogil=True)
+@njit(**OUTER)
 def next_moment(site, q, s):
     """Return when something happens next."""
     time = np.inf
@@ -95,8 +96,9 @@ def reopen(site, s):
         s.counts[NEXT_REOPENING] += 1
         is_later = True
     if is_later:
-        s.island[EPOCH, :] += 1
-        s.island[IS_DIRTY, :] = 1
+        for island in range(s.island.shape[1]):
+            s.island[EPOCH, island] += 1
+            s.island[IS_DIRTY, island] = 1
 
 
 @njit(**INNER)

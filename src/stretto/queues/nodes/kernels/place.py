@@ -58,7 +58,8 @@ def place(site, shapes, q, s, store, kind, room, ask):
                 (store.node, store.tasks), at,
             )  # fmt: skip
             if taken > 0:
-                store.shape[at : at + taken] = shape
+                for k in range(at, at + taken):
+                    store.shape[k] = shape
                 break
         if taken == 0:
             apply(site, shapes, store, first, at, room, 1)

@@ -180,7 +180,32 @@ def nth_time(first, last, in_set, avail, wanted, times):
         if in_set[node]:
             times[count] = avail[node]
             count += 1
-    return np.partition(times[:count], wanted - 1)[wanted - 1]
+    return select(times, count, wanted - 1)
+
+
+@njit(**INNER)
+def select(values, count, wanted):
+    """Return the value that would stand at a place if the first values were sorted; changes their order."""
+    low, high = 0, count - 1
+    while low < high:
+        pivot = values[(low + high) >> 1]
+        i, k = low, high
+        while i <= k:
+            while values[i] < pivot:
+                i += 1
+            while values[k] > pivot:
+                k -= 1
+            if i <= k:
+                values[i], values[k] = values[k], values[i]
+                i += 1
+                k -= 1
+        if wanted <= k:
+            high = k
+        elif wanted >= i:
+            low = i
+        else:
+            return values[wanted]
+    return values[wanted]
 
 
 @njit(**INNER)
@@ -203,14 +228,17 @@ def reserve_by_walk(site, shapes, q, s, store, out, job, island):
     """
     size = heap_of_ends(q, s, island)
     for k in range(site.island_ptr[island], site.island_ptr[island + 1]):
-        s.later[:, site.island_node[k]] = s.free[:, site.island_node[k]]
+        for r in range(s.free.shape[0]):
+            s.later[r, site.island_node[k]] = s.free[r, site.island_node[k]]
     kind = q.kind[job]
     shape = q.only_shape[kind] if site.closed_from.shape[0] == 0 else -1
     ask = (False, 0.0, 0.0, True)
     count, total = 0, 0
     if shape >= 0:
         count, total = measure(site, shapes, shape, s.later, s.beside, s.is_reserved, ask, s.fit)
-    reopening = np.searchsorted(site.reopening, s.clock[0], side="right")
+    reopening = 0
+    while reopening < site.reopening.shape[0] and site.reopening[reopening] <= s.clock[0]:
+        reopening += 1
     while True:
         time = s.heap_time[0] if size > 0 else np.inf
         if reopening < site.reopening.shape[0] and site.reopening[reopening] <= time:
@@ -233,7 +261,8 @@ def reserve_by_walk(site, shapes, q, s, store, out, job, island):
         if taken > 0:
             for k in range(s.counts[NUM_PLACES], s.counts[NUM_PLACES] + taken):
                 node = store.node[k]
-                s.beside[:, node] = s.later[:, node]
+                for r in range(s.later.shape[0]):
+                    s.beside[r, node] = s.later[r, node]
                 hold(site, s, island, node)
             return time
 

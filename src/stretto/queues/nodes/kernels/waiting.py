@@ -15,6 +15,7 @@ from stretto.queues.nodes.kernels.arrays import (
     NUM_ACTIVE,
     NUM_NEW,
     NUM_WAITING,
+    OUTER,
 )
 from stretto.queues.nodes.kernels.priority import key_of
 
@@ -93,7 +94,7 @@ def remove(q, s, island, place):
     return place
 
 
-@njit(cache=True, nogil=True)
+@njit(**OUTER)
 def resort(q, rules, s, island):
     """Compute all keys of a queue anew and sort it."""
     begin = s.island[BEGIN, island]
