@@ -155,7 +155,9 @@ def _new_store(size: int) -> PlaceStore:
     def ints() -> Ints:
         return np.zeros(size, np.int32)
 
-    return PlaceStore(ints(), ints(), ints(), ints(), ints(), ints(), ints(), ints(), ints(), np.zeros(size))
+    return PlaceStore(
+        ints(), ints(), ints(), ints(), ints(), ints(), ints(), ints(), ints(), np.zeros(size), np.zeros(size)
+    )
 
 
 def _longer(store: PlaceStore) -> PlaceStore:
@@ -199,6 +201,7 @@ def new_state(setup: NodeSetup, num_members: int) -> NodeState:
         row=np.zeros(num_resources, np.int64),
         times=np.zeros(num_nodes),
         first=np.full(num_nodes, -1),
+        planned=np.full(num_nodes, -1),
         end_time=np.zeros(n),
         end_job=np.zeros(n, np.int64),
         arrival_time=np.zeros(n),

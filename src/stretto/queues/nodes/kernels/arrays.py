@@ -19,6 +19,12 @@ from stretto.core.csr import Floats, Ints
 Longs = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
+#: How kernels with tuples of many arrays are compiled: without counting references, which at every call would take
+#: longer than most of what they do. They must not make arrays.
+OUTER = {"cache": True, "nogil": True, "_nrt": False}
+#: Those that only kernels call: also without the wrappers for Python, which take as long to make as the code itself.
+INNER = {**OUTER, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
 # The resources that every node has; GPUs by type follow.
 CPUS = 0
 MEMORY = 1
@@ -123,6 +129,7 @@ class NodeState(NamedTuple):
     row: Longs  # [R] scratch
     times: Floats  # [N] scratch
     first: Longs  # [N] the slot of a node that is expected to end first, -1 = none
+    planned: Longs  # [N] the last planned entry of a node, -1 = none
     end_time: Floats  # [n] a heap of ends
     end_job: Longs  # [n]
     arrival_time: Floats  # [n] a heap of arrivals, of jobs with parents
@@ -209,6 +216,7 @@ class PlaceStore(NamedTuple):
     slot_tasks: Ints
     slot_shape: Ints
     until: Floats  # the estimated end
+    since: Floats  # of planned entries, the planned start
 
 
 class NodeOutcome(NamedTuple):

@@ -12,6 +12,7 @@ from stretto.queues.nodes.kernels.arrays import (
     DONE,
     END,
     EPOCH,
+    INNER,
     IS_DIRTY,
     IS_PENDING,
     NEXT_REOPENING,
@@ -21,6 +22,7 @@ from stretto.queues.nodes.kernels.arrays import (
     NUM_ENDS,
     NUM_FREED,
     NUM_RUNNING,
+    OUTER,
     PAUSED,
     STORE_IS_FULL,
     STUCK,
@@ -33,7 +35,7 @@ from stretto.queues.nodes.kernels.priority import charge
 from stretto.queues.nodes.kernels.waiting import enqueue
 
 
-@njit(cache=True, nogil=True)
+@njit(**OUTER)
 def run_nodes(site, shapes, q, rules, s, store, out, until):
     """Run until all jobs have ended.
 
@@ -69,7 +71,7 @@ def run_nodes(site, shapes, q, rules, s, store, out, until):
     return DONE
 
 
-@njit(cache=True, nogil=True)
+@njit(**OUTER)
 def next_moment(site, q, s):
     """Return when something happens next."""
     time = np.inf
@@ -86,7 +88,7 @@ def next_moment(site, q, s):
     return time
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def reopen(site, s):
     """Look at all queues again where nodes have become available."""
     is_later = False
@@ -94,11 +96,12 @@ def reopen(site, s):
         s.counts[NEXT_REOPENING] += 1
         is_later = True
     if is_later:
-        s.island[EPOCH, :] += 1
-        s.island[IS_DIRTY, :] = 1
+        for island in range(s.island.shape[1]):
+            s.island[EPOCH, island] += 1
+            s.island[IS_DIRTY, island] = 1
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def end_jobs(site, shapes, q, rules, s, store, out):
     """End the jobs whose time has come, and let their children arrive."""
     now = s.clock[0]
@@ -131,7 +134,7 @@ def end_jobs(site, shapes, q, rules, s, store, out):
                 s.counts[NUM_ARRIVALS] += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def leave(site, shapes, s, store, entry):
     """Give back what an entry of the store takes on its node."""
     node = store.node[entry]
@@ -151,7 +154,7 @@ def leave(site, shapes, s, store, entry):
     s.counts[UNUSED_SLOT] = slot
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def take_arrivals(q, rules, s):
     """Let the jobs arrive whose time is now."""
     now = s.clock[0]

@@ -10,6 +10,7 @@ from stretto.queues.nodes.kernels.arrays import (
     AVAIL_JOB,
     CPUS,
     EPOCH,
+    INNER,
     NUM_HELD,
     NUM_PLACES,
     NUM_RUNNING,
@@ -22,7 +23,7 @@ from stretto.queues.nodes.kernels.choose import holds, measure, tasks_on
 from stretto.queues.nodes.kernels.place import apply, change, place
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def reserve(site, shapes, q, s, store, out, job, island):
     """Reserve nodes for a job: the earliest time by estimates, and what is left on its nodes from then on."""
     first = site.island_ptr[island]
@@ -41,7 +42,7 @@ def reserve(site, shapes, q, s, store, out, job, island):
     s.island[RESERVED_NUMBER, island] = s.counts[RESERVATION]
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def takes_equal_numbers(shapes, q, kind):
     """Say whether a kind has one component, and all its alternatives place equal numbers of tasks on nodes."""
     component = q.component_ptr[kind]
@@ -53,7 +54,7 @@ def takes_equal_numbers(shapes, q, kind):
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def hold(site, s, island, node):
     """Mark a node as reserved."""
     if not s.is_reserved[node]:
@@ -62,7 +63,7 @@ def hold(site, s, island, node):
         s.island[NUM_HELD, island] += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def node_time(site, shapes, shape, s, store, node):
     """Return when a node holds its tasks of a shape by estimates: -inf = now."""
     need, exclusive = shapes.need[shape], shapes.exclusive[shape]
@@ -88,7 +89,7 @@ def node_time(site, shapes, shape, s, store, node):
     return np.inf
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def room_at(site, shapes, s, store, node, time, room):
     """Write to ``room`` what is free on a node when the jobs that end until a time by estimates have ended."""
     for r in range(room.shape[0]):
@@ -99,7 +100,7 @@ def room_at(site, shapes, s, store, node, time, room):
         slot = store.next[slot]
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def reserve_equal(site, shapes, q, s, store, job, island):
     """Reserve nodes that take equal numbers of tasks: each is there at a time of its own, and the last decides.
 
@@ -123,7 +124,7 @@ def reserve_equal(site, shapes, q, s, store, job, island):
     return time
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def equal_time(site, shapes, s, store, job, shape, island):
     """Return when enough nodes hold their tasks of a shape, and leave in ``avail`` when each of them does."""
     first, last = site.set_first[shapes.node_set[shape]], site.set_last[shapes.node_set[shape]]
@@ -137,7 +138,7 @@ def equal_time(site, shapes, s, store, job, shape, island):
     return nth_time(first, last, in_set, avail, wanted, s.times)
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def hold_equal(site, shapes, s, store, shape, island, time):
     """Reserve the nodes of a shape that are there at a time."""
     first, last = site.set_first[shapes.node_set[shape]], site.set_last[shapes.node_set[shape]]
@@ -165,7 +166,7 @@ def hold_equal(site, shapes, s, store, shape, island, time):
                 count += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def nth_time(first, last, in_set, avail, wanted, times):
     """Return when so many nodes are there."""
     if wanted == 1:
@@ -179,10 +180,35 @@ def nth_time(first, last, in_set, avail, wanted, times):
         if in_set[node]:
             times[count] = avail[node]
             count += 1
-    return np.partition(times[:count], wanted - 1)[wanted - 1]
+    return select(times, count, wanted - 1)
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
+def select(values, count, wanted):
+    """Return the value that would stand at a place if the first values were sorted; changes their order."""
+    low, high = 0, count - 1
+    while low < high:
+        pivot = values[(low + high) >> 1]
+        i, k = low, high
+        while i <= k:
+            while values[i] < pivot:
+                i += 1
+            while values[k] > pivot:
+                k -= 1
+            if i <= k:
+                values[i], values[k] = values[k], values[i]
+                i += 1
+                k -= 1
+        if wanted <= k:
+            high = k
+        elif wanted >= i:
+            low = i
+        else:
+            return values[wanted]
+    return values[wanted]
+
+
+@njit(**INNER)
 def heap_of_ends(q, s, island):
     """Make a heap of the estimated ends of an island's running jobs; return its size."""
     size = 0
@@ -193,7 +219,7 @@ def heap_of_ends(q, s, island):
     return size
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def reserve_by_walk(site, shapes, q, s, store, out, job, island):
     """Walk through the estimated ends of the running jobs until the job fits.
 
@@ -202,14 +228,17 @@ def reserve_by_walk(site, shapes, q, s, store, out, job, island):
     """
     size = heap_of_ends(q, s, island)
     for k in range(site.island_ptr[island], site.island_ptr[island + 1]):
-        s.later[:, site.island_node[k]] = s.free[:, site.island_node[k]]
+        for r in range(s.free.shape[0]):
+            s.later[r, site.island_node[k]] = s.free[r, site.island_node[k]]
     kind = q.kind[job]
     shape = q.only_shape[kind] if site.closed_from.shape[0] == 0 else -1
     ask = (False, 0.0, 0.0, True)
     count, total = 0, 0
     if shape >= 0:
         count, total = measure(site, shapes, shape, s.later, s.beside, s.is_reserved, ask, s.fit)
-    reopening = np.searchsorted(site.reopening, s.clock[0], side="right")
+    reopening = 0
+    while reopening < site.reopening.shape[0] and site.reopening[reopening] <= s.clock[0]:
+        reopening += 1
     while True:
         time = s.heap_time[0] if size > 0 else np.inf
         if reopening < site.reopening.shape[0] and site.reopening[reopening] <= time:
@@ -232,12 +261,13 @@ def reserve_by_walk(site, shapes, q, s, store, out, job, island):
         if taken > 0:
             for k in range(s.counts[NUM_PLACES], s.counts[NUM_PLACES] + taken):
                 node = store.node[k]
-                s.beside[:, node] = s.later[:, node]
+                for r in range(s.later.shape[0]):
+                    s.beside[r, node] = s.later[r, node]
                 hold(site, s, island, node)
             return time
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def give_back(site, shapes, s, store, first, last, shape, count, total):
     """Give a job's entries back to ``later``; return the nodes with room for a shape, and the tasks that fit."""
     in_set, exclusive = site.in_set[shapes.node_set[shape]], shapes.exclusive[shape]
