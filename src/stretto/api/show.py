@@ -21,9 +21,9 @@ from stretto.core.cluster import Cluster
 from stretto.core.cluster_shorthand import BARE_KINDS, intended
 from stretto.core.graph import TaskGraph
 from stretto.core.graph_facts import GraphFacts, graph_facts
+from stretto.core.results.trace_facts import TraceFacts, trace_facts
 from stretto.core.site import Site
 from stretto.core.trace import Trace
-from stretto.core.trace_facts import TraceFacts, trace_facts
 from stretto.engines.workflow_file import is_workflow
 from stretto.errors import InvalidInput
 

@@ -12,8 +12,8 @@ from stretto.core.units import format_bytes, format_count, format_percent, forma
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from stretto.core.results.trace_facts import TraceFacts
     from stretto.core.site import Site, SiteNode
-    from stretto.core.trace_facts import TraceFacts
 
 _MOST_ROWS = 20
 _MOST_FAULTS = 5
