@@ -39,10 +39,10 @@ def formats() -> list[str]:
     return ["| format | what it is | access | usual endings |", "|---|---|---|---|", *rows]
 
 
-def traces() -> list[str]:
-    """Return the rows of the formats of traces."""
+def access(what: str) -> list[str]:
+    """Return the rows of the formats of traces or of sites."""
     rows = [
-        f"| `{entry['name']}` | {_cell(entry['summary'])} | {entry['access']} |" for entry in describe_formats("traces")
+        f"| `{entry['name']}` | {_cell(entry['summary'])} | {entry['access']} |" for entry in describe_formats(what)
     ]
     return ["| format | what it is | access |", "|---|---|---|", *rows]
 
@@ -77,7 +77,8 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "policy-params": policy_params,
     "formats": formats,
     "workloads": workloads,
-    "traces": traces,
+    "traces": partial(access, "traces"),
+    "sites": partial(access, "sites"),
     "strategies": partial(rules, "strategies", "strategy"),
     "backfills": partial(rules, "backfills", "backfill"),
     "estimates": partial(rules, "estimates", "estimates"),

@@ -49,6 +49,7 @@ _FULL = {
     "POOL_RULES": ("Pool rules", "pool-rules"),
     "FORMATS": ("Formats of graphs", "formats"),
     "TRACES": ("Formats of traces", "traces"),
+    "SITES": ("Formats of sites", "sites"),
     "WORKLOADS": ("Workloads", "workloads"),
 }
 

@@ -306,6 +306,7 @@ def test_a_comparison_is_drawn(run: Run, swf: Path, tmp_path: Path) -> None:
         ("estimates", catalog.ESTIMATES),
         ("pool-rules", catalog.POOL_RULES),
         ("traces", catalog.TRACES),
+        ("sites", catalog.SITES),
     ],
 )
 def test_everything_is_listed_with_a_summary(run: Run, what: str, table: dict[str, str]) -> None:

@@ -25,6 +25,7 @@ from research.readers.hwloc import read_hwloc
 from research.readers.machine_toml import read_rack, write_rack
 
 from files import format_samples as samples
+from files.clusters import site_samples
 from files.traces import trace_samples
 from real_data import find_data
 from stretto import catalog, registry
@@ -88,6 +89,8 @@ def readers(folder: Path) -> dict[str, tuple[Reader, list[bytes]]]:
             found[f"graph {name}"] = (graph_reader(name), graph_seeds(name, files))
     for name in catalog.TRACES:
         found[f"trace {name}"] = (trace_reader(name), trace_seeds(name, files))
+    for name, text in site_samples.ALL.items():
+        found[f"site {name}"] = (site_reader(name), [text.encode()])
     graph, cluster = random_graph(np.random.default_rng(0), 8), Cluster.parse("cpu:2,gpu:1")
     problem = Problem.of(graph, cluster)
     plan = json.dumps(plan_to_json(random_plan(np.random.default_rng(0), graph, cluster), problem)).encode()
@@ -126,6 +129,17 @@ run = ["cat", "x"]
 after = ["a"]
 reads = ["x"]
 """
+
+
+def site_reader(name: str) -> Reader:
+    reader = registry.resolve(catalog.SITES[name])
+
+    def read(data: bytes) -> object:
+        document = Document("fuzz", unpack(data, "fuzz", max_bytes=MAX_BYTES))
+        reader.matches(document)
+        return reader.read(document)
+
+    return read
 
 
 def graph_reader(name: str) -> Reader:
@@ -190,7 +204,7 @@ def graph_seeds(name: str, files: list[Document]) -> list[bytes]:
 def trace_seeds(name: str, files: list[Document]) -> list[bytes]:
     reader = registry.resolve(catalog.TRACES[name])
     texts = [text for text in vars(trace_samples).values() if isinstance(text, str) and "\n" in text]
-    texts += [trace_samples.sacct_json(shape) for shape in ("new", "old")]
+    texts += [trace_samples.sacct_json(shape) for shape in ("new", "old")] + [trace_samples.kubernetes_list()]
     own = [*(text.encode() for text in texts), *fuzz_seeds.traces()]
     found = [data for data in own if reader.matches(Document("seed", data))]
     return found + [file.data for file in files if reader.matches(file)][:5] or [b"1 2 3"]

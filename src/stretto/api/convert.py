@@ -96,7 +96,7 @@ def _means_trace(source: object, target: str, format: str | None, from_format: s
 
 
 def _convert_trace(source: Trace | str, target: str | Path, format: str | None, from_format: str | None) -> Converted:
-    from stretto.core.trace_facts import trace_facts
+    from stretto.core.results.trace_facts import trace_facts
     from stretto.files.traces.load import save_trace
 
     trace = source if isinstance(source, Trace) else load_trace(source, format=from_format)

@@ -363,7 +363,8 @@ def with_dims(source: str, dims: Sequence[str] | None) -> str:
         return source
     from stretto.engines.workflow_file import is_workflow
 
-    if source.startswith((WORKLOAD_PREFIX, KERNELS_PREFIX)) or is_workflow(source):
+    has_none = source.startswith((WORKLOAD_PREFIX, KERNELS_PREFIX)) or is_workflow(source)
+    if has_none or is_site(source) or is_trace(source):
         raise InvalidInput(f"has no effect on {source}: only ONNX models have open dimensions", field="--dim")
     return source + ("&" if split_path(source)[1].rpartition("?")[1] else "?") + "&".join(dims)
 

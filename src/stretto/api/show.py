@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from stretto.api.inputs import (
     KERNELS_PREFIX,
@@ -21,11 +22,12 @@ from stretto.core.cluster import Cluster
 from stretto.core.cluster_shorthand import BARE_KINDS, intended
 from stretto.core.graph import TaskGraph
 from stretto.core.graph_facts import GraphFacts, graph_facts
-from stretto.core.site import Site
+from stretto.core.results.trace_facts import TraceFacts, trace_facts
+from stretto.core.site import Site, SiteNode
 from stretto.core.trace import Trace
-from stretto.core.trace_facts import TraceFacts, trace_facts
 from stretto.engines.workflow_file import is_workflow
 from stretto.errors import InvalidInput
+from stretto.files.clusters.host_list import compress_hosts
 
 
 def show(
@@ -57,6 +59,22 @@ def show(
         return load_cluster(source)
     work = graph_of(source, dims)
     return graph_facts(work) if isinstance(work, TaskGraph) else [graph_facts(job.graph) for job in work.jobs]
+
+
+class NodeGroup(NamedTuple):
+    """Nodes that are equal but for their names and weights, and their names as a host list."""
+
+    hosts: str
+    nodes: tuple[SiteNode, ...]
+
+
+def node_groups(site: Site) -> list[NodeGroup]:
+    """Return the nodes of a site in groups, in the order of their first nodes."""
+    groups: dict[str, list[SiteNode]] = {}
+    for node in site.nodes:
+        key = f"{node.cpus} {node.memory_bytes} {node.gpus} {sorted(node.features)}"
+        groups.setdefault(key, []).append(node)
+    return [NodeGroup(compress_hosts([node.name for node in nodes]), tuple(nodes)) for nodes in groups.values()]
 
 
 def names_cluster(source: str) -> bool:

@@ -21,6 +21,7 @@ _TABLES = {
     "estimates": ("ESTIMATES", "estimate model"),
     "pool-rules": ("POOL_RULES", "pool rule"),
     "traces": ("TRACES", "trace format"),
+    "sites": ("SITES", "site format"),
     "dispatchers": ("DISPATCHERS", "dispatcher"),
 }
 
@@ -43,7 +44,7 @@ def describe(what: str) -> list[dict[str, Any]]:
         return describe_policies()
     if what == "workloads":
         return describe_workloads()
-    return describe_formats(what) if what in ("formats", "traces") else describe_rules(what)
+    return describe_formats(what) if what in ("formats", "traces", "sites") else describe_rules(what)
 
 
 def first_sentence(component: Any) -> str:
@@ -66,7 +67,7 @@ def describe_rules(what: str) -> list[dict[str, Any]]:
 
 
 def describe_formats(what: str = "formats") -> list[dict[str, Any]]:
-    """Return name, summary, endings and access of every format of graphs, or of traces."""
+    """Return name, summary, endings and access of every format of graphs, traces or sites."""
     entries = []
     for name, target in _table(what).items():
         component = registry.resolve(target)

@@ -12,8 +12,8 @@ from stretto.core.units import format_bytes, format_count, format_percent, forma
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from stretto.core.site import Site, SiteNode
-    from stretto.core.trace_facts import TraceFacts
+    from stretto.core.results.trace_facts import TraceFacts
+    from stretto.core.site import Site
 
 _MOST_ROWS = 20
 _MOST_FAULTS = 5
@@ -127,12 +127,9 @@ def _site_json(site: Site) -> dict[str, object]:
 
 def _node_table(site: Site) -> Table:
     """Return one row per group of equal nodes."""
-    from stretto.files.clusters.host_list import compress_hosts
+    from stretto.api.show import node_groups
 
-    groups: dict[str, list[SiteNode]] = {}
-    for node in site.nodes:
-        key = f"{node.cpus} {node.memory_bytes} {node.gpus} {sorted(node.features)}"
-        groups.setdefault(key, []).append(node)
+    groups = node_groups(site)
     table = new_table(
         f"{site.name}: {format_count(len(site.nodes), 'node')}, {format_count(site.num_cpus, 'processor')}"
     )
@@ -140,9 +137,8 @@ def _node_table(site: Site) -> Table:
     for name in ("count", "CPUs", "memory", "GPUs"):
         table.add_column(name, justify="right", no_wrap=name != "GPUs")
     table.add_column("features", overflow="fold")
-    for nodes in list(groups.values())[:_MOST_ROWS]:
+    for names, nodes in groups[:_MOST_ROWS]:
         one = nodes[0]
-        names = compress_hosts([node.name for node in nodes])
         table.add_row(
             names if len(names) <= 40 else names[:37] + "...",
             f"{len(nodes):,}",

@@ -79,11 +79,12 @@ def machine_of(trace: Trace, procs: int | None, pools: str | None) -> int | tupl
         raise InvalidInput("say either procs or pools", field="procs")
     if pools is not None:
         return pools_in(pools)
-    if procs is None and trace.max_procs is None:
-        raise InvalidInput(f"{trace.name!r} does not say on how many processors it ran", field="procs")
-    chosen = procs if procs is not None else trace.max_procs
-    assert chosen is not None
-    return chosen
+    if procs is not None:
+        return procs
+    try:
+        return trace.recorded_procs("procs, the number of processors")
+    except InvalidInput as error:
+        raise InvalidInput(error.message, field="procs") from None
 
 
 def checked(params: Mapping[str, Json], field: str) -> dict[str, Json]:

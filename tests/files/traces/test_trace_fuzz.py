@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from files.traces.trace_samples import ALL, NASTY, mutated, read_text, sacct_json
+from files.traces.trace_samples import ALL, NASTY, assert_same_jobs, mutated, read_text, sacct_json
 from stretto.catalog import TRACES
 from stretto.core.trace import Trace
 from stretto.errors import StrettoError
@@ -93,6 +93,20 @@ def test_mutated_parquet(seed: int) -> None:
     for _ in range(rng.randint(1, 5)):
         data[rng.randrange(len(data))] = rng.randrange(256)
     attempt("parquet", bytes(data))
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_line_ends_and_byte_order_marks_change_nothing(name: str) -> None:
+    plain = read_text(ALL[name])
+    for text in (ALL[name].replace("\n", "\r\n"), "\ufeff" + ALL[name]):
+        assert_same_jobs(plain, read_text(text))
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+def test_files_that_end_early(name: str, share: float) -> None:
+    data = ALL[name].encode()
+    attempt(name, data[: int(share * len(data))])
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -12,6 +12,8 @@ from research.readers.openb_nodes import read_nodes
 
 from files.data_readme import rows
 from real_data import find_data
+from stretto.core.request import ResourceRequest
+from stretto.files.clusters.load_site import load_site
 from stretto.files.traces import load_trace
 from stretto.queues.kernels.run import run_queue
 
@@ -46,6 +48,13 @@ def test_extended_log_and_its_machines(data_dir: Path) -> None:
     assert trace.origin_unix_s == 1356996147
     assert trace.memory_bytes is not None
     assert trace.memory_bytes[0] == 64 * 2**30  # one node of 64 processors, in bytes
+    assert trace.request is not None
+    first = trace.requests[trace.request[0]]
+    assert first == ResourceRequest(
+        (), 1, 64, 1, 1, memory_bytes_per_node=64 * 2.0**30, features=frozenset({"cl_zewura"}), is_exclusive=True
+    )
+    site = load_site(data_dir / "swf" / "CERIT-SC-wagap-2013.machines.txt")
+    assert (len(site.nodes), site.num_cpus) == (68, 20 * 80 + 48 * 12)
     pools = read_machines(data_dir / "swf" / "CERIT-SC-wagap-2013.machines.txt")
     assert [(pool.name, pool.num_nodes, pool.procs_per_node) for pool in pools] == [
         ("zewura", 20, 80),

@@ -89,3 +89,10 @@ def test_nothing_to_learn_from() -> None:
         fit_trace(Trace.of([0, 5], [0, 1], [1, 1]))
     with pytest.raises(InvalidInput, match="load_factor"):
         fit_trace(lublin(50, seed=1)).sample(10, 1, load_factor=0)
+
+
+def test_the_size_of_the_machine_is_not_guessed() -> None:
+    source = Trace.of([0, 500, 900], [60, 60, 60], [1, 4, 2])
+    with pytest.raises(InvalidInput, match=r"does not say on how many processors it ran .*num_procs=N"):
+        fit_trace(source)
+    assert fitted(source, 5, seed=1, num_procs=16).max_procs == 16

@@ -22,6 +22,7 @@ class What(StrEnum):
     ESTIMATES = "estimates"
     POOL_RULES = "pool-rules"
     TRACES = "traces"
+    SITES = "sites"
     DISPATCHERS = "dispatchers"
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from stretto.core.csr import Floats
     from stretto.core.graph import TaskGraph
     from stretto.core.graph_facts import GraphFacts
-    from stretto.core.trace_facts import TraceFacts
+    from stretto.core.results.trace_facts import TraceFacts
     from stretto.core.workload import Workload
 
 _MOST_ROWS = 20
@@ -70,7 +70,7 @@ def show(
 def _trace_facts(source: str) -> TraceFacts:
     from stretto.api import show as show_anything
     from stretto.cli.progress import ProgressLine
-    from stretto.core.trace_facts import TraceFacts
+    from stretto.core.results.trace_facts import TraceFacts
 
     with ProgressLine(f"reading {source}"):
         found = show_anything(source)

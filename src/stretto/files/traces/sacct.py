@@ -8,6 +8,7 @@ what a job asked of nodes. Job steps are passed over. Times are read as UTC, as 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from stretto.core.trace import Trace
@@ -170,7 +171,7 @@ def _record(fields: _Fields, line: int) -> AccountingRecord:
     )
 
 
-def _procs(fields: _Fields, allocated: dict[str, str], requested: dict[str, str]) -> int:
+def _procs(fields: _Fields, allocated: Mapping[str, str], requested: Mapping[str, str]) -> int:
     counts = [
         fields.text("alloccpus", "ncpus"),
         fields.text("reqcpus"),

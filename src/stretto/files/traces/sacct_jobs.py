@@ -92,14 +92,20 @@ class AccountingJobs:
         if limit and base:
             self._limits[f"array {base}"] = limit
         is_part = task is not None or tasks is not None
+        submit, held, wait = _since_eligible(found, options)
+        group = f"array {base}" if is_part else ""
+        waits_for, group = self._waiting(found, options, task, group)
         row = replace(
-            _since_eligible(found, options),
+            found.row,
+            submit_s=submit,
+            held_s=held,
+            wait_s=wait,
             request=request,
             array=base if is_part else "",
             name=found.job.strip() if is_part else "",
-            limit_group=f"array {base}" if is_part else "",
+            limit_group=group,
+            waits_for=waits_for,
         )
-        row = self._waiting(row, found, options, task)
         self._parts.append(_JobPart(found, base, task or "", int(component) if component else None, row))
         return None
 
@@ -119,21 +125,23 @@ class AccountingJobs:
         if word.startswith(("PENDING", "RUNNING")):
             self._counts["num_pending" if word.startswith("PENDING") else "num_running"] += number
 
-    def _waiting(self, row: JobRow, found: AccountingRecord, options: SubmitOptions, task: str | None) -> JobRow:
-        """Return the row with what it waits for."""
+    def _waiting(
+        self, found: AccountingRecord, options: SubmitOptions, task: str | None, group: str
+    ) -> tuple[tuple[str, ...], str]:
+        """Return the jobs that a job waits for, and the group whose limit holds for it."""
         waits = read_dependency(found.dependency) if found.dependency else options.dependency
         for part in waits.unread:
             self._lost[f"the dependency {part.partition(':')[0]}"] += 1
         parents = (*waits.jobs, *(f"{array}_{task}" for array in waits.arrays if task is not None))
         if not waits.is_singleton:
-            return replace(row, waits_for=parents)
+            return parents, group
         job_name = found.job_name or options.text("job-name")
-        if not (job_name and row.user):
+        if not (job_name and found.row.user):
             self._lost["the dependency singleton, without the name and the user of the job"] += 1
-            return replace(row, waits_for=parents)
-        group = f"singleton {row.user} {job_name}"
+            return parents, group
+        group = f"singleton {found.row.user} {job_name}"
         self._limits[group] = 1
-        return replace(row, waits_for=parents, limit_group=group)
+        return parents, group
 
     def settle(self) -> tuple[JobRows, dict[str, object]]:
         """Return the jobs, and what the trace says about how they were made."""
@@ -187,17 +195,16 @@ class AccountingJobs:
         return parts
 
 
-def _since_eligible(found: AccountingRecord, options: SubmitOptions) -> JobRow:
-    """Return the row with the wait counted from when the job could first be considered."""
-    row, submit = found.row, found.row.submit_s
-    allowed = found.eligible_s
+def _since_eligible(found: AccountingRecord, options: SubmitOptions) -> tuple[float, float, float]:
+    """Return when the job could first be considered, how long it had been held by then, and its wait from then on."""
+    submit, allowed = found.row.submit_s, found.eligible_s
     if math.isnan(allowed) and re.match(r"[0-9]{4}-", options.text("begin")):
         allowed = slurm.moment_s(options.text("begin"))
     eligible = allowed if allowed > submit else submit
     if found.start_s >= submit:
         eligible = min(eligible, found.start_s)
     wait = found.start_s - eligible if found.start_s >= eligible else math.nan
-    return replace(row, submit_s=eligible, held_s=eligible - submit if eligible > submit else 0.0, wait_s=wait)
+    return eligible, eligible - submit if eligible > submit else 0.0, wait
 
 
 def _joined(parts: list[_JobPart]) -> JobRow:

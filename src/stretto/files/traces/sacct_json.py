@@ -8,6 +8,7 @@ those of :mod:`stretto.files.traces.sacct_jobs`.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from stretto.core.trace import UNKNOWN, Trace
 from stretto.files.document import Document
@@ -167,7 +168,9 @@ def _count(record: dict[str, object], *paths: str) -> int:
     return int(value) if 0 < value < _MOST else 0
 
 
-def _asked(record: dict[str, object], row: JobRow, allocated: dict[str, str], requested: dict[str, str]) -> SlurmRecord:
+def _asked(
+    record: dict[str, object], row: JobRow, allocated: Mapping[str, str], requested: Mapping[str, str]
+) -> SlurmRecord:
     nodes = _count(record, "allocation_nodes", "node_count")
     each = _number(record, "required.memory_per_cpu", "memory_per_cpu")
     flagged = _find(record, "required.memory")
@@ -188,7 +191,7 @@ def _asked(record: dict[str, object], row: JobRow, allocated: dict[str, str], re
     )
 
 
-def _tres_text(counts: dict[str, str]) -> str:
+def _tres_text(counts: Mapping[str, str]) -> str:
     return ",".join(f"{key}={value}" for key, value in counts.items())
 
 
@@ -196,7 +199,7 @@ def _int(value: float, otherwise: int) -> int:
     return int(value) if math.isfinite(value) else otherwise
 
 
-def _resources(record: dict[str, object], *paths: str) -> dict[str, str]:
+def _resources(record: dict[str, object], *paths: str) -> Mapping[str, str]:
     """Return a resource list, written as text or as objects of type, name and count."""
     value = _find(record, *paths)
     if isinstance(value, str):
@@ -211,7 +214,7 @@ def _resources(record: dict[str, object], *paths: str) -> dict[str, str]:
     return counts
 
 
-def _procs(record: dict[str, object], allocated: dict[str, str], requested: dict[str, str]) -> int:
+def _procs(record: dict[str, object], allocated: Mapping[str, str], requested: Mapping[str, str]) -> int:
     direct = _number(record, "required.CPUs", "cpus")
     counts = [_int(direct, 0), slurm.whole(allocated.get("cpu", "")), slurm.whole(requested.get("cpu", ""))]
     return max(counts) or _int(_number(record, "allocation_nodes", "node_count"), 0)
@@ -224,7 +227,7 @@ def _run_s(record: dict[str, object], start: float) -> float:
     return 0.0 if math.isnan(elapsed) else elapsed  # never started
 
 
-def _memory(record: dict[str, object], procs: int, allocated: dict[str, str], requested: dict[str, str]) -> float:
+def _memory(record: dict[str, object], procs: int, allocated: Mapping[str, str], requested: Mapping[str, str]) -> float:
     """Return bytes; resource lists and limits count megabytes."""
     total = allocated.get("mem") or requested.get("mem")
     if total:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
+from types import MappingProxyType
 
 from stretto.core.trace import UNKNOWN
 from stretto.files.traces.job_rows import CANCELLED, COMPLETED, FAILED
@@ -25,6 +28,7 @@ def is_nothing(text: str) -> bool:
     return text.strip().lower() in _NOTHING
 
 
+@lru_cache(maxsize=65536)
 def duration_s(text: str) -> float:
     """Return seconds of ``[days-]hours:minutes:seconds``, ``minutes:seconds`` or ``days-hours``; NaN for none."""
     if is_nothing(text):
@@ -70,19 +74,21 @@ def memory_bytes(text: str, *, num_procs: int, num_nodes: int) -> float:
     return amount * {"": 1, "n": num_nodes, "c": num_procs}[per.lower()]
 
 
-def tres(text: str) -> dict[str, str]:
+@lru_cache(maxsize=65536)
+def tres(text: str) -> Mapping[str, str]:
     """Return the parts of ``cpu=8,mem=32G,gres/gpu:a100=2``."""
     pairs = (part.partition("=") for part in text.split(",") if "=" in part)
-    return {key.strip().lower(): value.strip() for key, _, value in pairs}
+    return MappingProxyType({key.strip().lower(): value.strip() for key, _, value in pairs})
 
 
-def num_gpus(counts: dict[str, str]) -> int:
+def num_gpus(counts: Mapping[str, str]) -> int:
     """Return the GPUs of a resource list: the total where it is given, else the sum over types."""
     if "gres/gpu" in counts:
         return whole(counts["gres/gpu"])
     return sum(whole(value) for key, value in counts.items() if key.startswith("gres/gpu:"))
 
 
+@lru_cache(maxsize=65536)
 def whole(text: str) -> int:
     """Return a whole number that may carry a K or M."""
     text = text.strip()

@@ -87,9 +87,7 @@ class Episode:
             trace = default_trace()
         else:
             trace = source if isinstance(source, Trace) else load_trace(source)
-        num_procs = self.num_procs if self.num_procs is not None else trace.max_procs
-        if num_procs is None:
-            raise InvalidInput(f"{trace.name!r} does not say on how many processors", field="num_procs")
+        num_procs = self.num_procs if self.num_procs is not None else trace.recorded_procs("num_procs=N")
         fitted, _ = trace.fitting(num_procs)
         if fitted.child is not None and len(fitted.child):
             raise InvalidInput("jobs that wait for other jobs are not supported here", field="trace")

@@ -153,8 +153,14 @@ def _time_at(clock: Floats, length_s: float, hour_weight: Floats) -> Floats:
     return time
 
 
-def fit_trace(trace: Trace) -> FittedTrace:
-    """Learn what samples like this trace need; jobs without a run time are left out."""
+def fit_trace(trace: Trace, *, num_procs: int | None = None) -> FittedTrace:
+    """Learn what samples like this trace need; jobs without a run time are left out.
+
+    Parameters
+    ----------
+    num_procs
+        Processors of the machine, by default what the trace says.
+    """
     used = trace.take(np.flatnonzero(trace.run_s > 0).astype(np.int32))
     if used.num_jobs < 2 or used.submit_s[-1] <= used.submit_s[0]:
         raise InvalidInput("a trace needs two jobs at different times to learn from", field="trace")
@@ -163,13 +169,14 @@ def fit_trace(trace: Trace) -> FittedTrace:
     submit, run, procs = used.submit_s[order], used.run_s[order], used.num_procs[order]
     estimate, user = used.estimate_s[order], user[order]
     starts = submit[session_ptr[:-1]]
-    num_procs = used.max_procs or int(procs.max())
+    size = used.recorded_procs("num_procs=N") if num_procs is None else num_procs
+    at_least(1, num_procs=size)
     span = float(used.submit_s[-1] - used.submit_s[0])
     neighbours, place, first, last = _likes(user, procs, estimate, run)
     return FittedTrace(
         name=trace.name,
-        num_procs=max(num_procs, int(procs.max())),
-        load=float(run @ procs) / (max(num_procs, int(procs.max())) * span),
+        num_procs=size,
+        load=float(run @ procs) / (size * span),
         origin_unix_s=trace.origin_unix_s,
         hour_weight=_hour_weight(starts, span),
         session_ptr=session_ptr,
@@ -185,9 +192,9 @@ def fit_trace(trace: Trace) -> FittedTrace:
     )
 
 
-def fitted(trace: Trace, num_jobs: int, *, seed: int, load_factor: float = 1.0) -> Trace:
-    """Return a new trace like a recorded one."""
-    return fit_trace(trace).sample(num_jobs, seed, load_factor)
+def fitted(trace: Trace, num_jobs: int, *, seed: int, load_factor: float = 1.0, num_procs: int | None = None) -> Trace:
+    """Return a new trace like a recorded one, of a machine of ``num_procs`` processors where the trace names none."""
+    return fit_trace(trace, num_procs=num_procs).sample(num_jobs, seed, load_factor)
 
 
 def _sessions(submit: Floats, user: Ints) -> tuple[Ints, Ints]:
