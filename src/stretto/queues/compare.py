@@ -247,6 +247,8 @@ def compare_strategies(
     notes = notes_of(trace, machine, runnable(trace, machine))
     if RECORDED in strategies:
         notes += record_notes(trace, machine)
+        if num_windows:
+            notes += (f"replays of windows begin on an empty machine, which {RECORDED} did not",)
     return QueueComparison(trace.name, num_procs, count, tuple(rows), notes)
 
 

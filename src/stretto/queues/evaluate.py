@@ -68,6 +68,11 @@ class Evaluation:
         return self.metrics.num_jobs / self.replay_seconds
 
     @property
+    def is_recorded(self) -> bool:
+        """Whether this is no replay, but what really happened."""
+        return isinstance(self.result, RecordedResult)
+
+    @property
     def num_unplayed(self) -> int:
         """Return how many jobs had not arrived when the replay was stopped."""
         return _num_unplayed(self.found)

@@ -220,7 +220,7 @@ def _print(found: Evaluation, whole: Trace, written: list[str]) -> None:
     lines: dict[str, str] = {
         "jobs": f"{metrics.num_jobs:,}" + (f" ({result.num_dropped:,} dropped)" if result.num_dropped else ""),
         "machine": _machine_name(result.pools),
-        "rules": f"backfill {spec['backfill']}, estimates {spec['estimates']}",
+        **({} if found.is_recorded else {"rules": f"backfill {spec['backfill']}, estimates {spec['estimates']}"}),
         **record_lines(found),
         "wait": _spread(metrics.wait_s, format_wait),
         "slowdown": f"mean {metrics.slowdown.mean:,.2f}",
@@ -241,7 +241,8 @@ def _print(found: Evaluation, whole: Trace, written: list[str]) -> None:
         fair = metrics.fairness
         worst = f"the worst-off has {fair.max_over_mean:.2g} times the mean slowdown"
         lines["users"] = f"{fair.num_users:,}, Jain's index {fair.jain:.2f}, {worst}"
-    lines["replayed in"] = f"{found.replay_seconds * 1e3:,.1f} ms, {found.jobs_per_second:,.0f} jobs/s"
+    doing = "replayed in" if found.calibration is None else "fitted, replayed"
+    lines[doing] = f"{found.replay_seconds * 1e3:,.1f} ms, {found.jobs_per_second:,.0f} jobs/s"
     print_opening(found)
     stdout().print(facts(f"{whole.name} by {spec['strategy']}", lines))
     print_explanation(found)
