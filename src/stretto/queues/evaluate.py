@@ -218,6 +218,8 @@ def _beside_record(evaluation: Evaluation, trace: Trace, machine: Machine) -> Ev
         return replace(evaluation, recorded=result)
     rows = rows_of_result(trace, machine, result)
     departure = departure_of(trace.keep(rows), result.wait_s, machine_procs(machine))
+    if departure is not None and isinstance(machine, Sequence):  # pools are another machine than the recorded one
+        departure = replace(departure, reasons=())
     return replace(evaluation, recorded=recorded_result(trace, machine), departure=departure)
 
 

@@ -68,6 +68,8 @@ def fit_corrections(jobs: ReplayedJobs, policy: PolicyCode, on_step: Callable[[s
     chosen = half.simpler(half.with_share(half.choose()))
     whole = _Search(jobs, policy, on_step)
     on_all = whole.with_share(replace(chosen, share=1.0))
+    if whole.distance(on_all) > whole.distance(Corrections()):  # the first half was not like the rest
+        on_all = whole.with_share(Corrections())
     return Fit(chosen, on_all, num_first, half.num_replays + whole.num_replays)
 
 

@@ -5,7 +5,7 @@ Each reason is a number with a sentence, and is told only where the log shows it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -38,6 +38,7 @@ _MEASURES = {
     "priorities": "passed_share",
 }
 _CLEARLY_MORE = 1.5
+Finder = Callable[[Trace, Occupancy, int], Iterator["Reason"]]
 
 
 @dataclass(frozen=True)
@@ -65,11 +66,23 @@ def find_reasons(trace: Trace, num_procs: int, replayed_wait_s: Floats) -> tuple
 
     Backfilling, too, leaves processors idle while jobs wait, and lets jobs pass others.
     """
-    there = _look_for_reasons(replace(trace, wait_s=replayed_wait_s), num_procs)
+    finders = (
+        _overload,
+        _capacity,
+        _outages,
+        _queues,
+        _limits,
+        _dependencies,
+        _priorities,
+        _held,
+        _delay,
+    )
+    compared = (_capacity, _outages, _queues, _priorities)
+    there = _look_for_reasons(replace(trace, wait_s=replayed_wait_s), num_procs, compared)
     sizes = {_measure(reason): reason.figures[_MEASURES[reason.kind]] for reason in there if _measure(reason)}
     return tuple(
         reason
-        for reason in _look_for_reasons(trace, num_procs)
+        for reason in _look_for_reasons(trace, num_procs, finders)
         if not _measure(reason)
         or reason.figures[_MEASURES[reason.kind]] > _CLEARLY_MORE * sizes.get(_measure(reason), 0.0)
     )
@@ -81,19 +94,8 @@ def _measure(reason: Reason) -> str:
     return f"{reason.kind} {name}" if name in reason.figures else ""
 
 
-def _look_for_reasons(trace: Trace, num_procs: int) -> tuple[Reason, ...]:
+def _look_for_reasons(trace: Trace, num_procs: int, finders: Sequence[Finder]) -> tuple[Reason, ...]:
     past = recorded_occupancy(trace)
-    finders: tuple[Callable[[Trace, Occupancy, int], Iterator[Reason]], ...] = (
-        _overload,
-        _capacity,
-        _outages,
-        _queues,
-        _limits,
-        _dependencies,
-        _priorities,
-        _held,
-        _delay,
-    )
     return tuple(reason for finder in finders for reason in finder(trace, past, num_procs))
 
 
