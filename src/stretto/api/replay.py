@@ -122,7 +122,6 @@ def replay(
         mars=mars,
         calibrate=calibrate,
         timed=False,
-        with_record=False,
         rules=ReplayRules(backfill, estimates, pool_rule, kill, tie, **cast("RuleDetails", details)),
     ).result
 
@@ -139,7 +138,6 @@ def measured_replay(
     mars: MarsOptions | None = None,
     calibrate: bool = False,
     timed: bool = True,
-    with_record: bool = True,
     run: Run | None = None,
     watch: Watch | None = None,
 ) -> Evaluation:
@@ -152,8 +150,6 @@ def measured_replay(
         it; the result's ``calibration`` says what was applied, and how well it does on the second half.
     timed
         Whether the time matters: loading compiled code is kept out of it, and a short replay is repeated.
-    with_record
-        Whether to put the record and the departure from it beside the replay, where the trace holds waits.
     run
         A run of the log in which a selector records its choices while it plays.
     watch
@@ -168,7 +164,6 @@ def measured_replay(
         jobs,
         place,
         timed=timed,
-        with_record=with_record,
         calibrate=calibrate,
         run=run,
         watch=watch,
