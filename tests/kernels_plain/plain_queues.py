@@ -24,6 +24,8 @@ from stretto.queues.mars.network import classic_net
 from stretto.queues.mars.parameters import Selection
 from stretto.queues.mars.replay import mars_replay
 from stretto.queues.portfolio import Forecast, portfolio_replay
+from stretto.queues.recorded.kernels.conditions import ConditionArrays
+from stretto.queues.recorded.kernels.limited import run_limited
 from stretto.queues.replay import replay
 from stretto.queues.view import QueueView
 
@@ -98,6 +100,25 @@ def replays() -> Iterator[tuple[str, Any]]:
                 f"pools {estimates} {backfill} {pool_rule}",
                 (*moments, found.pool, found.is_killed, found.num_interruptions),
             )
+
+
+def under_conditions() -> Iterator[tuple[str, Any]]:
+    """Replay on a machine that shrinks and fails, with limits for users."""
+    for seed in (1, 4):
+        trace = make_trace(seed, 40)
+        assert trace.user is not None
+        conditions = ConditionArrays(
+            np.array([0.0, 60.0, 120.0, 200.0]),
+            np.array([6, 0, 5, PROCS], np.int64),
+            np.array([PROCS, 0, PROCS, PROCS], np.int64),
+            trace.user,
+            np.array([4, 3, 8], np.int64),
+            2.0,
+        )
+        for easy in (False, True):
+            start = np.empty(trace.num_jobs)
+            status = run_limited(trace.arrays(), conditions, seed - 1, easy, start)
+            yield f"limited {seed} {easy}", (start, np.array([status]))
 
 
 def small_forecaster() -> Forecaster:
@@ -184,5 +205,6 @@ def files() -> Iterator[tuple[str, Any]]:
 def cases() -> Iterator[tuple[str, Any]]:
     yield from files()
     yield from replays()
+    yield from under_conditions()
     yield from choosers()
     yield from episodes()

@@ -133,10 +133,11 @@ def test_a_replay_on_pools_keeps_them_whole(tmp_path: Path) -> None:
     spot = Spot(np.array([0.0, 60.0]), np.array([0.1, 0.2]), np.array([0.0, 0.01]), bid_usd_per_hour=0.15)
     more: dict[str, Any] = {"price_usd_per_hour": 0.4, "provision_s": 90.0, "idle_shutdown_s": 300.0}
     pools = (Pool("own", 4, 16), Pool("cloud", 64, 8, min_nodes=0, spot=spot, **more))
-    result = replay(lublin(100, seed=1, num_procs=64), pools, strategy="saf", pool_rule="fastest")
+    jobs = lublin(100, seed=1, num_procs=64)
+    result = replay(jobs, pools, strategy="saf", pool_rule="fastest")
     with RunLog.open(tmp_path / "runs.db") as log:
         run = log.start("replay", "pools", {})
-        record_replay(run, Evaluation(result, measure(result), 1.0))
+        record_replay(run, Evaluation(result, measure(result), 1.0, jobs, pools))
         kept = replay_of(log, run.id)
     assert kept is not None
     trace, machine = same_jobs(kept)

@@ -164,7 +164,6 @@ def measured_replay(
         jobs,
         place,
         timed=timed,
-        with_record=True,
         calibrate=calibrate,
         run=run,
         watch=watch,

@@ -245,6 +245,8 @@ def compare_strategies(
     notes = notes_on(trace, machine)
     if RECORDED in strategies:
         notes += record_notes(trace, machine)
+        if num_windows:
+            notes += (f"replays of windows begin on an empty machine, which {RECORDED} did not",)
     return QueueComparison(trace.name, procs_of(machine), count, tuple(rows), notes)
 
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -47,10 +48,8 @@ class Evaluation:
         Wall time of the replay alone, compiled; the least of three where it is short.
     found
         What a selector tells of it, None for a fixed strategy.
-    recorded
-        What really happened to all jobs whose waits are recorded; None where no wait is.
-    departure
-        How far the replay is from the record, over the jobs that both have.
+    trace, machine
+        What was replayed.
     calibration
         What was fitted to the log and applied, None where nothing was asked for.
     """
@@ -58,14 +57,42 @@ class Evaluation:
     result: QueueResult
     metrics: QueueMetrics
     replay_seconds: float
+    trace: Trace
+    machine: Machine
     found: SelectorReplay | None = None
-    recorded: RecordedResult | None = None
-    departure: Departure | None = None
     calibration: LogCalibration | None = None
 
     @property
     def jobs_per_second(self) -> float:
         return self.metrics.num_jobs / self.replay_seconds
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether this is no replay, but what really happened."""
+        return isinstance(self.result, RecordedResult)
+
+    @cached_property
+    def recorded(self) -> RecordedResult | None:
+        """What really happened to all jobs whose waits are recorded; None where no wait is."""
+        if isinstance(self.result, RecordedResult):
+            return self.result
+        return recorded_result(self.trace, self.machine) if has_waits(self.trace) else None
+
+    @cached_property
+    def departure(self) -> Departure | None:
+        """How far the replay is from the record, over the jobs that both have; None where there are none."""
+        if self.is_recorded or not has_waits(self.trace):
+            return None
+        rows = rows_of_result(self.trace, self.machine, self.result)
+        found = departure_of(self.trace.keep(rows), self.result.wait_s, machine_procs(self.machine))
+        if found is not None and isinstance(self.machine, Sequence):  # pools are not the machine of the log
+            return replace(found, reasons=())
+        return found
+
+    @cached_property
+    def jobs(self) -> JobOutcomes:
+        """One row per job: what happened to it in the replay and in the log."""
+        return job_table(self.trace, self.machine, self.result)
 
     @property
     def num_unplayed(self) -> int:
@@ -94,16 +121,6 @@ class Evaluation:
             "departure": None if self.departure is None else self.departure.to_json(),
             "calibration": None if self.calibration is None else self.calibration.to_json(),
         }
-
-    def jobs(self, trace: Trace, machine: Machine) -> JobOutcomes:
-        """Return one row per job: what happened to it in the replay and in the log.
-
-        Parameters
-        ----------
-        trace, machine
-            What was replayed.
-        """
-        return job_table(trace, machine, self.result)
 
 
 def _num_unplayed(found: SelectorReplay | None) -> int:
@@ -158,7 +175,6 @@ def evaluate_replay(
     machine: Machine,
     *,
     timed: bool = True,
-    with_record: bool = False,
     calibrate: bool = False,
     run: Run | None = None,
     watch: Watch | None = None,
@@ -170,8 +186,6 @@ def evaluate_replay(
     ----------
     timed
         Whether the time matters: loading compiled code is kept out of it, and a short replay is repeated.
-    with_record
-        Whether to put the record beside the replay, where the trace holds waits.
     calibrate
         Whether to fit capacity, outages, partitions and limits to the log, and to replay under these.
     run
@@ -180,7 +194,7 @@ def evaluate_replay(
         As for :func:`stretto.queues.replay.replay_told`.
     """
     if calibrate:
-        return _beside_record(_calibrated(trace, machine, rules), trace, machine)
+        return _calibrated(trace, machine, rules)
     if timed:
         with suppress(StrettoError):  # a few jobs may fit nowhere, or the rules be wrong: the replay itself will say so
             replay(trace.take(slice(0, _FEW_JOBS)), machine, **rules)
@@ -192,8 +206,7 @@ def evaluate_replay(
         seconds = min(seconds, took)
         if took > _SHORT_S or _num_unplayed(found):
             break
-    evaluation = Evaluation(result, measure(result), seconds, found)
-    return _beside_record(evaluation, trace, machine) if with_record else evaluation
+    return Evaluation(result, measure(result), seconds, trace, machine, found)
 
 
 def _calibrated(trace: Trace, machine: Machine, rules: dict[str, Any]) -> Evaluation:
@@ -201,19 +214,8 @@ def _calibrated(trace: Trace, machine: Machine, rules: dict[str, Any]) -> Evalua
     begin = time.perf_counter()
     setup, spec = setup_of(trace, machine, **rules)
     result, calibration = calibrated_replay(trace, replayed(trace, machine), setup, spec)
-    return Evaluation(result, measure(result), time.perf_counter() - begin, calibration=calibration)
-
-
-def _beside_record(evaluation: Evaluation, trace: Trace, machine: Machine) -> Evaluation:
-    """Add the record and the departure from it, where the trace holds waits."""
-    if not has_waits(trace):
-        return evaluation
-    result = evaluation.result
-    if isinstance(result, RecordedResult):
-        return replace(evaluation, recorded=result)
-    rows = rows_of_result(trace, machine, result)
-    departure = departure_of(trace.keep(rows), result.wait_s, machine_procs(machine))
-    return replace(evaluation, recorded=recorded_result(trace, machine), departure=departure)
+    seconds = time.perf_counter() - begin
+    return Evaluation(result, measure(result), seconds, trace, machine, calibration=calibration)
 
 
 def choices_of(found: SelectorReplay | None, strategy: str) -> list[ChoiceRow]:

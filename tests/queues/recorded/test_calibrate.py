@@ -36,6 +36,8 @@ def test_a_log_of_the_plain_policy_needs_no_correction() -> None:
     assert found.calibration.applied == ()
     assert found.departure.waits.mean_difference_s == 0
     assert found.departure.waits.rank_correlation == pytest.approx(1.0)
+    shown = {reason.kind for reason in found.departure.reasons}
+    assert not shown & {"outages", "priorities", "partitions"}, "backfilling itself is no reason"
 
 
 def test_planted_outages_are_found() -> None:
@@ -57,7 +59,9 @@ def test_planted_outages_are_found() -> None:
         overlap = sum(min(one.end_s, at + DAY_S / 2) - max(one.begin_s, at) for one in inside)
         seen += overlap > 0.5 * DAY_S / 2
     assert seen >= 6, "an outage shows only where jobs wait and processors are idle"
-    assert "outages" in {reason.kind for reason in found.departure.reasons}
+    plain = measured_replay(log, timed=False)
+    assert plain.departure is not None
+    assert "outages" in {reason.kind for reason in plain.departure.reasons}
 
 
 def test_a_smaller_machine_is_found() -> None:

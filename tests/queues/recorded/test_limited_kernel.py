@@ -102,6 +102,21 @@ def test_an_outage_holds_jobs_back_and_stops_none() -> None:
     assert start.tolist() == [0.0, 10.0, 10.0]
 
 
+def test_many_jobs_come_back_from_their_limits() -> None:
+    """They take new places in the queue, more than there are jobs."""
+    rng = np.random.default_rng(0)
+    count = 300
+    submit = np.sort(rng.integers(0, 400, count)).astype(float)
+    run = rng.integers(1, 60, count).astype(float)
+    trace = Trace.of(submit, run, rng.integers(1, PROCS, count), run + rng.integers(0, 40, count))
+    group = rng.integers(-1, 3, count).astype(np.int32)
+    around = without(count)._replace(group=group, limit=np.array([2, 3, 5], np.int64))
+    for code in (keys.FCFS, keys.SHORTEST):
+        start = np.empty(count)
+        assert run_limited(trace.arrays(), around, code, True, start) == DONE
+        assert start.tolist() == replay_limited_reference(trace.arrays(), around, code, True)[0].tolist()
+
+
 def test_a_limit_lets_jobs_of_others_pass() -> None:
     jobs = Trace.of([0.0, 0.0, 0.0, 0.0], [10.0] * 4, [2, 2, 2, 2], [10.0] * 4).arrays()
     limited = without(4)._replace(group=np.array([0, 0, 0, -1], np.int32), limit=np.array([2], np.int64))

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from stretto.core.pool import Pool
     from stretto.core.trace import Trace
-    from stretto.queues.evaluate import Evaluation, Machine
+    from stretto.queues.evaluate import Evaluation
     from stretto.queues.metrics import Spread
 
 
@@ -140,6 +140,7 @@ def replay(
     }
     settings |= {name: getattr(rules, name) for name in ("backfill", "estimates", "pool_rule", "kill", "tie")}
     settings |= {"pools": None if machine.procs is not None else machine.pools, **(said.spec() if said else {})}
+    settings |= {"calibrate": True} if calibrate else {}
     doing = f"replaying {jobs.num_jobs:,} jobs"
     line = JobsBar(doing) if can_be_watched(strategy) else ProgressLine(doing)
     how: dict[str, Any] = {"rules": rules, "mars": mars, "seed": seed, "calibrate": calibrate}
@@ -151,7 +152,7 @@ def replay(
 
             record_replay(run, found, "interrupted" if found.num_unplayed else "done")
     pictures = _draw(found, out.plot)
-    table = None if out.jobs is None else _save_jobs(found, jobs, place, out.jobs)
+    table = None if out.jobs is None else _save_jobs(found, out.jobs)
     _show(found, whole, out.output, pictures, table)
 
 
@@ -195,12 +196,12 @@ def _draw(found: Evaluation, folder: str | None) -> list[str]:
         return [str(path) for path in draw_replay(found.result, folder)]
 
 
-def _save_jobs(found: Evaluation, jobs: Trace, place: Machine, path: Path) -> str:
+def _save_jobs(found: Evaluation, path: Path) -> str:
     from stretto.api.replay import save_jobs
     from stretto.cli.progress import ProgressLine
 
     with ProgressLine(f"writing {path}"):
-        return str(save_jobs(found.jobs(jobs, place), path))
+        return str(save_jobs(found.jobs, path))
 
 
 def _document(found: Evaluation, whole: Trace) -> dict[str, object]:
@@ -220,7 +221,7 @@ def _print(found: Evaluation, whole: Trace, written: list[str]) -> None:
     lines: dict[str, str] = {
         "jobs": f"{metrics.num_jobs:,}" + (f" ({result.num_dropped:,} dropped)" if result.num_dropped else ""),
         "machine": _machine_name(result.pools),
-        "rules": f"backfill {spec['backfill']}, estimates {spec['estimates']}",
+        **({} if found.is_recorded else {"rules": f"backfill {spec['backfill']}, estimates {spec['estimates']}"}),
         **record_lines(found),
         "wait": _spread(metrics.wait_s, format_wait),
         "slowdown": f"mean {metrics.slowdown.mean:,.2f}",
@@ -241,7 +242,8 @@ def _print(found: Evaluation, whole: Trace, written: list[str]) -> None:
         fair = metrics.fairness
         worst = f"the worst-off has {fair.max_over_mean:.2g} times the mean slowdown"
         lines["users"] = f"{fair.num_users:,}, Jain's index {fair.jain:.2f}, {worst}"
-    lines["replayed in"] = f"{found.replay_seconds * 1e3:,.1f} ms, {found.jobs_per_second:,.0f} jobs/s"
+    doing = "replayed in" if found.calibration is None else "fitted, replayed"
+    lines[doing] = f"{found.replay_seconds * 1e3:,.1f} ms, {found.jobs_per_second:,.0f} jobs/s"
     print_opening(found)
     stdout().print(facts(f"{whole.name} by {spec['strategy']}", lines))
     print_explanation(found)

@@ -66,8 +66,9 @@ def print_explanation(found: Evaluation) -> None:
     """Print why the replay may differ from the record, and what was fitted."""
     if found.calibration is not None:
         _print_calibration(found.calibration)
-    elif found.departure is not None and found.departure.reasons:
-        _print("Why the replay may differ from the log:")
+    if found.departure is not None and found.departure.reasons:
+        still = "still " if found.calibration is not None else ""
+        _print(f"Why the replay may {still}differ from the log:")
         _print_list(reason.sentence for reason in found.departure.reasons)
 
 

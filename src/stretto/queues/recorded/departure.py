@@ -80,7 +80,7 @@ def departure_of(jobs: Trace, replayed_wait_s: Floats, num_procs: int) -> Depart
     if jobs.wait_s is None or not np.any(known):
         return None
     waits = WaitPair.of(jobs.wait_s[known], replayed_wait_s[known])
-    return Departure(waits, find_reasons(jobs, num_procs))
+    return Departure(waits, find_reasons(jobs, num_procs, replayed_wait_s))
 
 
 def rank_correlation(first: Floats, second: Floats) -> float:

@@ -34,6 +34,7 @@ WINDOWS_S = (7 * 86400.0, 86400.0, 6 * 3600.0)
 _LEAST_GAIN = 0.03
 #: One number in place of several corrections must bring it to this share of their distance.
 _MUCH_NEARER = 0.5
+_NEARLY_ALWAYS = 0.8
 #: Stretches of equally many jobs over which waits are compared.
 _NUM_BLOCKS = 10
 #: Recorded waits below which nothing is fitted.
@@ -67,6 +68,8 @@ def fit_corrections(jobs: ReplayedJobs, policy: PolicyCode, on_step: Callable[[s
     chosen = half.simpler(half.with_share(half.choose()))
     whole = _Search(jobs, policy, on_step)
     on_all = whole.with_share(replace(chosen, share=1.0))
+    if whole.distance(on_all) > whole.distance(Corrections()):  # the first half was not like the rest
+        on_all = whole.with_share(Corrections())
     return Fit(chosen, on_all, num_first, half.num_replays + whole.num_replays)
 
 
@@ -133,10 +136,12 @@ class _Search:
         return found
 
     def simpler(self, chosen: Corrections) -> Corrections:
-        """Return a smaller machine and nothing else, where that is much nearer than what was chosen step by step."""
+        """Return a smaller machine and nothing else, where that is much nearer, and so nearly all the time."""
         alone = self.with_share(Corrections())
-        is_much = self.distance(alone) < _MUCH_NEARER * self.distance(chosen)
-        return alone if is_much and self.helps(alone, chosen) else chosen
+        if self.distance(alone) > _MUCH_NEARER * self.distance(chosen):
+            return chosen
+        near, far = (differences(self.recorded, self.waits(each)) for each in (alone, chosen))
+        return alone if np.count_nonzero(near < far) >= _NEARLY_ALWAYS * len(near) else chosen
 
     def with_share(self, chosen: Corrections) -> Corrections:
         """Return the corrections with the share at which the mean wait is that of the record, where that is nearer."""

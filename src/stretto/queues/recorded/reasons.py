@@ -5,12 +5,13 @@ Each reason is a number with a sentence, and is told only where the log shows it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stretto.core.csr import Floats
 from stretto.core.trace import UNKNOWN, Trace
 from stretto.core.units import format_count, format_percent, format_wait
 from stretto.queues.recorded.capacity import outages_of, windowed_capacity
@@ -29,6 +30,15 @@ _LEAST_PART = 0.01
 _TIMES = 3.0
 _LEAST_S = 60.0
 _LIMIT_SHARE = 0.9
+#: By which figure a reason is compared with what the replay shows of it, and how many times more it must be.
+_MEASURES = {
+    "capacity": "reduced_days_share",
+    "outages": "total_s",
+    "partitions": "longest_mean_wait_s",
+    "priorities": "passed_share",
+}
+_CLEARLY_MORE = 1.5
+Finder = Callable[[Trace, Occupancy, int], Iterator["Reason"]]
 
 
 @dataclass(frozen=True)
@@ -51,10 +61,12 @@ class Reason:
         return {"kind": self.kind, "sentence": self.sentence, **self.figures}
 
 
-def find_reasons(trace: Trace, num_procs: int) -> tuple[Reason, ...]:
-    """Return what the log shows, in a fixed order."""
-    past = recorded_occupancy(trace)
-    finders: tuple[Callable[[Trace, Occupancy, int], Iterator[Reason]], ...] = (
+def find_reasons(trace: Trace, num_procs: int, replayed_wait_s: Floats) -> tuple[Reason, ...]:
+    """Return what the log shows clearly more of than the replay itself, in a fixed order.
+
+    Backfilling, too, leaves processors idle while jobs wait, and lets jobs pass others.
+    """
+    finders = (
         _overload,
         _capacity,
         _outages,
@@ -65,6 +77,25 @@ def find_reasons(trace: Trace, num_procs: int) -> tuple[Reason, ...]:
         _held,
         _delay,
     )
+    compared = (_capacity, _outages, _queues, _priorities)
+    there = _look_for_reasons(replace(trace, wait_s=replayed_wait_s), num_procs, compared)
+    sizes = {_measure(reason): reason.figures[_MEASURES[reason.kind]] for reason in there if _measure(reason)}
+    return tuple(
+        reason
+        for reason in _look_for_reasons(trace, num_procs, finders)
+        if not _measure(reason)
+        or reason.figures[_MEASURES[reason.kind]] > _CLEARLY_MORE * sizes.get(_measure(reason), 0.0)
+    )
+
+
+def _measure(reason: Reason) -> str:
+    """Return by what a reason of the log is compared with the same one of the replay; empty where it is not."""
+    name = _MEASURES.get(reason.kind, "")
+    return f"{reason.kind} {name}" if name in reason.figures else ""
+
+
+def _look_for_reasons(trace: Trace, num_procs: int, finders: Sequence[Finder]) -> tuple[Reason, ...]:
+    past = recorded_occupancy(trace)
     return tuple(reason for finder in finders for reason in finder(trace, past, num_procs))
 
 

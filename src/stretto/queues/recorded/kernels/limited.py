@@ -91,8 +91,24 @@ def park(c, p, job):
 
 
 @njit(cache=True, nogil=True)
+def close_up(w, m):
+    """Move the queue to the first place, for jobs that come back from their limits take new places at its end."""
+    to = 0
+    for k in range(m[0].first, m[0].last):
+        if w.job[k] >= 0:
+            move(w, k, to)
+            to += 1
+    m[0].first = 0
+    m[0].last = to
+    m[0].holes = 0
+    m[0].look = 0  # places have changed: the pass begins at the head
+
+
+@njit(cache=True, nogil=True)
 def insert(w, q, code, m, job):
     """Insert a job into the queue by its key, equal keys by lower job."""
+    if m[0].last == w.job.shape[0]:
+        close_up(w, m)
     key = static_key(code, job, q.submit[job], q.estimate[job], q.procs[job], q.deadline[job])
     at = place_of(w, m[0].first, m[0].last, key)
     while at > m[0].first and w.key[at - 1] == key and (w.job[at - 1] > job or w.job[at - 1] < 0):
