@@ -1,4 +1,4 @@
-"""The tables of the page: policies, groups, and what changes for whom."""
+"""The tables of the page: policies, groups, and who gains and who loses."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ def policies_table(found: PolicyComparison) -> str:
 
 
 def _or_none(value: float | None, unit: str) -> str:
-    return "not known" if value is None else f"{value:,.0f} {unit}"
+    if value is None:
+        return "not known"
+    return f"{value:,.0f} {unit}" if value >= 100 else f"{value:.3g} {unit}"
 
 
 def _wait_with_bar(value: float, most: float) -> str:
