@@ -52,7 +52,7 @@ def make_requests() -> list[tuple[float, ResourceRequest]]:
         )
         found.append((share, request))
     for nodes, share in ((2, 0.05), (4, 0.03), (8, 0.02), (16, 0.008), (32, 0.002)):
-        tasks = dict(num_tasks=64 * nodes, min_nodes=nodes, max_nodes=nodes, tasks_per_node=64)
+        tasks = {"num_tasks": 64 * nodes, "min_nodes": nodes, "max_nodes": nodes, "tasks_per_node": 64}
         found.append((share, ResourceRequest(("batch",), memory_bytes_per_cpu=2 * GIB, **tasks)))
     found.append((0.05, ResourceRequest(("short", "batch"), cpus_per_task=4, max_nodes=1)))
     found.append((0.02, ResourceRequest(("batch",), num_tasks=96, memory_bytes_per_cpu=GIB)))

@@ -211,9 +211,13 @@ def _replay_selector(
 ) -> tuple[QueueResult, SelectorReplay]:
     """Replay by a selector."""
     check_rules(name, **rules)
+    if isinstance(machine, Site) and name == "portfolio" and settings is None:
+        from stretto.queues.nodes.portfolio import portfolio_on_site
+
+        return portfolio_on_site(trace, machine, spec=_spec(name, seed, rules))
     if not isinstance(machine, int):
         message = f"strategy {name!r} works on one plain machine: give its number of processors instead"
-        raise InvalidInput(message, field="pools")
+        raise InvalidInput(message, field="site" if isinstance(machine, Site) else "pools")
     select = lookup("selector", name, SELECTOR_REPLAYS)
     known = inspect.signature(select).parameters
     if settings is not None and "settings" not in known:

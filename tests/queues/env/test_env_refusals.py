@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 pytest.importorskip("gymnasium")
+from stretto.core.site import Partition, Site, SiteNode
 from stretto.core.trace import Trace
 from stretto.errors import StrettoError
 from stretto.queues.env.queue_env import QueueEnv, QueueVectorEnv
 
+SITE = Site("s", (SiteNode("n", 2),), (Partition("p", ("n",)),))
 TRACE = Trace.of([0, 1, 2, 3], [5, 5, 5, 5], [1, 2, 1, 2])
 
 
@@ -23,6 +25,7 @@ TRACE = Trace.of([0, 1, 2, 3], [5, 5, 5, 5], [1, 2, 1, 2])
         ({"reward": "gold"}, "unknown reward 'gold'"),
         ({"backfill": "wild"}, "unknown backfill of an environment: 'wild'"),
         ({"interval_s": -1.0}, "interval_s: -1.0 must not be negative"),
+        ({"num_procs": SITE}, "num_procs: environments need a plain machine"),
     ],
 )
 def test_wrong_settings_are_refused(params: dict[str, Any], words: str) -> None:

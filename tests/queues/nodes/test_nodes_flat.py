@@ -17,7 +17,7 @@ def flat_site(num_procs: int) -> Site:
 
 @pytest.mark.long
 @pytest.mark.parametrize("strategy", ["fcfs", "sjf", "saf", "wfp3"])
-@pytest.mark.parametrize("backfill", ["none", "easy"])
+@pytest.mark.parametrize("backfill", ["none", "easy", "conservative"])
 def test_flat_machine(strategy: str, backfill: str) -> None:
     trace = lublin(400, seed=3, num_procs=32, load=0.95)
     flat = replay(trace, 32, strategy=strategy, backfill=backfill)

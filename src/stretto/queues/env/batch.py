@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from stretto.catalog import STRATEGIES
 from stretto.core.csr import Floats
+from stretto.core.site import Site
 from stretto.core.trace import Trace
 from stretto.errors import InvalidInput, UnknownName
 from stretto.files.traces.load import load_trace
@@ -69,6 +70,8 @@ class Episode:
         for name in ("num_jobs", "num_visible"):
             if getattr(self, name) < 1:
                 raise InvalidInput(f"{getattr(self, name)} must be at least 1", field=name)
+        if isinstance(self.num_procs, Site):
+            raise InvalidInput("environments need a plain machine: give its number of processors", field="num_procs")
         if self.reward not in REWARDS:
             raise UnknownName("reward", self.reward, REWARDS)
         if self.backfill not in _BACKFILLS:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import suppress
+from copy import deepcopy
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,22 +16,29 @@ from stretto.queues.nodes.kernels.arrays import (
     DONE,
     END,
     HEAD,
+    IS_DIRTY,
+    NEXT_ROOT,
+    NUM_ARRIVALS,
     NUM_COUNTS,
     NUM_ISLAND,
     NUM_KIND,
     NUM_PLACES,
+    NUM_RUNNING,
     PASS_EPOCH,
     RESERVED_EPOCH,
     RESERVED_JOB,
     STORE_IS_FULL,
     STUCK,
+    UNSEEN,
+    UNUSED_SLOT,
     Longs,
     NodeOutcome,
     NodeRules,
     NodeState,
     PlaceStore,
 )
-from stretto.queues.nodes.kernels.loop import run_nodes
+from stretto.queues.nodes.kernels.loop import next_moment, run_nodes
+from stretto.queues.nodes.kernels.waiting import resort
 from stretto.queues.nodes.setup import NodeSetup
 
 _FIRST_ENTRIES = 1024
@@ -81,6 +90,47 @@ class NodeReplay:
                 return bool(status == DONE)
             self.store = _longer(self.store)
 
+    def run_out(self, rules: NodeRules) -> None:
+        """Go on until nothing more can happen, also where jobs are left that have not arrived."""
+        with suppress(Infeasible):
+            self.run(rules)
+
+    def waiting_jobs(self) -> Longs:
+        """Return the jobs that wait now."""
+        places = [
+            self.state.waiting[begin:end]
+            for begin, end in zip(self.state.island[BEGIN], self.state.island[END], strict=True)
+        ]
+        return np.concatenate(places)
+
+    def next_moment(self) -> float:
+        """Return when something happens next; inf = never."""
+        return float(next_moment(self.setup.site_arrays, self.setup.arrays, self.state))
+
+    def change_order(self, rules: NodeRules) -> None:
+        """Sort the queues anew, by the rules that the replay is to go on with."""
+        for island in range(self.state.island.shape[1]):
+            resort(self.setup.arrays, rules, self.state, island)
+        self.state.island[HEAD] = UNSEEN
+        self.state.island[PASS_EPOCH] = -1
+        self.state.island[IS_DIRTY] = 1
+
+    def future(self) -> NodeReplay:
+        """Return a copy in which nobody arrives any more and jobs run as long as their estimates say."""
+        arrays = self.setup.arrays
+        copy = NodeReplay.__new__(NodeReplay)
+        copy.setup = replace(self.setup, arrays=arrays._replace(run=arrays.estimate))
+        copy.state, copy.out, copy.store = deepcopy((self.state, self.out, self.store))
+        state = copy.state
+        state.counts[NEXT_ROOT] = len(arrays.roots)
+        state.counts[NUM_ARRIVALS] = 0
+        state.missing[:] = np.iinfo(state.missing.dtype).max  # children of jobs that end do not arrive either
+        count = int(state.counts[NUM_RUNNING])
+        jobs, ends = state.running[:count], state.expected[:count]
+        order = np.lexsort((jobs, ends))  # a sorted list is a heap
+        state.end_time[:count], state.end_job[:count] = ends[order], jobs[order]
+        return copy
+
     def result(self) -> NodeRun:
         """Return when and where every job ran, with the entries of the store sorted by job."""
         used = int(self.state.counts[NUM_PLACES])
@@ -105,16 +155,14 @@ def _new_store(size: int) -> PlaceStore:
     def ints() -> Ints:
         return np.zeros(size, np.int32)
 
-    return PlaceStore(ints(), ints(), ints(), ints(), np.zeros(size), ints())
+    return PlaceStore(ints(), ints(), ints(), ints(), ints(), ints(), ints(), ints(), ints(), np.zeros(size))
 
 
 def _longer(store: PlaceStore) -> PlaceStore:
     """Return a store of twice the size with the same entries."""
     larger = _new_store(2 * len(store.node))
-    old: np.ndarray
-    new: np.ndarray
-    for old, new in zip(store, larger, strict=True):
-        new[: len(old)] = old
+    for name, new in larger._asdict().items():
+        new[: len(store.node)] = getattr(store, name)
     return larger
 
 
@@ -126,17 +174,18 @@ def new_state(setup: NodeSetup, num_members: int) -> NodeState:
     island = np.zeros((NUM_ISLAND, num_islands), np.int64)
     island[BEGIN] = island[END] = (q.queue_ptr[:-1] + q.queue_ptr[1:]) // 2
     island[[PASS_EPOCH, HEAD, RESERVED_JOB, RESERVED_EPOCH, AVAIL_JOB]] = -1
-    kind = np.zeros((NUM_KIND, num_kinds), np.int64)
+    counts = np.zeros(NUM_COUNTS, np.int64)
+    counts[UNUSED_SLOT] = -1
 
     def rooms() -> Longs:
         return np.zeros((num_resources, num_nodes), np.int64)
 
     return NodeState(
         clock=np.full(1, -np.inf),
-        counts=np.zeros(NUM_COUNTS, np.int64),
+        counts=counts,
         island=island,
         reserved=np.full(num_islands, np.inf),
-        kind=kind,
+        kind=np.zeros((NUM_KIND, num_kinds), np.int64),
         least=np.full(num_kinds, np.inf),
         active=np.zeros(num_kinds, np.int64),
         free=site.capacity.copy(),
@@ -154,10 +203,11 @@ def new_state(setup: NodeSetup, num_members: int) -> NodeState:
         end_job=np.zeros(n, np.int64),
         arrival_time=np.zeros(n),
         arrival_job=np.zeros(n, np.int64),
-        expected=np.zeros(n),
         running=np.zeros(n, np.int64),
-        fresh=np.zeros(n, np.int64),
-        is_over=np.zeros(n, np.bool_),
+        expected=np.zeros(n),
+        run_place=np.zeros(n, np.int64),
+        heap_time=np.zeros(n),
+        heap_job=np.zeros(n, np.int64),
         waiting=np.zeros(2 * n + 1, np.int64),
         key=np.zeros(2 * n + 1),
         missing=q.num_parents.copy(),

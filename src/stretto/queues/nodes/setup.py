@@ -14,12 +14,11 @@ from stretto.core.trace import Trace
 from stretto.errors import InvalidInput, UnknownName
 from stretto.queues.nodes.islands import islands, ptr, site_arrays
 from stretto.queues.nodes.kernels.arrays import Longs, NodeJobs, ShapeArrays, SiteArrays
+from stretto.queues.nodes.reference.nodes import Components
 from stretto.queues.nodes.requests import Asked, asked_of
 from stretto.queues.nodes.shapes import Shapes
 from stretto.queues.nodes.together import fit_together
 
-#: Shapes by component and alternative.
-Components = tuple[tuple[int, ...], ...]
 #: What a job comes down to: its components and its tier; or why it cannot run.
 Resolved = tuple[Components, int] | str
 
@@ -58,8 +57,11 @@ class NodeSetup:
     @property
     def notes(self) -> tuple[str, ...]:
         """What was left out and why, and what was assumed, one sentence each."""
-        gone = (f"{count:,} {'job' if count == 1 else 'jobs'}: {reason}" for reason, count in self.left_out.items())
-        return (*(f"left out {text}" for text in gone), *self.assumed)
+        gone = (
+            f"1 job left out, because it {reason}" if count == 1 else f"{count:,} jobs left out, because each {reason}"
+            for reason, count in self.left_out.items()
+        )
+        return (*gone, *self.assumed)
 
 
 def prepare_nodes(trace: Trace, site: Site, *, kill: bool = False, perfect: bool = False) -> NodeSetup:

@@ -19,6 +19,10 @@ from stretto.core.csr import Floats, Ints
 Longs = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
+#: How kernels are compiled that only kernels call: without the wrappers for Python, which take as long to make as the
+#: code itself where arguments are tuples of many arrays.
+INNER = {"cache": True, "nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
 # The resources that every node has; GPUs by type follow.
 CPUS = 0
 MEMORY = 1
@@ -122,15 +126,16 @@ class NodeState(NamedTuple):
     avoid: Flags  # [N] scratch
     row: Longs  # [R] scratch
     times: Floats  # [N] scratch
-    first: Longs  # [N] the entry of a node that is expected to end first, -1 = none
+    first: Longs  # [N] the slot of a node that is expected to end first, -1 = none
     end_time: Floats  # [n] a heap of ends
     end_job: Longs  # [n]
     arrival_time: Floats  # [n] a heap of arrivals, of jobs with parents
     arrival_job: Longs  # [n]
-    expected: Floats  # [n] estimated ends of running jobs, sorted as far as NUM_SORTED says
-    running: Longs  # [n] their jobs
-    fresh: Longs  # [n] jobs that started since they were sorted
-    is_over: Flags  # [n]
+    running: Longs  # [n] running jobs
+    expected: Floats  # [n] their estimated ends
+    run_place: Longs  # [n] where a job stands among them
+    heap_time: Floats  # [n] scratch: a heap of estimated ends
+    heap_job: Longs  # [n]
     waiting: Longs  # [2n] the queues
     key: Floats  # [2n] by place in the queue
     missing: Ints  # [n] parents that have not ended
@@ -151,9 +156,10 @@ NEXT_REOPENING = 6
 IS_PENDING = 7  # a pass was left for want of room in the store
 RESERVATION = 8  # grows with every reservation
 PASS = 9  # grows with every pass
-NUM_SORTED = 10
-NUM_FRESH = 11
-NUM_COUNTS = 12
+NUM_RUNNING = 10
+UNUSED_SLOT = 11  # the first slot that can be used again, -1 = none
+NUM_SLOTS = 12  # slots that have ever been used
+NUM_COUNTS = 13
 
 # Rows of ``island``.
 BEGIN = 0  # of the queue
@@ -191,14 +197,22 @@ PAUSED = 3
 
 
 class PlaceStore(NamedTuple):
-    """Where jobs run: an entry per job and node, in the order of starts; and nodes in the order in which they ended."""
+    """Where jobs run: an entry per job and node, in the order of starts, and nodes in the order in which they ended.
+
+    Entries of running jobs have a slot as well; slots are used again, so that those in use stay close together. Those
+    of a node are linked by estimated end.
+    """
 
     node: Ints
     tasks: Ints
     shape: Ints
-    next: Ints  # the entry of the same node that is expected to end next
-    until: Floats  # the estimated end
+    slot: Ints
     freed: Ints  # nodes
+    next: Ints  # by slot; of unused slots, the next unused one
+    before: Ints
+    slot_tasks: Ints
+    slot_shape: Ints
+    until: Floats  # the estimated end
 
 
 class NodeOutcome(NamedTuple):

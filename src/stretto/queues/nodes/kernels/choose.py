@@ -7,10 +7,10 @@ pass on.
 from __future__ import annotations
 
 from stretto.core.kernels.compile import njit
-from stretto.queues.nodes.kernels.arrays import CPUS
+from stretto.queues.nodes.kernels.arrays import CPUS, INNER
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def is_open(closed_ptr, closed_from, closed_until, node, start, end):
     """Say whether a node is available for the whole time."""
     for i in range(closed_ptr[node], closed_ptr[node + 1]):
@@ -19,7 +19,7 @@ def is_open(closed_ptr, closed_from, closed_until, node, start, end):
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def holds(room, capacity, need, exclusive, node):
     """Say whether a node's room holds what is needed; an exclusive shape must find the node empty."""
     for r in range(room.shape[0]):
@@ -29,7 +29,7 @@ def holds(room, capacity, need, exclusive, node):
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def tasks_on(room, capacity, unit, base, exclusive, node, most):
     """Return how many of at most ``most`` tasks fit into a node's room."""
     for r in range(room.shape[0]):
@@ -44,7 +44,7 @@ def tasks_on(room, capacity, unit, base, exclusive, node, most):
     return most
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def best_node(site, shapes, shape, room, beside, is_reserved, ask, free):
     """Return the best single node for all tasks, or -1: the lightest, then the one with the fewest processors left.
 
@@ -87,7 +87,7 @@ def best_node(site, shapes, shape, room, beside, is_reserved, ask, free):
     return -1
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def equal_nodes(site, shapes, shape, room, beside, is_reserved, ask, free, nodes, tasks, at):
     """Take the first nodes that hold as many tasks each as the shape says; return how many, negative = too few."""
     spares, start, end, avoids = ask
@@ -116,7 +116,7 @@ def equal_nodes(site, shapes, shape, room, beside, is_reserved, ask, free, nodes
     return -count - 1
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def measure(site, shapes, shape, room, beside, is_reserved, ask, fit):
     """Note how many tasks fit on each node of the shape's set; return the nodes with any, and the tasks in all."""
     spares, start, end, _ = ask
@@ -144,7 +144,7 @@ def measure(site, shapes, shape, room, beside, is_reserved, ask, fit):
     return count, total
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def take_in_order(shapes, shape, first, last, fit, avoid, nodes, tasks, at):
     """Take nodes in their order, those to be avoided last; return how many, or 0 where they are too many."""
     left, taken = shapes.tasks[shape], 0
@@ -166,7 +166,7 @@ def take_in_order(shapes, shape, first, last, fit, avoid, nodes, tasks, at):
     return taken if left == 0 and taken >= fewest else 0
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def take_largest(shapes, shape, first, last, fit, nodes, tasks, at):
     """Take the nodes on which most tasks fit, lower numbers first; return how many, or 0 where they do not suffice."""
     left, taken = shapes.tasks[shape], 0
@@ -188,7 +188,7 @@ def take_largest(shapes, shape, first, last, fit, nodes, tasks, at):
     return taken if left == 0 and taken >= fewest else 0
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def uneven_nodes(site, shapes, shape, room, beside, is_reserved, ask, free, scratch, picks, at):
     """Take nodes for tasks that may be spread: one if one is enough, otherwise in order, otherwise the roomiest.
 
@@ -216,7 +216,7 @@ def uneven_nodes(site, shapes, shape, room, beside, is_reserved, ask, free, scra
     return taken, total
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def choose_nodes(site, shapes, shape, room, beside, is_reserved, ask, free, scratch, picks, at):
     """Write the nodes of a shape and their tasks to ``picks`` from ``at`` on.
 

@@ -11,14 +11,14 @@ import numpy as np
 
 from stretto.core.kernels.compile import njit
 from stretto.queues.kernels.keys import FIRST_DYNAMIC
-from stretto.queues.nodes.kernels.arrays import BEGIN, END, HEAD, IS_FAILED, NUM_PLACES, UNSEEN
+from stretto.queues.nodes.kernels.arrays import BEGIN, END, HEAD, INNER, IS_FAILED, NUM_PLACES, UNSEEN
 from stretto.queues.nodes.kernels.choose import choose_nodes
 from stretto.queues.nodes.kernels.easy import count_alive, fails, has_room, seen, start_job
 from stretto.queues.nodes.kernels.place import apply, change, place
 from stretto.queues.nodes.kernels.waiting import is_throttled, remove, resort
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def plan_over(site, shapes, q, rules, s, store, out, island):
     """Start what the plan of an island starts now; return False where the store has no room for another job."""
     s.island[HEAD, island] = UNSEEN
@@ -78,14 +78,14 @@ def plan_over(site, shapes, q, rules, s, store, out, island):
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _longer(values, size):
     longer = np.empty(size, values.dtype)
     longer[: values.shape[0]] = values
     return longer
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def recheck(site, shapes, q, s, store, kind):
     """Note where a kind does not fit into what is free; return how many jobs that concerns."""
     taken, could = place(site, shapes, q, s, store, kind, s.free, (False, -np.inf, -np.inf, False))
@@ -95,7 +95,7 @@ def recheck(site, shapes, q, s, store, kind):
     return fails(site, shapes, q, s, store, kind, could)
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def earliest(site, shapes, q, s, store, out, job, island, plan, count, picks):
     """Find the earliest time at which a job fits into the plan; write its entries behind the plan's last one."""
     time = s.clock[0]
@@ -109,7 +109,7 @@ def earliest(site, shapes, q, s, store, out, job, island, plan, count, picks):
     return np.inf, 0
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def next_time(site, s, store, island, plan, after):
     """Return the next time at which the plan frees something: an estimated or planned end, or a reopening."""
     time = np.inf
@@ -131,7 +131,7 @@ def next_time(site, s, store, island, plan, after):
     return min(time, site.reopening[at]) if at < site.reopening.shape[0] else time
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def fit_at(site, shapes, q, s, store, kind, island, plan, count, picks, when):
     """Write the entries of a kind that starts at a time behind the plan's last one; return how many, 0 = no room."""
     time, length = when
@@ -156,7 +156,7 @@ def fit_at(site, shapes, q, s, store, kind, island, plan, count, picks, when):
     return at - count
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def window_room(site, shapes, s, store, island, plan, start, end):
     """Write to ``later`` what stays free on every node of an island from a start to an end."""
     node_tasks, node_shape, follows, span, planned = plan[1], plan[2], plan[3], plan[4], plan[5]
@@ -167,7 +167,7 @@ def window_room(site, shapes, s, store, island, plan, start, end):
             s.later[r, node] = s.free[r, node]
         entry = s.first[node]
         while entry >= 0 and store.until[entry] <= start:
-            change(site.capacity, shapes, store.shape[entry], s.later, node, store.tasks[entry], 1)
+            change(site.capacity, shapes, store.slot_shape[entry], s.later, node, store.slot_tasks[entry], 1)
             entry = store.next[entry]
         if planned[node] < 0:
             continue
@@ -189,7 +189,7 @@ def window_room(site, shapes, s, store, island, plan, start, end):
                 entry = s.first[node]
                 while entry >= 0 and store.until[entry] <= time:
                     if store.until[entry] > start:
-                        room += amount(site, shapes, store.shape[entry], store.tasks[entry], node, r)
+                        room += amount(site, shapes, store.slot_shape[entry], store.slot_tasks[entry], node, r)
                     entry = store.next[entry]
                 other = planned[node]
                 while other >= 0:
@@ -199,7 +199,7 @@ def window_room(site, shapes, s, store, island, plan, start, end):
                 s.later[r, node] = min(s.later[r, node], room)
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def amount(site, shapes, shape, tasks, node, r):
     """Return what some tasks of a shape take of a resource on a node."""
     if shapes.exclusive[shape]:

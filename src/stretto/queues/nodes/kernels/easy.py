@@ -16,6 +16,7 @@ from stretto.queues.nodes.kernels.arrays import (
     FAILED_BESIDE,
     FAILED_WITH,
     HEAD,
+    INNER,
     IS_ACTIVE,
     IS_DIRTY,
     IS_FAILED,
@@ -23,9 +24,10 @@ from stretto.queues.nodes.kernels.arrays import (
     NUM_ACTIVE,
     NUM_ENDS,
     NUM_FREED,
-    NUM_FRESH,
     NUM_NEW,
     NUM_PLACES,
+    NUM_RUNNING,
+    NUM_SLOTS,
     NUM_WAITING,
     PASS,
     PASS_EPOCH,
@@ -34,6 +36,7 @@ from stretto.queues.nodes.kernels.arrays import (
     RESERVED_JOB,
     RESERVED_NUMBER,
     UNSEEN,
+    UNUSED_SLOT,
 )
 from stretto.queues.nodes.kernels.choose import holds, tasks_on
 from stretto.queues.nodes.kernels.place import apply, place
@@ -42,7 +45,7 @@ from stretto.queues.nodes.kernels.reserve import reserve
 from stretto.queues.nodes.kernels.waiting import comes_before, is_throttled, place_of, remove, resort
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def has_room(site, q, s, store, job):
     """Say whether the store has room for a job on all nodes."""
     kind = q.kind[job]
@@ -50,7 +53,7 @@ def has_room(site, q, s, store, job):
     return s.counts[NUM_PLACES] + most <= store.node.shape[0]
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def start_job(q, s, store, out, job, taken):
     """Note that a job starts on the nodes that stand behind the store's last entry."""
     now = s.clock[0]
@@ -63,25 +66,45 @@ def start_job(q, s, store, out, job, taken):
     s.counts[NUM_PLACES] = first + taken
     push_timed(s.end_time, s.end_job, 0, s.counts[NUM_ENDS], out.end[job], job)
     s.counts[NUM_ENDS] += 1
-    s.fresh[s.counts[NUM_FRESH]] = job
-    s.counts[NUM_FRESH] += 1
+    at = s.counts[NUM_RUNNING]
+    s.running[at] = job
+    s.expected[at] = until
+    s.run_place[job] = at
+    s.counts[NUM_RUNNING] += 1
     for entry in range(first, first + taken):
-        node = store.node[entry]
-        store.until[entry] = until
-        s.avail[node] = np.nan
-        before, after = -1, s.first[node]
-        while after >= 0 and store.until[after] <= until:
-            before, after = after, store.next[after]
-        store.next[entry] = after
-        if before < 0:
-            s.first[node] = entry
-        else:
-            store.next[before] = entry
+        s.avail[store.node[entry]] = np.nan
+        occupy(s, store, entry, until)
     if q.limit_group[job] >= 0:
         s.group_running[q.limit_group[job]] += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
+def occupy(s, store, entry, until):
+    """Give an entry a slot, and put that among those of its node."""
+    node, slot = store.node[entry], s.counts[UNUSED_SLOT]
+    if slot >= 0:
+        s.counts[UNUSED_SLOT] = store.next[slot]
+    else:
+        slot = s.counts[NUM_SLOTS]
+        s.counts[NUM_SLOTS] += 1
+    store.slot[entry] = slot
+    store.slot_tasks[slot] = store.tasks[entry]
+    store.slot_shape[slot] = store.shape[entry]
+    store.until[slot] = until
+    before, after = -1, s.first[node]
+    while after >= 0 and store.until[after] <= until:
+        before, after = after, store.next[after]
+    store.next[slot] = after
+    store.before[slot] = before
+    if after >= 0:
+        store.before[after] = slot
+    if before < 0:
+        s.first[node] = slot
+    else:
+        store.next[before] = slot
+
+
+@njit(**INNER)
 def still_fails(site, shapes, q, s, store, kind):
     """Say whether a kind that did not fit cannot fit now either, by the nodes that were freed since."""
     freed, since = s.counts[NUM_FREED], s.kind[FAILED_AT, kind]
@@ -110,7 +133,7 @@ def still_fails(site, shapes, q, s, store, kind):
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def fails(site, shapes, q, s, store, kind, could):
     """Note that a kind does not fit; return how many jobs that concerns.
 
@@ -132,7 +155,7 @@ def fails(site, shapes, q, s, store, kind, could):
     return s.kind[NUM_WAITING, kind]
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def count_alive(site, shapes, q, s, store, island):
     """Return how many waiting jobs are of kinds that may fit now; drop kinds of which none wait from the list."""
     alive = 0
@@ -154,7 +177,7 @@ def count_alive(site, shapes, q, s, store, island):
     return alive
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def first_unthrottled(q, s, island, place):
     """Return the first job from a place on whose group may run another one, -1 = none."""
     for i in range(place, s.island[END, island]):
@@ -163,7 +186,7 @@ def first_unthrottled(q, s, island, place):
     return -1
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def fits_in_order(site, shapes, q, s, store, out, job):
     """Start a job if it fits now."""
     now, kind = s.clock[0], q.kind[job]
@@ -171,12 +194,13 @@ def fits_in_order(site, shapes, q, s, store, out, job):
         return False, 0
     taken, could = place(site, shapes, q, s, store, kind, s.free, (False, now, now + q.estimate[job], False))
     if taken > 0:
+        s.island[RESERVED_JOB, q.island[kind]] = -1  # it may have taken what was reserved
         start_job(q, s, store, out, job, taken)
         return True, 1
     return False, fails(site, shapes, q, s, store, kind, could)
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def backfills(site, shapes, q, s, store, out, job, island):
     """Start a job behind the head if that is not delayed; return whether, and how many jobs need no more trying."""
     now, kind = s.clock[0], q.kind[job]
@@ -206,7 +230,7 @@ def backfills(site, shapes, q, s, store, out, job, island):
     return True, 1
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def give_up(s, kind, now, island):
     """Return how many jobs wait of a kind that cannot start beside the reservation; 0 where that was counted already.
 
@@ -218,7 +242,7 @@ def give_up(s, kind, now, island):
     return s.kind[NUM_WAITING, kind]
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def pass_over(site, shapes, q, rules, s, store, out, island):
     """Start what may start now in an island; return False where the store has no room for another job."""
     is_static = rules.strategy < FIRST_DYNAMIC
@@ -263,7 +287,7 @@ def pass_over(site, shapes, q, rules, s, store, out, island):
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def seen(s, island):
     """Note that an island has been passed over."""
     s.island[PASS_EPOCH, island] = s.island[EPOCH, island]
@@ -271,7 +295,7 @@ def seen(s, island):
     s.island[IS_DIRTY, island] = 0
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def try_newest(site, shapes, q, rules, s, store, out, island):
     """Try the one job that has joined a queue in which nothing else has changed.
 

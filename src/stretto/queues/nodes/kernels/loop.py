@@ -12,6 +12,7 @@ from stretto.queues.nodes.kernels.arrays import (
     DONE,
     END,
     EPOCH,
+    INNER,
     IS_DIRTY,
     IS_PENDING,
     NEXT_REOPENING,
@@ -20,9 +21,11 @@ from stretto.queues.nodes.kernels.arrays import (
     NUM_DONE,
     NUM_ENDS,
     NUM_FREED,
+    NUM_RUNNING,
     PAUSED,
     STORE_IS_FULL,
     STUCK,
+    UNUSED_SLOT,
 )
 from stretto.queues.nodes.kernels.conservative import plan_over
 from stretto.queues.nodes.kernels.easy import pass_over
@@ -84,7 +87,7 @@ def next_moment(site, q, s):
     return time
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def reopen(site, s):
     """Look at all queues again where nodes have become available."""
     is_later = False
@@ -96,7 +99,7 @@ def reopen(site, s):
         s.island[IS_DIRTY, :] = 1
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def end_jobs(site, shapes, q, rules, s, store, out):
     """End the jobs whose time has come, and let their children arrive."""
     now = s.clock[0]
@@ -109,7 +112,12 @@ def end_jobs(site, shapes, q, rules, s, store, out):
         island = q.island[q.kind[job]]
         s.island[EPOCH, island] += 1
         s.island[IS_DIRTY, island] = 1
-        s.is_over[job] = True
+        last = s.counts[NUM_RUNNING] - 1
+        at = s.run_place[job]
+        s.running[at] = s.running[last]
+        s.expected[at] = s.expected[last]
+        s.run_place[s.running[at]] = at
+        s.counts[NUM_RUNNING] = last
         s.counts[NUM_DONE] += 1
         if rules.strategy == MULTIFACTOR and rules.fair_share > 0.0:
             charge(rules, s.usage, s.used_at, rules.member[job], now, q.procs[job] * q.run[job])
@@ -124,7 +132,7 @@ def end_jobs(site, shapes, q, rules, s, store, out):
                 s.counts[NUM_ARRIVALS] += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def leave(site, shapes, s, store, entry):
     """Give back what an entry of the store takes on its node."""
     node = store.node[entry]
@@ -132,16 +140,19 @@ def leave(site, shapes, s, store, entry):
     s.avail[node] = np.nan
     store.freed[s.counts[NUM_FREED]] = node
     s.counts[NUM_FREED] += 1
-    before, at = -1, s.first[node]
-    while at != entry:
-        before, at = at, store.next[at]
+    slot = store.slot[entry]
+    before, after = store.before[slot], store.next[slot]
     if before < 0:
-        s.first[node] = store.next[entry]
+        s.first[node] = after
     else:
-        store.next[before] = store.next[entry]
+        store.next[before] = after
+    if after >= 0:
+        store.before[after] = before
+    store.next[slot] = s.counts[UNUSED_SLOT]
+    s.counts[UNUSED_SLOT] = slot
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def take_arrivals(q, rules, s):
     """Let the jobs arrive whose time is now."""
     now = s.clock[0]

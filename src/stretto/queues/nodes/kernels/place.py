@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from stretto.core.kernels.compile import njit
-from stretto.queues.nodes.kernels.arrays import NUM_PLACES
+from stretto.queues.nodes.kernels.arrays import INNER, NUM_PLACES
 from stretto.queues.nodes.kernels.choose import choose_nodes
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def change(capacity, shapes, shape, room, node, tasks, sign):
     """Take (-1) a shape's tasks out of a node's room, or give them back (+1)."""
     if shapes.exclusive[shape]:
@@ -18,14 +18,14 @@ def change(capacity, shapes, shape, room, node, tasks, sign):
             room[r, node] += sign * (shapes.base[shape, r] + tasks * shapes.unit[shape, r])
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def apply(site, shapes, store, first, last, room, sign):
     """Take the entries of a store out of a room (-1), or give them back (+1)."""
     for i in range(first, last):
         change(site.capacity, shapes, store.shape[i], room, store.node[i], store.tasks[i], sign)
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def apply_reserved(site, shapes, store, first, last, s, sign):
     """As ``apply``, to what the head leaves on its nodes."""
     for i in range(first, last):
@@ -33,7 +33,7 @@ def apply_reserved(site, shapes, store, first, last, s, sign):
             change(site.capacity, shapes, store.shape[i], s.beside, store.node[i], store.tasks[i], sign)
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def place(site, shapes, q, s, store, kind, room, ask):
     """Take the nodes of a kind of jobs out of a room and write them behind the store's last entry.
 

@@ -13,19 +13,20 @@ import math
 from stretto.core.kernels.compile import njit
 from stretto.queues.kernels.codes import MULTIFACTOR
 from stretto.queues.kernels.keys import FIRST_DYNAMIC, dynamic_key, static_key
+from stretto.queues.nodes.kernels.arrays import INNER
 
 LN_2 = math.log(2.0)
 #: Priorities are rounded to a millionth, so that what is equal by the formula is equal as a number.
 STEPS = 1e6
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def faded(half_life, usage, used_at, member, now):
     """Return the usage of a member as it counts now."""
     return usage[member] * math.exp(-LN_2 * ((now - used_at[member]) / half_life))
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def charge(rules, usage, used_at, member, now, proc_s):
     """Add processor-seconds to a member, all accounts above it, and the sum."""
     total = usage.shape[0] - 1
@@ -37,7 +38,7 @@ def charge(rules, usage, used_at, member, now, proc_s):
         member = rules.above[member]
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def effective_usage(rules, usage, used_at, member, now, total):
     """Return the effective usage of a member: a part of what its account uses counts as its own."""
     actual = faded(rules.half_life, usage, used_at, member, now) / total
@@ -54,7 +55,7 @@ def effective_usage(rules, usage, used_at, member, now, total):
     return found + weight * actual
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def fair_share(rules, usage, used_at, member, now):
     """Return the factor: one without usage, a half at the fair share, zero for who has used without any share."""
     total = faded(rules.half_life, usage, used_at, usage.shape[0] - 1, now)
@@ -68,7 +69,7 @@ def fair_share(rules, usage, used_at, member, now):
     return math.exp(-LN_2 * (used / rules.share[member]))
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def key_of(q, rules, s, job):
     """Return a job's key now; lower keys come first."""
     strategy, now = rules.strategy, s.clock[0]

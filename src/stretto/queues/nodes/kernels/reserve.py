@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from stretto.core.kernels.compile import njit
+from stretto.core.kernels.heap import drop_timed, push_timed
 from stretto.queues.nodes.kernels.arrays import (
     AVAIL_JOB,
     CPUS,
     EPOCH,
-    NUM_FRESH,
+    INNER,
     NUM_HELD,
     NUM_PLACES,
-    NUM_SORTED,
+    NUM_RUNNING,
     RESERVATION,
     RESERVED_EPOCH,
     RESERVED_JOB,
@@ -22,16 +23,16 @@ from stretto.queues.nodes.kernels.choose import holds, measure, tasks_on
 from stretto.queues.nodes.kernels.place import apply, change, place
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def reserve(site, shapes, q, s, store, out, job, island):
     """Reserve nodes for a job: the earliest time by estimates, and what is left on its nodes from then on."""
     first = site.island_ptr[island]
     for i in range(first, first + s.island[NUM_HELD, island]):
         s.is_reserved[s.held[i]] = False
     s.island[NUM_HELD, island] = 0
-    shape = q.only_shape[q.kind[job]]
-    if shape >= 0 and shapes.each[shape] > 0 and site.closed_from.shape[0] == 0:
-        time = reserve_equal(site, shapes, s, store, job, shape, island)
+    kind = q.kind[job]
+    if site.closed_from.shape[0] == 0 and takes_equal_numbers(shapes, q, kind):
+        time = reserve_equal(site, shapes, q, s, store, job, island)
     else:
         time = reserve_by_walk(site, shapes, q, s, store, out, job, island)
     s.reserved[island] = time
@@ -41,7 +42,19 @@ def reserve(site, shapes, q, s, store, out, job, island):
     s.island[RESERVED_NUMBER, island] = s.counts[RESERVATION]
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
+def takes_equal_numbers(shapes, q, kind):
+    """Say whether a kind has one component, and all its alternatives place equal numbers of tasks on nodes."""
+    component = q.component_ptr[kind]
+    if q.component_ptr[kind + 1] > component + 1:
+        return False
+    for i in range(q.alternative_ptr[component], q.alternative_ptr[component + 1]):
+        if shapes.each[q.alternative[i]] == 0:
+            return False
+    return True
+
+
+@njit(**INNER)
 def hold(site, s, island, node):
     """Mark a node as reserved."""
     if not s.is_reserved[node]:
@@ -50,7 +63,7 @@ def hold(site, s, island, node):
         s.island[NUM_HELD, island] += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def node_time(site, shapes, shape, s, store, node):
     """Return when a node holds its tasks of a shape by estimates: -inf = now."""
     need, exclusive = shapes.need[shape], shapes.exclusive[shape]
@@ -59,40 +72,61 @@ def node_time(site, shapes, shape, s, store, node):
     row, num = s.row, s.free.shape[0]
     for r in range(num):
         row[r] = s.free[r, node]
-    entry = s.first[node]
-    while entry >= 0:
-        other = store.shape[entry]
+    slot = s.first[node]
+    while slot >= 0:
+        other = store.slot_shape[slot]
         is_enough = True
         for r in range(num):
             if shapes.exclusive[other]:
                 row[r] += site.capacity[r, node]
             else:
-                row[r] += shapes.base[other, r] + store.tasks[entry] * shapes.unit[other, r]
+                row[r] += shapes.base[other, r] + store.slot_tasks[slot] * shapes.unit[other, r]
             if row[r] < need[r] or (exclusive and row[r] < site.capacity[r, node]):
                 is_enough = False
         if is_enough:
-            return store.until[entry]
-        entry = store.next[entry]
+            return store.until[slot]
+        slot = store.next[slot]
     return np.inf
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def room_at(site, shapes, s, store, node, time, room):
     """Write to ``room`` what is free on a node when the jobs that end until a time by estimates have ended."""
     for r in range(room.shape[0]):
         room[r, node] = s.free[r, node]
-    entry = s.first[node]
-    while entry >= 0 and store.until[entry] <= time:
-        change(site.capacity, shapes, store.shape[entry], room, node, store.tasks[entry], 1)
-        entry = store.next[entry]
+    slot = s.first[node]
+    while slot >= 0 and store.until[slot] <= time:
+        change(site.capacity, shapes, store.slot_shape[slot], room, node, store.slot_tasks[slot], 1)
+        slot = store.next[slot]
 
 
-@njit(cache=True, nogil=True)
-def reserve_equal(site, shapes, s, store, job, shape, island):
+@njit(**INNER)
+def reserve_equal(site, shapes, q, s, store, job, island):
     """Reserve nodes that take equal numbers of tasks: each is there at a time of its own, and the last decides.
 
-    These times are kept while a job is the head, and computed anew for nodes on which something has changed.
+    These times are kept while a job with one shape is the head, and computed anew for nodes on which something has
+    changed. Of several shapes, the one that is there first is taken.
     """
+    component = q.component_ptr[q.kind[job]]
+    first, last = q.alternative_ptr[component], q.alternative_ptr[component + 1]
+    best, time = q.alternative[first], np.inf
+    for i in range(first, last):
+        if last - first > 1:
+            s.island[AVAIL_JOB, island] = -1
+        found = equal_time(site, shapes, s, store, job, q.alternative[i], island)
+        if found < time:
+            best, time = q.alternative[i], found
+    if last - first > 1:
+        s.island[AVAIL_JOB, island] = -1
+        equal_time(site, shapes, s, store, job, best, island)
+        s.island[AVAIL_JOB, island] = -1
+    hold_equal(site, shapes, s, store, best, island, time)
+    return time
+
+
+@njit(**INNER)
+def equal_time(site, shapes, s, store, job, shape, island):
+    """Return when enough nodes hold their tasks of a shape, and leave in ``avail`` when each of them does."""
     first, last = site.set_first[shapes.node_set[shape]], site.set_last[shapes.node_set[shape]]
     in_set, avail = site.in_set[shapes.node_set[shape]], s.avail
     is_new = s.island[AVAIL_JOB, island] != job
@@ -101,7 +135,15 @@ def reserve_equal(site, shapes, s, store, job, shape, island):
         if in_set[node] and (is_new or np.isnan(avail[node])):
             avail[node] = node_time(site, shapes, shape, s, store, node)
     wanted = shapes.tasks[shape] // shapes.each[shape]
-    time = nth_time(first, last, in_set, avail, wanted, s.times)
+    return nth_time(first, last, in_set, avail, wanted, s.times)
+
+
+@njit(**INNER)
+def hold_equal(site, shapes, s, store, shape, island, time):
+    """Reserve the nodes of a shape that are there at a time."""
+    first, last = site.set_first[shapes.node_set[shape]], site.set_last[shapes.node_set[shape]]
+    in_set, avail = site.in_set[shapes.node_set[shape]], s.avail
+    wanted = shapes.tasks[shape] // shapes.each[shape]
     if wanted == 1:
         best = -1
         for node in range(first, last):
@@ -111,21 +153,20 @@ def reserve_equal(site, shapes, s, store, job, shape, island):
                     best = node
         change(site.capacity, shapes, shape, s.beside, best, shapes.each[shape], -1)
         hold(site, s, island, best)
-        return time
+        return
     count = 0
     for phase in range(2):
         for node in range(first, last):
             if count == wanted:
-                return time
+                return
             if in_set[node] and avail[node] <= time and (avail[node] == -np.inf) == (phase == 1):
                 room_at(site, shapes, s, store, node, time, s.beside)
                 change(site.capacity, shapes, shape, s.beside, node, shapes.each[shape], -1)
                 hold(site, s, island, node)
                 count += 1
-    return time
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def nth_time(first, last, in_set, avail, wanted, times):
     """Return when so many nodes are there."""
     if wanted == 1:
@@ -142,49 +183,25 @@ def nth_time(first, last, in_set, avail, wanted, times):
     return np.partition(times[:count], wanted - 1)[wanted - 1]
 
 
-@njit(cache=True, nogil=True)
-def sort_running(q, s, out):
-    """Bring the list of running jobs by estimated end up to date."""
-    num_fresh, num_sorted = s.counts[NUM_FRESH], s.counts[NUM_SORTED]
-    kept = 0
-    for i in range(num_sorted):
-        if not s.is_over[s.running[i]]:
-            s.running[kept] = s.running[i]
-            s.expected[kept] = s.expected[i]
-            kept += 1
-    new = 0
-    for i in range(num_fresh):
-        if not s.is_over[s.fresh[i]]:
-            s.fresh[new] = s.fresh[i]
-            new += 1
-    ends = np.empty(new)
-    for i in range(new):
-        ends[i] = out.start[s.fresh[i]] + q.estimate[s.fresh[i]]
-    order = np.argsort(ends)
-    total = kept + new
-    at, i, k = total - 1, kept - 1, new - 1
-    while k >= 0:  # merged from behind, in place
-        if i >= 0 and s.expected[i] > ends[order[k]]:
-            s.expected[at] = s.expected[i]
-            s.running[at] = s.running[i]
-            i -= 1
-        else:
-            s.expected[at] = ends[order[k]]
-            s.running[at] = s.fresh[order[k]]
-            k -= 1
-        at -= 1
-    s.counts[NUM_SORTED] = total
-    s.counts[NUM_FRESH] = 0
+@njit(**INNER)
+def heap_of_ends(q, s, island):
+    """Make a heap of the estimated ends of an island's running jobs; return its size."""
+    size = 0
+    for i in range(s.counts[NUM_RUNNING]):
+        if q.island[q.kind[s.running[i]]] == island:
+            push_timed(s.heap_time, s.heap_job, 0, size, s.expected[i], s.running[i])
+            size += 1
+    return size
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def reserve_by_walk(site, shapes, q, s, store, out, job, island):
     """Walk through the estimated ends of the running jobs until the job fits.
 
     Where the job is one shape and no node is ever closed, what fits is counted while nodes are given back, and nodes
     are chosen only when enough may be free.
     """
-    sort_running(q, s, out)
+    size = heap_of_ends(q, s, island)
     for k in range(site.island_ptr[island], site.island_ptr[island + 1]):
         s.later[:, site.island_node[k]] = s.free[:, site.island_node[k]]
     kind = q.kind[job]
@@ -193,25 +210,23 @@ def reserve_by_walk(site, shapes, q, s, store, out, job, island):
     count, total = 0, 0
     if shape >= 0:
         count, total = measure(site, shapes, shape, s.later, s.beside, s.is_reserved, ask, s.fit)
-    num_running = s.counts[NUM_SORTED]
     reopening = np.searchsorted(site.reopening, s.clock[0], side="right")
-    i = 0
     while True:
-        time = s.expected[i] if i < num_running else np.inf
+        time = s.heap_time[0] if size > 0 else np.inf
         if reopening < site.reopening.shape[0] and site.reopening[reopening] <= time:
             time = site.reopening[reopening]
             reopening += 1
         if time == np.inf:
             return np.inf
-        while i < num_running and s.expected[i] == time:
-            other = s.running[i]
-            i += 1
-            if q.island[q.kind[other]] == island:
-                start, stop = out.first_place[other], out.first_place[other] + out.num_places[other]
-                if shape < 0:
-                    apply(site, shapes, store, start, stop, s.later, 1)
-                else:
-                    count, total = give_back(site, shapes, s, store, start, stop, shape, count, total)
+        while size > 0 and s.heap_time[0] == time:
+            other = s.heap_job[0]
+            drop_timed(s.heap_time, s.heap_job, 0, size)
+            size -= 1
+            start, stop = out.first_place[other], out.first_place[other] + out.num_places[other]
+            if shape < 0:
+                apply(site, shapes, store, start, stop, s.later, 1)
+            else:
+                count, total = give_back(site, shapes, s, store, start, stop, shape, count, total)
         if shape >= 0 and (count < shapes.min_nodes[shape] or total < shapes.tasks[shape]):
             continue
         taken, _ = place(site, shapes, q, s, store, kind, s.later, (False, time, time + q.estimate[job], True))
@@ -223,7 +238,7 @@ def reserve_by_walk(site, shapes, q, s, store, out, job, island):
             return time
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def give_back(site, shapes, s, store, first, last, shape, count, total):
     """Give a job's entries back to ``later``; return the nodes with room for a shape, and the tasks that fit."""
     in_set, exclusive = site.in_set[shapes.node_set[shape]], shapes.exclusive[shape]

@@ -8,6 +8,7 @@ from stretto.core.kernels.compile import njit
 from stretto.queues.nodes.kernels.arrays import (
     BEGIN,
     END,
+    INNER,
     IS_ACTIVE,
     IS_DIRTY,
     NEWEST,
@@ -18,7 +19,7 @@ from stretto.queues.nodes.kernels.arrays import (
 from stretto.queues.nodes.kernels.priority import key_of
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def comes_before(q, job, key, other, its_key):
     """Say whether a job comes before another one in their queue: by tier, key and index."""
     tier, its = q.tier[q.kind[job]], q.tier[q.kind[other]]
@@ -27,7 +28,7 @@ def comes_before(q, job, key, other, its_key):
     return key < its_key or (key == its_key and job < other)
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def enqueue(q, rules, s, job):
     """Put a job into the queue of its island."""
     s.ready[job] = s.clock[0]
@@ -61,7 +62,7 @@ def enqueue(q, rules, s, job):
     count_in(q, s, kind, island, q.estimate[job])
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def count_in(q, s, kind, island, estimate):
     """Count a job that waits, and list its kind."""
     if s.kind[NUM_WAITING, kind] == 0:
@@ -74,7 +75,7 @@ def count_in(q, s, kind, island, estimate):
         s.island[NUM_ACTIVE, island] += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def remove(q, s, island, place):
     """Take the job at a place out of the queue; return the place of the one behind it."""
     s.kind[NUM_WAITING, q.kind[s.waiting[place]]] -= 1
@@ -108,7 +109,7 @@ def resort(q, rules, s, island):
         s.key[at] = key
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def place_of(s, island, job):
     """Return the place of a waiting job; the newest mostly stand at the end."""
     place = s.island[END, island] - 1
@@ -117,7 +118,7 @@ def place_of(s, island, job):
     return place
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def is_throttled(q, s, job):
     """Say whether as many jobs of a job's group run as may run at once."""
     group = q.limit_group[job]

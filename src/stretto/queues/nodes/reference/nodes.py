@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
-from stretto.queues.nodes.kernels.arrays import CPUS, NodeRules
-from stretto.queues.nodes.setup import NodeSetup
+from stretto.queues.nodes.kernels.arrays import CPUS, ShapeArrays, SiteArrays
 
+#: Shapes by component and alternative.
+Components = tuple[tuple[int, ...], ...]
 #: What is free, by node and resource; nodes in the order of weight and index.
 Room = list[list[int]]
 
@@ -24,15 +24,10 @@ class TaskPlace:
 class NodeChoice:
     """What is free on nodes, and which of them a request gets."""
 
-    def __init__(self, setup: NodeSetup, rules: NodeRules) -> None:
-        self.site, self.shapes, self.q, self.rules = setup.site_arrays, setup.shapes, setup.arrays, rules
-        self.capacity: Room = self.site.capacity.T.tolist()
-        self.free: Room = self.site.capacity.T.tolist()
-        self.now = -math.inf
-        n = len(self.q.submit)
-        self.start, self.end = [math.nan] * n, [math.nan] * n
-        self.ready = [math.nan] * n
-        self.places: list[list[TaskPlace]] = [[] for _ in range(n)]
+    def __init__(self, site: SiteArrays, shapes: ShapeArrays) -> None:
+        self.site, self.shapes = site, shapes
+        self.capacity: Room = site.capacity.T.tolist()
+        self.free: Room = site.capacity.T.tolist()
 
     def change(self, room: Room, places: list[TaskPlace], sign: int) -> None:
         for place in places:
@@ -44,14 +39,12 @@ class NodeChoice:
                     room[place.node][r] += sign * int(base[r] + place.tasks * unit[r])
 
     def place(
-        self, job: int, room: Room, beside: Room | None, span: tuple[float, float], *, prefers_busy: bool
+        self, components: Components, room: Room, beside: Room | None, span: tuple[float, float], *, prefers_busy: bool
     ) -> list[TaskPlace] | None:
         """Take the nodes of all components out of the rooms and return them; None where one does not fit."""
         found: list[TaskPlace] = []
-        kind = int(self.q.kind[job])
-        for component in range(self.q.component_ptr[kind], self.q.component_ptr[kind + 1]):
-            shapes = self.q.alternative[self.q.alternative_ptr[component] : self.q.alternative_ptr[component + 1]]
-            for shape in shapes.tolist():
+        for alternatives in components:
+            for shape in alternatives:
                 chosen = self.choose(shape, room, beside, span, prefers_busy)
                 if chosen is not None:
                     break

@@ -9,7 +9,7 @@ from stretto.queues.kernels.codes import MULTIFACTOR
 from stretto.queues.kernels.keys import FIRST_DYNAMIC, dynamic_key, static_key
 from stretto.queues.nodes.kernels.arrays import NodeRules
 from stretto.queues.nodes.kernels.priority import STEPS
-from stretto.queues.nodes.reference.nodes import NodeChoice
+from stretto.queues.nodes.reference.nodes import Components, NodeChoice, TaskPlace
 from stretto.queues.nodes.setup import NodeSetup
 
 
@@ -17,9 +17,22 @@ class NodeOrder(NodeChoice):
     """Keys, and the fair share that one of them needs."""
 
     def __init__(self, setup: NodeSetup, rules: NodeRules) -> None:
-        super().__init__(setup, rules)
+        super().__init__(setup.site_arrays, setup.shapes)
+        self.q, self.rules = setup.arrays, rules
+        self.now = -math.inf
+        n = len(self.q.submit)
+        self.start, self.end = [math.nan] * n, [math.nan] * n
+        self.ready = [math.nan] * n
+        self.places: list[list[TaskPlace]] = [[] for _ in range(n)]
         #: What ended jobs have used: the member, when, and processor-seconds.
         self.past: list[tuple[int, float, float]] = []
+
+    def components(self, job: int) -> Components:
+        """Return the shapes of a job by component and alternative."""
+        kind = int(self.q.kind[job])
+        bounds = range(int(self.q.component_ptr[kind]), int(self.q.component_ptr[kind + 1]))
+        first = self.q.alternative_ptr
+        return tuple(tuple(self.q.alternative[first[i] : first[i + 1]].tolist()) for i in bounds)
 
     def in_order(self, jobs: Sequence[int]) -> list[int]:
         """Return jobs by tier, key and index."""

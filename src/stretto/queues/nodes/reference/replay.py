@@ -117,7 +117,7 @@ class NodeReference(NodeOrder):
                     self.reservation[island] = (job, *self.reserve(job))
 
     def start_if_fits(self, job: int, end: float, beside: Room | None) -> bool:
-        places = self.place(job, self.free, beside, (self.now, end), prefers_busy=False)
+        places = self.place(self.components(job), self.free, beside, (self.now, end), prefers_busy=False)
         if places is None:
             return False
         self.begin(job, places)
@@ -133,7 +133,7 @@ class NodeReference(NodeOrder):
                 if self.expected(other) <= time:
                     self.change(later, self.places[other], 1)
             span = (time, time + float(self.q.estimate[job]))
-            if self.place(job, later, None, span, prefers_busy=True) is not None:
+            if self.place(self.components(job), later, None, span, prefers_busy=True) is not None:
                 return time, later
         return math.inf, [row.copy() for row in self.free]
 
@@ -149,7 +149,7 @@ class NodeReference(NodeOrder):
             reopen = {float(until) for until in self.site.closed_until}
             for time in sorted({self.now, *(end for end in ends | reopen if end > self.now)}):
                 span = (time, time + float(self.q.estimate[job]))
-                places = self.place(job, self.window_room(plan, *span), None, span, prefers_busy=False)
+                places = self.place(self.components(job), self.window_room(plan, *span), None, span, prefers_busy=False)
                 if places is None:
                     continue
                 if time == self.now:
