@@ -80,7 +80,9 @@ def hold(watched: _Watched, job: int, wait: object) -> None:
                 continue
             watched.now = now
             span = (now, now + float(watched.q.estimate[job]))
-            places = watched.place(job, [line.copy() for line in free], None, span, prefers_busy=False)
+            places = watched.place(
+                watched.components(job), [line.copy() for line in free], None, span, prefers_busy=False
+            )
             assert (places is None) == (one.cause in (Cause.RESOURCE, Cause.MAINTENANCE))
 
 
