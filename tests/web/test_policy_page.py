@@ -56,7 +56,7 @@ def test_it_says_the_answer_first_and_loads_nothing(written: tuple[Path, str, Tr
     assert said == answer
     assert (requests, dialogs, faults) == ([path.as_uri()], [], [])
     headings = page.locator("h2").all_inner_texts()
-    assert headings[:3] == ["Policies", "What changes for whom", "Over time"]
+    assert headings[:3] == ["Policies", "Who gains and who loses", "Over time"]
     assert {"Waits by partition", "Waits by job size", "Waits of the largest users"} <= set(headings)
     first = page.locator("section table").first
     assert first.locator("tbody tr").count() == 4

@@ -39,7 +39,7 @@ class _Watched(NodeReference):
         self.seen.append((self.now, [row.copy() for row in self.free], order, set(filter(self.is_throttled, order))))
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.integers(0, 100_000), st.sampled_from([FCFS, SAF]), st.sampled_from(["none", "easy"]))
 def test_stretches_say_what_the_reference_saw(seed: int, strategy: object, backfill: str) -> None:
     rng = np.random.default_rng(seed)
@@ -80,7 +80,9 @@ def hold(watched: _Watched, job: int, wait: object) -> None:
                 continue
             watched.now = now
             span = (now, now + float(watched.q.estimate[job]))
-            places = watched.place(job, [line.copy() for line in free], None, span, prefers_busy=False)
+            places = watched.place(
+                watched.components(job), [line.copy() for line in free], None, span, prefers_busy=False
+            )
             assert (places is None) == (one.cause in (Cause.RESOURCE, Cause.MAINTENANCE))
 
 

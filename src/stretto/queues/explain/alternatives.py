@@ -20,7 +20,7 @@ from stretto.queues.nodes.requests import asked_of
 from stretto.queues.result import QueueResult
 
 _MINUTE_S, _HOUR_S = 60.0, 3600.0
-SAME_WORK = "the same work on fewer processors is assumed to take longer in proportion"
+SAME_WORK = "the same work on fewer processors takes longer in proportion"
 
 #: Replays a changed trace and returns the outcome, with the row of each job that was replayed.
 Replayed = Callable[[Trace], tuple[QueueResult, Rows]]

@@ -41,6 +41,8 @@ def key_at(result: QueueResult, strategy: StrategyLike, origin_s: float, rules: 
     origin_s
         When the first job was submitted, which is zero in the result.
     """
+    if strategy == "recorded":  # starts as they were; nobody wrote down the order
+        return None
     found = strategy_of(strategy)
     if isinstance(found, StrategySelector) or rules.get("estimates", "user") not in ("user", "perfect"):
         return None

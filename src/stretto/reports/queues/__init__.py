@@ -1,1 +1,1 @@
-"""A page that compares policies on a recorded queue: what changes for whom."""
+"""A page that compares policies on a recorded queue: who gains and who loses."""

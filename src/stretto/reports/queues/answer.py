@@ -26,7 +26,7 @@ def show_figure(name: str, value: float) -> str:
     if name.endswith("_s"):
         return format_wait(value)
     unit = {"energy_kwh": " kWh", "carbon_kg": " kg CO2"}.get(name, "")
-    return f"{value:,.1f}{unit}"
+    return f"{value:,.1f}{unit}" if value >= 100 else f"{value:.3g}{unit}"
 
 
 def answer(found: PolicyComparison, change: PolicyChange | None) -> str:

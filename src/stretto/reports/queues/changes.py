@@ -1,4 +1,4 @@
-"""What changes for whom when one policy takes the place of another."""
+"""Who gains and who loses when one policy takes the place of another."""
 
 from __future__ import annotations
 

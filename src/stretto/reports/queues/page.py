@@ -111,7 +111,7 @@ def _changes(found: PolicyComparison, change: PolicyChange, divided: Sequence[Gr
         f"<div><h3>The ten largest losers</h3>{jobs_table(names, change.losers, change)}</div></div>"
     )
     note = f"{change.after} in place of {change.before}, job by job"
-    return _section("What changes for whom", note, *parts, jobs)
+    return _section("Who gains and who loses", note, *parts, jobs)
 
 
 def _over_time(found: PolicyComparison) -> str:

@@ -1,4 +1,4 @@
-"""The tables of the page: policies, groups, and what changes for whom."""
+"""The tables of the page: policies, groups, and who gains and who loses."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ def policies_table(found: PolicyComparison) -> str:
 
 
 def _or_none(value: float | None, unit: str) -> str:
-    return "not known" if value is None else f"{value:,.0f} {unit}"
+    if value is None:
+        return "not known"
+    return f"{value:,.0f} {unit}" if value >= 100 else f"{value:.3g} {unit}"
 
 
 def _wait_with_bar(value: float, most: float) -> str:
@@ -114,14 +116,16 @@ def jobs_table(names: JobNames, jobs: Sequence[JobChange], change: PolicyChange)
     """Return the jobs that gain or lose the most."""
     if not jobs:
         return '<p class="faint">None by more than a minute.</p>'
-    head = [("job", False), ("user", False), ("processors", True)]
+    with_users = names.trace.user is not None
+    head = [("job", False), *([("user", False)] if with_users else []), ("processors", True)]
     head += [(f"wait, {change.before}", True), (f"wait, {change.after}", True), ("difference", True)]
     lines = []
     for one in jobs:
         user = names.user(one.row)
         kind, word = ("good", "earlier") if one.saved_s > 0 else ("bad", "later")
         cells = [f"{int(names.trace.num_procs[one.row]):,}", format_wait(one.before_s), format_wait(one.after_s)]
-        who = f"<td>{html.escape(str(names.of(one.row)))}</td><td>{html.escape(user or '')}</td>"
+        who = f"<td>{html.escape(str(names.of(one.row)))}</td>"
+        who += f"<td>{html.escape(user or 'not known')}</td>" if with_users else ""
         told = f'<td class="number {kind}">{format_wait(abs(one.saved_s))} {word}</td>'
         lines.append(f"<tr>{who}{''.join(map(_number, cells))}{told}</tr>")
     return _table(head, lines)
