@@ -55,10 +55,10 @@ FURTHER: dict[str, Callable[..., Any]] = {"train": continue_training}
 RENAMED = {"time_limit": "time_limit_s", "dim": "dims", "param": "params", "engine_param": "engine_params"}
 #: The same for one command.
 RENAMED_IN: dict[str, dict[str, str]] = {
-    "compare": {"graphs": "sources", "procs": "cluster", "pools": "cluster"},
-    "explain": {"procs": "machine", "pools": "machine"},
-    "replay": {"procs": "machine", "pools": "machine"},
-    "report": {"procs": "machine", "pools": "machine"},
+    "compare": {"graphs": "sources", "procs": "cluster", "pools": "cluster", "site": "cluster"},
+    "explain": {"procs": "machine", "pools": "machine", "site": "machine"},
+    "replay": {"procs": "machine", "pools": "machine", "site": "machine"},
+    "report": {"procs": "machine", "pools": "machine", "site": "machine"},
     "run": {"workflow": "work", "attempts": "max_attempts"},
     "bound": {"dim": "dims"},
     "train": {"budget": "budget_s", "continue_run": "run_id"},

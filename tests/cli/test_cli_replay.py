@@ -115,7 +115,7 @@ def test_a_window_counts_from_its_first_job(run: Run, swf: Path) -> None:
         (("--pool-rule", "cheap"), ("unknown pool rule", "cheapest")),
         (("--tie", "both"), ("unknown tie order",)),
         (("--procs", "0"), ("--procs", "at least one")),
-        (("--procs", "2", "--pools", "a:2"), ("either --procs or --pools",)),
+        (("--procs", "2", "--pools", "a:2"), ("--procs: cannot be combined with --pools",)),
         (("--pools", "a:2,a:3"), ("two pools are called 'a'",)),
         (("--pools", "nowhere.toml"), ("nowhere.toml",)),
         (("--window", "5"), ("--window", "START:COUNT")),

@@ -39,10 +39,11 @@ def parse_time(text: str | float) -> float:
 
 @dataclass(frozen=True)
 class MachineFlags:
-    """The machine of a queue: processors, or pools."""
+    """The machine of a queue: processors, pools, or a site."""
 
     procs: int | None = None
     pools: str | None = None
+    site: str | None = None
 
 
 class DisciplineChoice(StrEnum):
@@ -257,4 +258,13 @@ GanttOption = Annotated[
     Path | None,
     typer.Option("--gantt", metavar="FILE", help="Draw the schedule: .png, .svg, .pdf or .html.", show_default=False),
 ]
-MACHINE_GROUP = (MachineFlags, {"procs": ProcsOption, "pools": PoolsOption})
+SiteOption = Annotated[
+    str | None,
+    typer.Option(
+        "--site",
+        metavar="FILE",
+        help="Instead of --procs: nodes and partitions, from a site file, slurm.conf or scontrol show.",
+        show_default=False,
+    ),
+]
+MACHINE_GROUP = (MachineFlags, {"procs": ProcsOption, "pools": PoolsOption, "site": SiteOption})

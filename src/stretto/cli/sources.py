@@ -10,6 +10,7 @@ from stretto.core.units import format_count
 from stretto.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from stretto.cli.options import MachineFlags
     from stretto.core.graph import TaskGraph
     from stretto.core.pool import Pool
     from stretto.core.problem import Problem
@@ -66,13 +67,15 @@ def tell_notes(notes: Iterable[str]) -> None:
         remark(f"note: {note}")
 
 
-def machine_named(trace: Trace, procs: int | None, pools: str | None) -> int | tuple[Pool, ...] | Site:
+def machine_named(trace: Trace, machine: MachineFlags) -> int | tuple[Pool, ...] | Site:
     """Return the machine that the options name, or the one that was recorded."""
-    from stretto.api.inputs import machine_of
+    from stretto.api.inputs import load_site, machine_of
 
-    if procs is not None and pools is not None:
-        raise InvalidInput("say either --procs or --pools", field="--procs")
-    return machine_of(trace, pools if procs is None else procs, how="--procs N")
+    given = [f"--{name}" for name, value in vars(machine).items() if value is not None]
+    if len(given) > 1:
+        raise InvalidInput(f"cannot be combined with {given[1]}: give one machine", field=given[0])
+    named = load_site(machine.site) if machine.site is not None else machine.pools
+    return machine_of(trace, machine.procs if machine.procs is not None else named, how="--procs N or --site FILE")
 
 
 def parse_window(text: str | None) -> tuple[int, int] | None:

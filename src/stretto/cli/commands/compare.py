@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
 _OF_GRAPHS = ("cluster", "policies", "seeds", "time_limit", "contention", "discipline", "dim")
 _OF_TRACES = (
-    *("backfill", "estimates", "procs", "pools", "pool_rule", "windows", "window_size"),
+    *("backfill", "estimates", "procs", "pools", "site", "pool_rule", "windows", "window_size"),
     *("kill", "strict", "plot"),
 )
 

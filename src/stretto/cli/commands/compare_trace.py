@@ -35,7 +35,7 @@ def compare_trace(
     check_folder(out.plot)
     backfills = options.backfills
     trace = load_queue(source, strict=options.strict)
-    place = machine_named(trace, machine.procs, machine.pools)
+    place = machine_named(trace, machine)
     names, planned = strategies_to_compare(trace, place, strategies, options)
     check_before(out.baseline, names, out.save)
     told = {"strategies": names, "trace": source, "procs": place if isinstance(place, int) else None}

@@ -106,7 +106,7 @@ def explain(
     if machine.pools is None:
         refuse_without(context, "--pools", ("pool_rule",))
     jobs = cut_window(load_queue(trace), parse_window(window))
-    place = machine_named(jobs, machine.procs, machine.pools)
+    place = machine_named(jobs, machine)
     tell_notes(replay_notes(jobs, place))
     if job is not None and (rows := repeated_rows(job, jobs)):
         remark(f"{len(rows):,} rows have job id {job}: the first is taken, row:{rows[0]}; the next is row:{rows[1]}")

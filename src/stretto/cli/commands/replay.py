@@ -131,7 +131,7 @@ def replay(
     part = parse_window(window)
     whole = load_queue(trace, strict=strict)
     jobs = cut_window(whole, part)
-    place = machine_named(jobs, machine.procs, machine.pools)
+    place = machine_named(jobs, machine)
     settings: dict[str, object] = {
         "trace": trace,
         "procs": place if isinstance(place, int) else None,
@@ -139,7 +139,7 @@ def replay(
         "strategy": strategy,
     }
     settings |= {name: getattr(rules, name) for name in ("backfill", "estimates", "pool_rule", "kill", "tie")}
-    settings |= {"pools": None if machine.procs is not None else machine.pools, **(said.spec() if said else {})}
+    settings |= {"pools": machine.pools, "site": machine.site, **(said.spec() if said else {})}
     settings |= {"calibrate": True} if calibrate else {}
     doing = f"replaying {jobs.num_jobs:,} jobs"
     line = JobsBar(doing) if can_be_watched(strategy) else ProgressLine(doing)

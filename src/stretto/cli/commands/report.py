@@ -21,7 +21,18 @@ from stretto.core.units import format_count
 if TYPE_CHECKING:
     from stretto.api.report import WrittenReport
 
-_OF_TRACES = ("strategies", "backfill", "procs", "pools", "rank_by", "power", "idle_power", "carbon", "carbon_start")
+_OF_TRACES = (
+    "strategies",
+    "backfill",
+    "procs",
+    "pools",
+    "site",
+    "rank_by",
+    "power",
+    "idle_power",
+    "carbon",
+    "carbon_start",
+)
 
 
 def _watts(name: str, what: str) -> object:
@@ -148,7 +159,7 @@ def _write_policies(
 
     names = None if strategies is None else split_names(strategies, "--strategies")
     trace = load_queue(source)
-    place = machine_named(trace, machine.procs, machine.pools)
+    place = machine_named(trace, machine)
     typed = replace(policies, command=shlex.join(["stretto", *sys.argv[1:]]))
     with ProgressLine(f"replaying {trace.num_jobs:,} jobs"):
         return in_background(
