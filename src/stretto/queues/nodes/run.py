@@ -108,7 +108,7 @@ class NodeReplay:
         return float(next_moment(self.setup.site_arrays, self.setup.arrays, self.state))
 
     def change_order(self, rules: NodeRules) -> None:
-        """Sort the queues anew, by the rules that the replay is to go on with."""
+        """Sort the queues again, by the rules of the rest of the replay."""
         for island in range(self.state.island.shape[1]):
             resort(self.setup.arrays, rules, self.state, island)
         self.state.island[HEAD] = UNSEEN

@@ -136,7 +136,7 @@ def end_jobs(site, shapes, q, rules, s, store, out):
 
 @njit(**INNER)
 def leave(site, shapes, s, store, entry):
-    """Give back what an entry of the store takes on its node."""
+    """Release what an entry of the store takes on its node."""
     node = store.node[entry]
     change(site.capacity, shapes, store.shape[entry], s.free, node, store.tasks[entry], 1)
     s.avail[node] = np.nan
