@@ -12,6 +12,7 @@ from stretto.files.traces.reader import Faults
 
 _MILLI = 1000.0
 _MIB = 2.0**20
+_NEEDED = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
 
 
 class OpenbNodes:
@@ -22,10 +23,14 @@ class OpenbNodes:
 
     def matches(self, document: Document) -> bool:
         """Say whether the header is that of a list of nodes."""
-        return {"sn", "cpu_milli", "memory_mib", "gpu", "model"} <= column_names(document)
+        return set(_NEEDED) <= column_names(document)
 
     def read(self, document: Document) -> Site:
         """Read one node per row; the model of its GPUs is their type, and a feature of the node."""
+        names = column_names(document)
+        for needed in _NEEDED:
+            if needed not in names:
+                document.fail(f"no column {needed}; this is not a list of nodes", line=1)
         builder = SiteBuilder(document)
         faults = Faults(document, strict=True)
         for line, row in csv_rows(document, faults):
@@ -38,9 +43,9 @@ class OpenbNodes:
 
 
 def _node(row: dict[str, str]) -> SiteNode:
-    gpus, model = int(number(row, "gpu", 0.0)), row["model"]
+    gpus, model = int(number(row, "gpu", 0.0)), row.get("model", "")
     return SiteNode(
-        row["sn"],
+        row.get("sn", ""),
         int(number(row, "cpu_milli") // _MILLI),
         number(row, "memory_mib") * _MIB,
         {model or "gpu": gpus} if gpus else {},

@@ -53,6 +53,8 @@ class ScontrolText:
                 row = [cell if at == 0 else cell.strip() for at, cell in enumerate(text.split("|"))]
                 if table is None or _is_header(row):
                     table = _header(document, row, line)
+                elif len(row) < len(table):
+                    document.fail(f"{len(row)} fields where the header names {len(table)}", line=line)
                 else:
                     _add_row(builder, dict(zip(table, row, strict=False)), line, qos, shares)
             elif record is not None:

@@ -97,11 +97,13 @@ def _number(builder: SiteBuilder, key: str, value: str, line: int) -> float:
 
 def qos_of(builder: SiteBuilder, row: Mapping[str, str], line: int) -> Qos:
     """Return a row of ``sacctmgr show qos -P``."""
+    if not row["name"].strip():
+        builder.document.fail("a row of sacctmgr without a name", line=line, field="qos")
     with builder.at(FilePlace(line, "qos")):
         wall = slurm.duration_s(row.get("maxwall", ""))
         cpus = slurm.tres(row.get("maxtrespu", "") or row.get("maxtresperuser", "")).get("cpu", "")
         return Qos(
-            row["name"],
+            row["name"].strip(),
             min(slurm.whole(row.get("priority", "")), MAX_COUNT),
             wall if wall > 0 else math.inf,
             slurm.whole(text) if (text := row.get("maxjobspu", "") or row.get("maxjobsperuser", "")) else None,

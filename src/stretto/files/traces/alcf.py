@@ -54,7 +54,7 @@ class Alcf:
 
 
 def _job(row: dict[str, str]) -> JobRow:
-    queued, start, end = (moment_s(row[name]) for name in _NEEDED[:3])
+    queued, start, end = (moment_s(row.get(name, "")) for name in _NEEDED[:3])
     nodes = int(number(row, "nodes_requested"))
     limit = number(row, "walltime_seconds", 0.0)
     waited = number(row, "eligible_wait_seconds", -1.0)

@@ -48,8 +48,8 @@ class GpuCsv:
         user, cluster = _first(names, _USER), _first(names, _CLUSTER)
         for line, row in csv_rows(document, faults):
             try:
-                dated = "-" in row[submit][1:] if dated is None else dated
-                begin = moment_s(row[submit]) if dated else number(row, submit)
+                dated = "-" in row.get(submit, "")[1:] if dated is None else dated
+                begin = moment_s(row.get(submit, "")) if dated else number(row, submit)
                 started = moment_s(row.get("start_time", "")) if dated else math.nan
                 reason = jobs.add(_job(row, begin, started, gpus, row.get(user, ""), row.get(cluster, "")))
             except InvalidInput as error:
