@@ -13,7 +13,7 @@ from research.house import MAX_ANY, House, above_limits, measure  # noqa: E402
 
 #: Issue by issue new capabilities may raise this, in a commit that says by how much and for what: 77,000 after the move
 #: into rooms; sites with nodes and partitions, recorded pasts and answers per job need the rest.
-MOST_LINES = 88_000
+MOST_LINES = 96_000
 
 
 def test_folders_files_functions_and_names_keep_their_limits() -> None:
