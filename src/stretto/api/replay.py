@@ -18,7 +18,7 @@ __all__ = ["ReplayDetails", "can_be_watched", "check_rules", "measured_replay", 
 class ReplayDetails(TypedDict, total=False):
     """Further keywords of :func:`replay`: the fields of :class:`ReplayRules` that few need."""
 
-    slack: float
+    slack: float | str | None
     quantile: float
     wait_usd_per_hour: float
     weights: PriorityWeights

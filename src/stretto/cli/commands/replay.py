@@ -62,6 +62,15 @@ class ReplayOutput:
                     autocompletion=backfill_names,
                 ),
             ],
+            "slack": Annotated[
+                str | None,
+                typer.Option(
+                    "--slack",
+                    metavar="24h+4e",
+                    help="Of backfill promise: how much later than planned at submission a job may start, as a time "
+                    "plus a multiple of its estimate. Of backfill slack: a share of the estimate.",
+                ),
+            ],
             "estimates": EstimatesOption,
             "pool_rule": PoolRuleOption,
             "kill": KillOption,
@@ -115,7 +124,7 @@ def replay(
         "seed": seed,
         "strategy": strategy,
     }
-    settings |= {name: getattr(rules, name) for name in ("backfill", "estimates", "pool_rule", "kill", "tie")}
+    settings |= {name: getattr(rules, name) for name in ("backfill", "slack", "estimates", "pool_rule", "kill", "tie")}
     settings |= {"pools": None if machine.procs is not None else machine.pools, **(said.spec() if said else {})}
     doing = f"replaying {jobs.num_jobs:,} jobs"
     line = JobsBar(doing) if can_be_watched(strategy) else ProgressLine(doing)
@@ -173,6 +182,7 @@ def _print(found: Evaluation, whole: Trace, written: list[str]) -> None:
         "jobs": f"{metrics.num_jobs:,}" + (f" ({result.num_dropped:,} dropped)" if result.num_dropped else ""),
         "machine": _machine_name(result.pools),
         "rules": f"backfill {spec['backfill']}, estimates {spec['estimates']}",
+        **_promises(found),
         "wait": _spread(metrics.wait_s, format_wait),
         "slowdown": f"mean {metrics.slowdown.mean:,.2f}",
         "bounded slowdown": _spread(metrics.bounded_slowdown, lambda value: f"{value:,.2f}"),
@@ -196,6 +206,17 @@ def _print(found: Evaluation, whole: Trace, written: list[str]) -> None:
     stdout().print(facts(f"{whole.name} by {spec['strategy']}", lines))
     for path in written:
         print(f"  wrote {path}")
+
+
+def _promises(found: Evaluation) -> dict[str, str]:
+    figures = found.promises
+    if figures is None:
+        return {}
+    kept_or_not = "none broken" if not figures.broken else f"{figures.broken:,} broken"
+    margin = f", 99 % by at least {format_wait(figures.margin_p01_s)}" if figures.given and not figures.broken else ""
+    return {
+        "promises": f"slack {found.result.spec['slack']}: {figures.given:,} latest starts given, {kept_or_not}{margin}"
+    }
 
 
 def _machine_name(pools: tuple[Pool, ...]) -> str:

@@ -42,7 +42,7 @@ __all__ = [
 
 #: Plans that are tested per pass; with a thousand waiting jobs a test takes about a millisecond.
 MAX_TESTS = 16
-_NO_RULES = RuleCodes(0, 0, 0, 0, False, False, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0)
+_NO_RULES = RuleCodes(0, 0, 0, 0, False, False, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0)
 
 
 def preference(
