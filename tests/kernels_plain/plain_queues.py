@@ -19,7 +19,6 @@ from stretto.queues.env.queue_env import QueueEnv
 from stretto.queues.env.strategy_env import StrategyEnv
 from stretto.queues.forecasts.kernels.online import NUM_QUANTILES, forecast_all
 from stretto.queues.forecasts.state import new_forecasts
-from stretto.queues.kernels import keys
 from stretto.queues.live_order import PortfolioOrder
 from stretto.queues.mars.candidates import untrained_nets
 from stretto.queues.mars.kernels.forecast import NUM_HEADS, NUM_INPUTS, Forecaster
@@ -27,7 +26,7 @@ from stretto.queues.mars.network import classic_net
 from stretto.queues.mars.parameters import Selection
 from stretto.queues.mars.replay import mars_replay
 from stretto.queues.portfolio import Forecast, portfolio_replay
-from stretto.queues.promises.queue import BY_LENGTH, GIVEN, PromiseQueue, preference
+from stretto.queues.promises.queue import BY_LENGTH, GIVEN, WEIGHTED, PromiseQueue, preference
 from stretto.queues.replay import replay
 from stretto.queues.view import QueueView
 
@@ -111,7 +110,7 @@ def promises() -> Iterator[tuple[str, Any]]:
     short = jobs._replace(estimate=0.6 * jobs.estimate)  # some jobs outlive it
     for name, some, slack in (("tight", jobs, 5.0), ("wide", jobs, 200.0), ("outlived", short, 20.0)):
         queue = PromiseQueue.of(some, PROCS, slack, new_forecasts(some, trace))
-        queue.advance(preference(keys.SMALLEST_AREA, by_length=True, reservation=BY_LENGTH, quantile=2), 60.0)
+        queue.advance(preference(WEIGHTED, by_length=True, reservation=BY_LENGTH, quantile=2, procs_power=0.5), 60.0)
         allowed, order = queue.allowed(), preference(GIVEN)
         queue.state.key[:] = -np.arange(40.0)
         while queue.next_event_s() < np.inf:

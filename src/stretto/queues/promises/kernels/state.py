@@ -69,7 +69,7 @@ def new_promise_state(jobs: QueueArrays, num_procs: int, slack_s: np.ndarray) ->
     num_users = int(jobs.user.max()) + 1
     return PromiseState(
         moment=moment,
-        slack=np.ascontiguousarray(np.broadcast_to(slack_s, n), np.float64),
+        slack=np.array(np.broadcast_to(slack_s, n), np.float64),  # a copy: a view that cannot be written compiles anew
         start=np.full(n, -1.0),
         expected=np.full(n, np.inf),
         due=np.full(n, np.inf),
