@@ -171,6 +171,7 @@ BACKFILLS: dict[str, str] = {
     "easy-sjbf": "stretto.queues.strategies:EASY_SJBF",
     "conservative": "stretto.queues.strategies:CONSERVATIVE",
     "slack": "stretto.queues.strategies:SLACK",
+    "promise": "stretto.queues.strategies:PROMISE",
 }
 
 #: What a queue's scheduler believes about run times.

@@ -17,6 +17,8 @@ from stretto.core.trace import Trace
 from stretto.files.traces.load import load_trace
 from stretto.queues.env.queue_env import QueueEnv
 from stretto.queues.env.strategy_env import StrategyEnv
+from stretto.queues.forecasts.kernels.online import NUM_QUANTILES, forecast_all
+from stretto.queues.forecasts.state import new_forecasts
 from stretto.queues.live_order import PortfolioOrder
 from stretto.queues.mars.candidates import untrained_nets
 from stretto.queues.mars.kernels.forecast import NUM_HEADS, NUM_INPUTS, Forecaster
@@ -24,6 +26,7 @@ from stretto.queues.mars.network import classic_net
 from stretto.queues.mars.parameters import Selection
 from stretto.queues.mars.replay import mars_replay
 from stretto.queues.portfolio import Forecast, portfolio_replay
+from stretto.queues.promises.queue import BY_LENGTH, GIVEN, WEIGHTED, PromiseQueue, preference
 from stretto.queues.recorded.kernels.conditions import ConditionArrays
 from stretto.queues.recorded.kernels.limited import run_limited
 from stretto.queues.replay import replay
@@ -89,7 +92,8 @@ def replays() -> Iterator[tuple[str, Any]]:
             found = replay(plain, PROCS, strategy=strategy, backfill=backfill)
             yield f"replay {strategy} {backfill}", (found.start_s, found.end_s)
     # Every name with every other one, rather than all of them with all: that would be four times as many.
-    combinations = list(itertools.product(enumerate(ESTIMATES), enumerate(BACKFILLS), enumerate(POOL_RULES)))
+    set_apart = [name for name in BACKFILLS if name != "promise"]  # which knows one machine
+    combinations = list(itertools.product(enumerate(ESTIMATES), enumerate(set_apart), enumerate(POOL_RULES)))
     for (i, estimates), (j, backfill), (k, pool_rule) in combinations:
         if (i + j + k) % 4 == 0:
             rules: dict[str, Any] = {"estimates": estimates, "backfill": backfill, "pool_rule": pool_rule}
@@ -119,6 +123,26 @@ def under_conditions() -> Iterator[tuple[str, Any]]:
             start = np.empty(trace.num_jobs)
             status = run_limited(trace.arrays(), conditions, seed - 1, easy, start)
             yield f"limited {seed} {easy}", (start, np.array([status]))
+
+
+def promises() -> Iterator[tuple[str, Any]]:
+    trace = make_trace(11, 40)
+    jobs = trace.arrays()
+    short = jobs._replace(estimate=0.6 * jobs.estimate)  # some jobs outlive it
+    for name, some, slack in (("tight", jobs, 5.0), ("wide", jobs, 200.0), ("outlived", short, 20.0)):
+        queue = PromiseQueue.of(some, PROCS, slack, new_forecasts(some, trace))
+        queue.advance(preference(WEIGHTED, by_length=True, reservation=BY_LENGTH, quantile=2, procs_power=0.5), 60.0)
+        allowed, order = queue.allowed(), preference(GIVEN)
+        queue.state.key[:] = -np.arange(40.0)
+        while queue.next_event_s() < np.inf:
+            if queue.happen(order):
+                queue.start(int(queue.waiting[-1]))
+                queue.propose(order)
+                queue.settle()
+        yield f"promises {name}", (allowed, queue.state.start, queue.state.due)
+    quantiles = np.zeros((40, NUM_QUANTILES))
+    forecast_all(new_forecasts(jobs, trace), jobs.submit, jobs.run, jobs.submit, quantiles)
+    yield "forecasts", quantiles
 
 
 def small_forecaster() -> Forecaster:
@@ -206,5 +230,6 @@ def cases() -> Iterator[tuple[str, Any]]:
     yield from files()
     yield from replays()
     yield from under_conditions()
+    yield from promises()
     yield from choosers()
     yield from episodes()

@@ -137,7 +137,9 @@ class ReplayRules:
     tie
         ``batch``: one pass per moment; ``one-event``: one per event.
     slack
-        Of backfill ``slack``: how much of its estimate the head may be delayed.
+        Of backfill ``promise``: how much later than planned at submission a job may start, a time plus a multiple of
+        its estimate, ``24h+4e`` by default; ``0``: not at all, ``inf``: nothing is promised. Of backfill ``slack``: how
+        much of its estimate the head may be delayed, 0.5 by default.
     quantile
         Of estimates ``quantile``.
     wait_usd_per_hour
@@ -151,7 +153,7 @@ class ReplayRules:
     pool_rule: str = "cheapest"
     kill: bool = False
     tie: Tie = "batch"
-    slack: float = 0.5
+    slack: float | str | None = None
     quantile: float = 0.9
     wait_usd_per_hour: float = 1.0
     weights: PriorityWeights | None = None

@@ -32,7 +32,7 @@ __all__ = [
 class RuleDetails(TypedDict, total=False):
     """The fields of :class:`ReplayRules` that few need."""
 
-    slack: float
+    slack: float | str | None
     quantile: float
     wait_usd_per_hour: float
     weights: PriorityWeights

@@ -14,6 +14,7 @@ import numpy as np
 from stretto.core.trace import Trace
 from stretto.errors import StrettoError
 from stretto.queues.metrics import QueueMetrics, Spread, measure
+from stretto.queues.promises.replay import PromiseFigures
 from stretto.queues.recorded.calibrate import LogCalibration, calibrated_replay
 from stretto.queues.recorded.departure import Departure, departure_of
 from stretto.queues.recorded.job_table import JobOutcomes, job_table, rows_of_result
@@ -104,6 +105,12 @@ class Evaluation:
         """Return what was followed from when on, and why."""
         return choices_of(self.found, str(self.result.spec["strategy"]))
 
+    @property
+    def promises(self) -> PromiseFigures | None:
+        """What became of promised latest starts; None where nothing was promised."""
+        due = self.result.due_s
+        return None if due is None else PromiseFigures.of(self.result.start_s, due)
+
     def to_json(self) -> dict[str, object]:
         """Return the figures of ``stretto replay --output json``."""
         return {
@@ -113,6 +120,7 @@ class Evaluation:
             },
             "num_dropped": self.result.num_dropped,
             "num_unplayed": self.num_unplayed,
+            **(self.promises.to_json() if self.promises is not None else {}),
             "notes": list(self.result.notes),
             "replay_seconds": self.replay_seconds,
             "jobs_per_second": self.jobs_per_second,

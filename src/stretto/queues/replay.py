@@ -27,6 +27,7 @@ from stretto.queues.kernels.general import run_general
 from stretto.queues.kernels.outcome import ReplayOutcome, new_outcome
 from stretto.queues.kernels.run import run_queue
 from stretto.queues.kernels.state import new_state
+from stretto.queues.promises.facade import KeyedOrder, fill_promised, slack_rule
 from stretto.queues.recorded.record import RECORDED, recorded_result
 from stretto.queues.result import QueueResult, Watch
 from stretto.queues.setup import ReplaySetup, notes_of, prepare
@@ -62,9 +63,11 @@ class RuleArguments(TypedDict, total=False):
 
     ``backfill``, ``estimates`` and ``pool_rule`` are names of the catalog. ``kill``: jobs end at their wall limit, the
     user's estimate. ``tie``: ``batch``, where all that happens at one time comes before one pass, or ``one-event``,
-    with a pass after each event, arrivals first. ``slack`` (of backfill ``slack``): the share of its estimate by which
-    the head may be delayed. ``quantile``: of estimates ``quantile``. ``wait_usd_per_hour`` (of pool rule ``burst``):
-    what an hour less of waiting is worth. ``weights``: of strategy ``multifactor``.
+    with a pass after each event, arrivals first. ``slack`` of backfill ``promise``: how much later than planned at
+    submission a job may start, a time plus a multiple of its estimate (by default ``24h+4e``); of backfill ``slack``:
+    the share of its estimate by which the head may be delayed (by default 0.5). ``quantile``: of estimates
+    ``quantile``. ``wait_usd_per_hour`` (of pool rule ``burst``): what an hour less of waiting is worth. ``weights``: of
+    strategy ``multifactor``.
     """
 
     backfill: str
@@ -72,7 +75,7 @@ class RuleArguments(TypedDict, total=False):
     pool_rule: str
     kill: bool
     tie: Tie
-    slack: float
+    slack: float | str | None
     quantile: float
     wait_usd_per_hour: float
     weights: PriorityWeights | None
@@ -84,7 +87,7 @@ DEFAULT_RULES = RuleArguments(
     pool_rule="cheapest",
     kill=False,
     tie="batch",
-    slack=0.5,
+    slack=None,
     quantile=0.9,
     wait_usd_per_hour=1.0,
     weights=None,
@@ -188,6 +191,8 @@ def _replay_key(
     setup = _setup(trace, machine, make_rules(DEADLINE, **rules), seed)
     spec = _spec(name, seed, rules)
     origin_s = float(trace.submit_s[int(np.argmax(runnable(trace, machine)))])  # a key may depend on the time of day
+    if takes_wait(key) and setup.rules.backfill == codes.PROMISE:
+        return to_result(setup, run_setup(setup, KeyedOrder(setup, cast("WaitKey", key), name, origin_s)), spec)
     if takes_wait(key):
         slow = KeyedReplay(setup, cast("WaitKey", key), name, origin_s)
     elif rules.get("pool_rule") == "burst":  # which reads deadlines
@@ -292,13 +297,13 @@ def make_rules(strategy: str | Strategy, **given: Unpack[RuleArguments]) -> code
     if unknown is not None:
         raise UnknownName("rule of a replay", unknown, DEFAULT_RULES)
     rules: RuleArguments = {**DEFAULT_RULES, **given}
-    slack, quantile, wait = rules["slack"], rules["quantile"], rules["wait_usd_per_hour"]
+    quantile, wait = rules["quantile"], rules["wait_usd_per_hour"]
+    backfill = lookup("backfill", rules["backfill"], BACKFILLS).code
+    slack = slack_rule(backfill, rules["slack"])
     if rules["tie"] not in TIES:
         raise UnknownName("tie order", str(rules["tie"]), TIES)
     if rules["weights"] is not None and not order.uses_weights:
         raise InvalidInput(f"strategy {name_of_strategy(strategy)!r} has no weights", field="weights")
-    if not (slack >= 0 and math.isfinite(slack)):
-        raise InvalidInput(f"{slack} must be finite and not negative", field="slack")
     if not 0 < quantile <= 1:
         raise InvalidInput(f"{quantile} is not in (0, 1]", field="quantile")
     if not (wait >= 0 and math.isfinite(wait)):
@@ -306,12 +311,13 @@ def make_rules(strategy: str | Strategy, **given: Unpack[RuleArguments]) -> code
     weights = rules["weights"] or PriorityWeights()
     return codes.RuleCodes(
         strategy=order.code,
-        backfill=lookup("backfill", rules["backfill"], BACKFILLS).code,
+        backfill=backfill,
         estimates=lookup("estimate model", rules["estimates"], ESTIMATES).code,
         pool_rule=lookup("pool rule", rules["pool_rule"], POOL_RULES).code,
         kill=bool(rules["kill"]),
         one_event=rules["tie"] == "one-event",
-        slack=float(slack),
+        slack=slack.share,
+        slack_s=slack.time_s,
         quantile=float(quantile),
         wait_usd_per_hour=float(wait),
         age=float(weights.age),
@@ -351,12 +357,19 @@ def setup_of(
 def _spec(name: str, seed: int, given: RuleArguments) -> dict[str, object]:
     """Return the rules by name and value, as results carry them."""
     rules = {rule: value for rule, value in {**DEFAULT_RULES, **given}.items() if rule != "weights"}
+    code = lookup("backfill", str(rules["backfill"]), BACKFILLS).code
+    slack = slack_rule(code, cast("float | str | None", rules["slack"]))
+    rules["slack"] = str(slack) if code == codes.PROMISE else slack.share
     return {"strategy": name, **rules, "seed": seed}
 
 
-def run_setup(setup: ReplaySetup) -> ReplayOutcome:
-    """Run the fastest kernel that can do it."""
+def run_setup(setup: ReplaySetup, key: KeyedOrder | None = None) -> ReplayOutcome:
+    """Run the fastest kernel that can do it; ``key`` (of backfill ``promise``) is called at every event."""
     out = new_outcome(setup.trace.num_jobs, len(setup.pools))
+    if setup.rules.backfill == codes.PROMISE:
+        fill_promised(setup, out, key)
+        _bill(setup.pools[0], float(out.end.max()), out)
+        return out
     if _is_fast(setup):
         rules, pool = setup.rules, setup.pools[0]
         if rules.backfill == codes.CONSERVATIVE:
@@ -419,6 +432,7 @@ def to_result(setup: ReplaySetup, out: ReplayOutcome, spec: dict[str, object]) -
         cost_usd=out.usd,
         billed_node_s=out.node_s,
         num_dropped=setup.num_dropped,
+        due_s=out.due if setup.rules.backfill == codes.PROMISE else None,
         spec=spec,
         notes=setup.notes,
     )

@@ -39,6 +39,8 @@ class QueueResult:
         Index of the pool in which it ended.
     cost_usd, billed_node_s
         Per pool.
+    due_s
+        Promised latest starts, inf = none; None where nothing was promised.
     num_dropped
         Jobs of the given trace that fit nowhere, or never ran, and were left out.
     spec
@@ -66,6 +68,7 @@ class QueueResult:
     cost_usd: Floats  # [K]
     billed_node_s: Floats  # [K]
     num_dropped: int = 0
+    due_s: Floats | None = None  # [n]
     spec: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     site: Site | None = None

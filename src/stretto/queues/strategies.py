@@ -121,6 +121,7 @@ EASY = Backfill(codes.EASY, "later jobs start if they do not delay the head (Lif
 EASY_SJBF = Backfill(codes.EASY_SHORTEST, "EASY that looks at short jobs first (Tsafrir et al. 2007)")
 CONSERVATIVE = Backfill(codes.CONSERVATIVE, "later jobs start if they delay no job before them")
 SLACK = Backfill(codes.SLACK, "EASY that may delay the head by a share of its estimate")
+PROMISE = Backfill(codes.PROMISE, "EASY in which every job is promised a latest start that no order can break")
 
 USER = EstimateModel(codes.USER, "what the user asked for")
 PERFECT = EstimateModel(codes.PERFECT, "the true run time; no scheduler knows it")

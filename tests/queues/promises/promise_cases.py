@@ -9,7 +9,7 @@ import numpy as np
 from stretto.core.csr import Floats
 from stretto.core.trace import QueueArrays, Trace
 from stretto.queues.kernels.keys import FIRST_DYNAMIC, dynamic_key, static_key
-from stretto.queues.promises.queue import BY_LENGTH, GIVEN, NO_RESERVATION, Preference
+from stretto.queues.promises.queue import BY_LENGTH, GIVEN, NO_RESERVATION, WEIGHTED, Preference
 from stretto.queues.promises.reference import PromiseReference
 
 
@@ -48,6 +48,13 @@ def expected_of(case: Case, order: Preference) -> PromiseReference:
         length = float(case.length[job] if order.by_length else q.estimate[job])
         if order.code == GIVEN:
             return float(case.key[job])
+        if order.code == WEIGHTED:
+            wait = now - float(q.submit[job])
+            return float(
+                np.log(max(10.0, length))
+                + order.procs_power * np.log(q.procs[job])
+                - order.wait_power * np.log(1 + wait)
+            )
         if order.code >= FIRST_DYNAMIC:
             return float(dynamic_key(order.code, now, q.submit[job], length, q.procs[job]))
         return float(static_key(order.code, job, q.submit[job], length, q.procs[job], q.deadline[job]))

@@ -7,11 +7,12 @@ import pytest
 from promise_cases import Case, expected_of, make_case
 
 from stretto.queues.kernels import keys
-from stretto.queues.promises.queue import GIVEN, Preference, PromiseQueue, preference
+from stretto.queues.promises.queue import GIVEN, WEIGHTED, Preference, PromiseQueue, preference
 from stretto.queues.promises.validate import check_promises
 
 CODES = (
     GIVEN,
+    WEIGHTED,
     keys.FCFS,
     keys.SHORTEST,
     keys.LONGEST,
@@ -36,6 +37,8 @@ def order_of(seed: int) -> Preference:
         CODES[seed % len(CODES)],
         by_length=seed % 3 == 0,
         reservation=(seed // 2) % 3,
+        procs_power=0.7,
+        wait_power=0.3,
         max_tests=(0, 1, 2, 1000)[(seed // 5) % 4],
     )
 

@@ -40,8 +40,9 @@ def test_negative_numbers_are_refused() -> None:
     for wrong in (-1.0, math.nan):
         with pytest.raises(InvalidInput):
             Slack.parse(wrong)
-    assert str(Slack.parse("24h+4e")) == "86400s+4e"
-    assert Slack.parse(str(Slack.parse("24h+4e"))) == Slack.parse("24h+4e")
+    assert str(Slack.parse("1d+4e")) == "24h+4e"
+    for text in ("24h+4e", "10s", "0", "inf", "1.5e", "90min"):
+        assert Slack.parse(str(Slack.parse(text))) == Slack.parse(text)
 
 
 def test_slack_differs_by_partition_and_user() -> None:

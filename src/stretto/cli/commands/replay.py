@@ -65,6 +65,15 @@ class ReplayOutput:
                     autocompletion=backfill_names,
                 ),
             ],
+            "slack": Annotated[
+                str | None,
+                typer.Option(
+                    "--slack",
+                    metavar="24h+4e",
+                    help="Of backfill promise: how much later than planned at submission a job may start, as a time "
+                    "plus a multiple of its estimate. Of backfill slack: a share of the estimate.",
+                ),
+            ],
             "estimates": EstimatesOption,
             "pool_rule": PoolRuleOption,
             "kill": KillOption,
@@ -138,7 +147,8 @@ def replay(
         "seed": seed,
         "strategy": strategy,
     }
-    settings |= {name: getattr(rules, name) for name in ("backfill", "estimates", "pool_rule", "kill", "tie")}
+    names = ("backfill", "slack", "estimates", "pool_rule", "kill", "tie")
+    settings |= {name: getattr(rules, name) for name in names}
     settings |= {"pools": machine.pools, "site": machine.site, **(said.spec() if said else {})}
     settings |= {"calibrate": True} if calibrate else {}
     doing = f"replaying {jobs.num_jobs:,} jobs"
@@ -222,6 +232,7 @@ def _print(found: Evaluation, whole: Trace, written: list[str]) -> None:
         "jobs": f"{metrics.num_jobs:,}" + (f" ({result.num_dropped:,} dropped)" if result.num_dropped else ""),
         "machine": _machine_name(result.pools),
         **({} if found.is_recorded else {"rules": f"backfill {spec['backfill']}, estimates {spec['estimates']}"}),
+        **_promises(found),
         **record_lines(found),
         "wait": _spread(metrics.wait_s, format_wait),
         "slowdown": f"mean {metrics.slowdown.mean:,.2f}",
@@ -249,6 +260,17 @@ def _print(found: Evaluation, whole: Trace, written: list[str]) -> None:
     print_explanation(found)
     for path in written:
         print(f"  wrote {path}")
+
+
+def _promises(found: Evaluation) -> dict[str, str]:
+    figures = found.promises
+    if figures is None:
+        return {}
+    kept_or_not = "none broken" if not figures.broken else f"{figures.broken:,} broken"
+    margin = f", 99 % by at least {format_wait(figures.margin_p01_s)}" if figures.given and not figures.broken else ""
+    return {
+        "promises": f"slack {found.result.spec['slack']}: {figures.given:,} latest starts given, {kept_or_not}{margin}"
+    }
 
 
 def _machine_name(pools: tuple[Pool, ...]) -> str:

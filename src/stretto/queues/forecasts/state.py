@@ -47,7 +47,7 @@ def new_forecasts(jobs: QueueArrays, trace: Trace | None = None) -> ForecastStat
 
 def nothing_foreseen() -> ForecastState:
     """Return what replays are given that forecast nothing."""
-    one, zero = np.ones(1), np.zeros(1, np.int64)
+    one, zero = np.ones(1), np.zeros(1, np.int32)
     jobs = QueueArrays(one, one, one, zero, zero, one, zero, one, zero, zero, zero)
     return new_forecasts(jobs)
 
@@ -79,7 +79,8 @@ def _levels(jobs: QueueArrays, trace: Trace | None) -> tuple[NDArray[np.int64], 
 
 def _codes(column: NDArray[np.generic]) -> NDArray[np.int64]:
     """Return equal numbers for equal values."""
-    return np.unique(column, return_inverse=True)[1].astype(np.int64)
+    codes: NDArray[np.int64] = np.unique(column, return_inverse=True)[1].astype(np.int64)
+    return codes
 
 
 def _pairs(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -14,6 +14,7 @@ EASY = 1
 EASY_SHORTEST = 2
 CONSERVATIVE = 3
 SLACK = 4
+PROMISE = 5
 
 # Estimates.
 USER = 0
@@ -49,7 +50,8 @@ class RuleCodes(NamedTuple):
     pool_rule: int
     kill: bool
     one_event: bool
-    slack: float
+    slack: float  # of SLACK and PROMISE, a share of the estimate
+    slack_s: float  # of PROMISE, the same for all jobs
     quantile: float
     wait_usd_per_hour: float  # what an hour of waiting is worth, for BURST and PACK
     age: float

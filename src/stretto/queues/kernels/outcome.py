@@ -18,6 +18,7 @@ class ReplayOutcome(NamedTuple):
     interruptions: np.ndarray  # [n]
     node_s: np.ndarray  # [K] billed
     usd: np.ndarray  # [K]
+    due: np.ndarray  # [n] promised latest start, inf = none
 
 
 def new_outcome(num_jobs: int, num_pools: int) -> ReplayOutcome:
@@ -31,4 +32,5 @@ def new_outcome(num_jobs: int, num_pools: int) -> ReplayOutcome:
         np.zeros(num_jobs, np.int32),
         np.zeros(num_pools),
         np.zeros(num_pools),
+        np.full(num_jobs, np.inf),
     )

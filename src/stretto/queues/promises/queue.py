@@ -20,6 +20,7 @@ from stretto.queues.promises.kernels.starts import (
     BY_LENGTH,
     GIVEN,
     NO_RESERVATION,
+    WEIGHTED,
     Preference,
     propose,
     settle,
@@ -27,11 +28,21 @@ from stretto.queues.promises.kernels.starts import (
 )
 from stretto.queues.promises.kernels.state import PromiseState, copied, new_promise_state
 
-__all__ = ["BY_ESTIMATE", "BY_LENGTH", "GIVEN", "MAX_TESTS", "NO_RESERVATION", "Preference", "PromiseQueue"]
+__all__ = [
+    "BY_ESTIMATE",
+    "BY_LENGTH",
+    "GIVEN",
+    "MAX_TESTS",
+    "NO_RESERVATION",
+    "WEIGHTED",
+    "Preference",
+    "PromiseQueue",
+    "preference",
+]
 
 #: Plans that are tested per pass; with a thousand waiting jobs a test takes about a millisecond.
 MAX_TESTS = 16
-_NO_RULES = RuleCodes(0, 0, 0, 0, False, False, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0)
+_NO_RULES = RuleCodes(0, 0, 0, 0, False, False, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0)
 
 
 def preference(
@@ -41,10 +52,12 @@ def preference(
     reservation: int = BY_ESTIMATE,
     max_tests: int = MAX_TESTS,
     quantile: int = -1,
+    procs_power: float = 0.0,
+    wait_power: float = 0.0,
     rules: RuleCodes = _NO_RULES,
 ) -> Preference:
     """Return an order of proposals; see :class:`Preference`."""
-    return Preference(code, by_length, reservation, max_tests, quantile, rules)
+    return Preference(code, by_length, reservation, max_tests, quantile, float(procs_power), float(wait_power), rules)
 
 
 @dataclass(frozen=True, eq=False)

@@ -67,7 +67,10 @@ class Slack:
     def __str__(self) -> str:
         if self.time_s == math.inf:
             return "inf"
-        return f"{self.time_s:g}s" + (f"+{self.share:g}e" if self.share else "")
+        hours = self.time_s / 3600.0
+        time = f"{hours:g}h" if hours == round(hours, 2) else f"{self.time_s!r}s"
+        parts = [*([time] if self.time_s else []), *([f"{self.share:g}e"] if self.share else [])]
+        return "+".join(parts) or "0"
 
 
 def _time_s(word: str, text: str) -> float:

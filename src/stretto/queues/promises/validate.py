@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from stretto.core.csr import Floats, Ints
+from stretto.core.csr import Floats
 from stretto.core.trace import QueueArrays
+
+Jobs = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -26,10 +29,10 @@ class PromiseCheck:
         Jobs that started when fewer processors were free than they need.
     """
 
-    late: Ints
-    unpromised: Ints
-    early: Ints
-    crowded: Ints
+    late: Jobs
+    unpromised: Jobs
+    early: Jobs
+    crowded: Jobs
 
     @property
     def is_valid(self) -> bool:
@@ -41,14 +44,18 @@ def check_promises(jobs: QueueArrays, num_procs: int, slack_s: Floats, start_s: 
     promised = np.isfinite(slack_s)
     unpromised = (promised & ~(due_s >= jobs.submit + slack_s)) | (~promised & np.isfinite(due_s))
     return PromiseCheck(
-        late=np.flatnonzero(start_s > due_s),
-        unpromised=np.flatnonzero(unpromised),
-        early=np.flatnonzero(~(start_s >= jobs.submit)),
+        late=_where(start_s > due_s),
+        unpromised=_where(unpromised),
+        early=_where(~(start_s >= jobs.submit)),
         crowded=_crowded(jobs, num_procs, start_s),
     )
 
 
-def _crowded(jobs: QueueArrays, num_procs: int, start_s: Floats) -> Ints:
+def _where(chosen: NDArray[np.bool_]) -> Jobs:
+    return np.flatnonzero(chosen).astype(np.int64)
+
+
+def _crowded(jobs: QueueArrays, num_procs: int, start_s: Floats) -> Jobs:
     """Return the jobs at whose start more is used than there is; ends come before starts of the same time."""
     n = len(start_s)
     time = np.concatenate([start_s + jobs.run, start_s])
@@ -57,4 +64,4 @@ def _crowded(jobs: QueueArrays, num_procs: int, start_s: Floats) -> Ints:
     order = np.lexsort((is_start, time))
     used = np.cumsum(change[order])
     at_fault = order[(used > num_procs) & is_start[order]]
-    return np.asarray(at_fault - n, np.int32)
+    return np.asarray(at_fault - n, np.int64)

@@ -146,7 +146,7 @@ def foresee(f, job, now, quantile):
 
 @njit(cache=True, nogil=True)
 def forecast_all(f, submit, run, start, quantiles):
-    """Fill in the forecasts of all jobs at their submission, when all has happened as ``start`` says; [n, quantiles]."""
+    """Fill in the forecasts of all jobs at submission, where jobs started as ``start`` says; [n, NUM_QUANTILES]."""
     end = start + run
     by_end = np.argsort(end, kind="mergesort")
     done = 0

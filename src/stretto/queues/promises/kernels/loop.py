@@ -6,7 +6,9 @@ import numpy as np
 
 from stretto.core.kernels.compile import njit
 from stretto.queues.forecasts.kernels.online import foresee, remember
-from stretto.queues.kernels.codes import MULTIFACTOR
+from stretto.queues.kernels.codes import LAST_TWO, MULTIFACTOR
+from stretto.queues.kernels.estimates import predict
+from stretto.queues.kernels.estimates import remember as remember_user
 from stretto.queues.kernels.fairshare import charge
 from stretto.queues.kernels.keys import FIRST_DYNAMIC
 from stretto.queues.promises.kernels.plan import join_plan, move_forward, note_room, plan_anew
@@ -63,6 +65,8 @@ def happen(q, s, order, f, then):
         join_plan(q, s, job)
         s.waiting[m.num_waiting] = job
         m.num_waiting += 1
+        if order.rules.estimates >= LAST_TWO:
+            s.length[job] = predict(q, order.rules, s, job)
         if order.quantile >= 0:
             s.length[job] = min(q.estimate[job], foresee(f, job, then, order.quantile))
         if order.code != GIVEN and order.code < FIRST_DYNAMIC:
@@ -80,6 +84,8 @@ def end_job(q, s, order, f, job):
         note_room(s, m.now, s.expected[job])
     if order.code == MULTIFACTOR:
         charge(order.rules, s, q.user[job], q.procs[job] * (m.now - s.start[job]))
+    if order.rules.estimates >= LAST_TWO:
+        remember_user(q, s, job, m.now - s.start[job])
     if order.quantile >= 0:
         remember(f, job, m.now - s.start[job], m.now)
 

@@ -15,7 +15,18 @@ from __future__ import annotations
 import numpy as np
 
 from stretto.core.kernels.compile import njit
-from stretto.queues.promises.kernels.steps import add, copy_steps, earlier, earliest, most_free, split, step_at
+from stretto.queues.promises.kernels.steps import (
+    add,
+    bound_of,
+    copy_steps,
+    earlier,
+    earliest,
+    most_free,
+    no_bounds,
+    note_bound,
+    split,
+    step_at,
+)
 
 
 @njit(cache=True, nogil=True)
@@ -54,6 +65,7 @@ def move_forward(q, s):
     begin = max(m.room_begin, m.now)
     if m.num_planned > 0 and begin < m.room_end:
         room = most_free(s.steps, begin, m.room_end)
+        bounds = no_bounds()
         for i in range(m.num_planned):
             job = s.plan[i]
             old = s.planned[job]
@@ -61,8 +73,14 @@ def move_forward(q, s):
             if procs > room or old <= begin:
                 continue
             span = q.estimate[job]
-            new = earlier(s.steps, procs, span, old)
-            if new < old:
+            bound = bound_of(bounds, procs, span)
+            first = step_at(s.steps, bound) if bound > m.now else 0
+            new = earlier(s.steps, first, procs, span, old)
+            if new == old:
+                if bound < old:
+                    note_bound(bounds, i, procs, span, old)
+            else:
+                bounds[:] = np.inf  # what it leaves is free for others
                 add(s.steps, old, old + span, procs)
                 add(s.steps, new, new + span, -procs)
                 s.planned[job] = new
@@ -102,10 +120,14 @@ def plan_in_order(q, s, count, not_before, check):
         Whether to stop as soon as a job is planned after its latest start.
     """
     steps = s.trial_steps
+    bounds = no_bounds()
     for i in range(count):
         job = s.trial[i]
-        at = earliest(steps, step_at(steps, not_before), q.procs[job], q.estimate[job])
+        bound = max(not_before, bound_of(bounds, q.procs[job], q.estimate[job]))
+        at = earliest(steps, step_at(steps, bound), q.procs[job], q.estimate[job])
         begin = steps.begin[at]
+        if begin > bound:
+            note_bound(bounds, i, q.procs[job], q.estimate[job], begin)
         if check and begin > s.latest[job]:
             return False
         s.trial_start[job] = begin

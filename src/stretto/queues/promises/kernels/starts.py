@@ -14,6 +14,11 @@ from stretto.queues.promises.kernels.plan import adopt_trial, find_plan, fits_no
 
 #: An order whose keys are already in the state: a function of the user's, a network, a candidate of MARS.
 GIVEN = -1
+#: log(length) + procs_power x log(procs) - wait_power x log(1 + wait): between shortest first, smallest area first and
+#: a preference for those who have waited.
+WEIGHTED = 40
+#: Lengths below this count as this, as in the bounded slowdown.
+LEAST_LENGTH_S = 10.0
 
 # What is kept for the first job of the order that does not fit.
 NO_RESERVATION = 0
@@ -24,12 +29,14 @@ BY_LENGTH = 2
 class Preference(NamedTuple):
     """In which order jobs are proposed; it may change between any two calls."""
 
-    code: int  # of ``queues.kernels.keys``, MULTIFACTOR or GIVEN
+    code: int  # of ``queues.kernels.keys``, MULTIFACTOR, WEIGHTED or GIVEN
     by_length: bool  # keys are computed from the believed length, not from the estimate
     reservation: int
     max_tests: int  # of plans per pass; beyond it a start that is not in the plan waits for the next event
     quantile: int  # of the forecast that lengths come from, -1 = lengths are as given
-    rules: RuleCodes  # of MULTIFACTOR
+    procs_power: float  # of WEIGHTED
+    wait_power: float
+    rules: RuleCodes  # weights of MULTIFACTOR; estimates from LAST_TWO on predict lengths
 
 
 @njit(cache=True, nogil=True)
@@ -40,6 +47,13 @@ def fixed_key(q, s, order, job):
 
 
 @njit(cache=True, nogil=True)
+def weighted_key(order, length, procs, wait):
+    """Return the key of WEIGHTED."""
+    key = np.log(max(LEAST_LENGTH_S, length)) + order.procs_power * np.log(procs)
+    return key - order.wait_power * np.log(1.0 + wait)
+
+
+@njit(cache=True, nogil=True)
 def key_now(q, num_procs, s, order, job):
     """Return the key of a waiting job at this moment."""
     m = s.moment[0]
@@ -47,6 +61,8 @@ def key_now(q, num_procs, s, order, job):
         return multifactor_key(q, order.rules, s, job, m.now - q.submit[job], num_procs)
     if order.code >= FIRST_DYNAMIC:
         length = s.length[job] if order.by_length else q.estimate[job]
+        if order.code == WEIGHTED:
+            return weighted_key(order, length, q.procs[job], m.now - q.submit[job])
         return dynamic_key(order.code, m.now, q.submit[job], length, q.procs[job])
     return s.key[job]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from stretto.core.kernels.records import record
 from stretto.core.trace import QueueArrays
-from stretto.queues.kernels.state import USER
+from stretto.queues.kernels.state import USER, WINDOW
 from stretto.queues.promises.kernels.steps import Steps, new_steps
 
 #: Now. ``room_begin`` and ``room_end`` bound the time in which processors have become free that the plan does not use.
@@ -53,6 +53,9 @@ class PromiseState(NamedTuple):
     steps: Steps  # of what runs and what is planned
     trial_steps: Steps  # scratch
     user: np.ndarray  # [U+1] USER, the last for all
+    past_run: np.ndarray  # [U, WINDOW] the users' last ended jobs, a ring
+    past_ratio: np.ndarray  # [U, WINDOW]
+    num_past: np.ndarray  # [U]
 
 
 def new_promise_state(jobs: QueueArrays, num_procs: int, slack_s: np.ndarray) -> PromiseState:
@@ -63,9 +66,10 @@ def new_promise_state(jobs: QueueArrays, num_procs: int, slack_s: np.ndarray) ->
     moment["room_begin"] = np.inf
     moment["room_end"] = -np.inf
     most = 2 * n + 4
+    num_users = int(jobs.user.max()) + 1
     return PromiseState(
         moment=moment,
-        slack=np.ascontiguousarray(np.broadcast_to(slack_s, n), np.float64),
+        slack=np.array(np.broadcast_to(slack_s, n), np.float64),  # a copy: a view that cannot be written compiles anew
         start=np.full(n, -1.0),
         expected=np.full(n, np.inf),
         due=np.full(n, np.inf),
@@ -82,7 +86,10 @@ def new_promise_state(jobs: QueueArrays, num_procs: int, slack_s: np.ndarray) ->
         trial_start=np.zeros(n),
         steps=new_steps(most, num_procs),
         trial_steps=new_steps(most, num_procs),
-        user=np.zeros(int(jobs.user.max()) + 2, USER),
+        user=np.zeros(num_users + 1, USER),
+        past_run=np.zeros((num_users, WINDOW)),
+        past_ratio=np.zeros((num_users, WINDOW)),
+        num_past=np.zeros(num_users, np.int64),
     )
 
 

@@ -122,14 +122,14 @@ def earliest(steps, first, procs, span):
 
 
 @njit(cache=True, nogil=True)
-def earlier(steps, procs, span, planned):
+def earlier(steps, first, procs, span, planned):
     """Return the earliest time before a planned one to which a job could move, the planned one where there is none.
 
     The job itself is in the profile. From its planned time on it has its room already, so only the steps before that
-    time are looked at.
+    time are looked at, from ``first`` on.
     """
     size = steps.size[0]
-    k = 0
+    k = first
     while k < size and steps.begin[k] < planned:
         if steps.free[k] < procs:
             k += 1
@@ -142,6 +142,40 @@ def earlier(steps, procs, span, planned):
             return steps.begin[k]
         k = at
     return planned
+
+
+#: Searches whose results are remembered; users submit the same job many times.
+NUM_BOUNDS = 8
+
+
+@njit(cache=True, nogil=True)
+def no_bounds():
+    """Return room for what searches found: processors, span, and the time before which there was no place."""
+    bounds = np.empty((NUM_BOUNDS, 3))
+    bounds[:] = np.inf
+    return bounds
+
+
+@njit(cache=True, nogil=True)
+def bound_of(bounds, procs, span):
+    """Return a time before which a job has no place: that of an earlier search for no more processors and time.
+
+    It holds while processors are only taken from the profile.
+    """
+    bound = -np.inf
+    for k in range(NUM_BOUNDS):
+        if bounds[k, 0] <= procs and bounds[k, 1] <= span:
+            bound = max(bound, bounds[k, 2])
+    return bound
+
+
+@njit(cache=True, nogil=True)
+def note_bound(bounds, at, procs, span, time):
+    """Remember the result of a search in some place."""
+    k = at % NUM_BOUNDS
+    bounds[k, 0] = procs
+    bounds[k, 1] = span
+    bounds[k, 2] = time
 
 
 @njit(cache=True, nogil=True)
