@@ -39,6 +39,8 @@ from stretto.queues.nodes.validate import check_nodes
 
 #: Minutes between two computations of all priorities in the private Slurm.
 PRIORITY_PERIOD_MIN = 1
+#: What a backfill pass over some dozens of jobs takes on two busy cores, with the thread's late wake-up.
+BACKFILL_PASS_S = 0.003
 _STAMP = r"^\[(\S+)\] "
 _STARTED = re.compile(
     _STAMP + r"(?:sched: Allocate JobId=(\d+) NodeList=(\S+)|.*Started JobId=(\d+) in \S+ on (\S+))", re.MULTILINE
@@ -129,18 +131,22 @@ class Daemons:
         """Return when the daemons' loops turn, from what the log says before the first submission."""
         text = self.log.read_text(errors="replace")
 
-        def last(pattern: str) -> float:
+        def times(pattern: str) -> list[float]:
             found = re.findall(_STAMP + pattern, text, re.MULTILINE)
-            return max((_unix(stamp) - begin for stamp in found if _unix(stamp) < begin), default=0.0)
+            return [_unix(stamp) - begin for stamp in found if _unix(stamp) < begin] or [0.0]
 
-        ticks = last(r".*Running job scheduler")
-        full = last(r".*Running job scheduler for full queue")
-        started = last(r".*slurmctld version .* started")
+        passes = times(r".*Running job scheduler")
+        # Passes are a whole number of turns apart; a turn takes a little more than a second.
+        turns = [gap / round(gap) for gap in np.diff(passes).tolist() if 0.5 < gap < 10.0]
+        started = times(r".*slurmctld version .* started")[-1]
+        full = times(r".*Running job scheduler for full queue")[-1]
         period = 60.0 * PRIORITY_PERIOD_MIN
         return DaemonTiming(
-            first_tick_s=ticks,
-            first_backfill_s=last(r".*backfill: _attempt_backfill: beginning") + scheduler.bf_interval_s,
+            tick_s=float(np.median(turns)) if turns else 1.0,
+            first_tick_s=passes[-1],
+            first_backfill_s=times(r".*backfill: _attempt_backfill: beginning")[-1] + scheduler.bf_interval_s,
             first_full_pass_s=(full or started) + scheduler.sched_interval_s,
+            backfill_pass_s=BACKFILL_PASS_S,
             launch_s=overhead_s,
             priority_period_s=period,
             first_priority_s=started + period * math.ceil(-started / period),

@@ -75,7 +75,9 @@ class NodeChooser:
         """Return the nodes of a job out of a set; None where it does not fit."""
         mask = nodes & self.allowed[shape]
         size = {i: self.cpus(shape, room, i) for i in range(len(self.capacity)) if mask >> i & 1}
-        size = {node: cpus for node, cpus in size.items() if cpus}
+        # A job of one node sees only the nodes that hold all of it, which makes smaller groups.
+        enough = int(self.shapes.tasks[shape]) * self.unit[shape][CPUS] if self.shapes.max_nodes[shape] == 1 else 1
+        size = {node: cpus for node, cpus in size.items() if cpus >= enough}
         # Where the tightest groups fail, nodes with few processors are left out, fewest first.
         for least in [0, *sorted(set(size.values()))]:
             able = {node: cpus for node, cpus in size.items() if cpus > least}
@@ -155,7 +157,7 @@ class NodeChooser:
         return found
 
     def deal(self, shape: int, cpus: dict[int, int], size: dict[int, int]) -> list[TaskPlace]:
-        """Turn processors into tasks: one for each node, then as many as its processors hold, then where there is room."""
+        """Turn processors into tasks: one for each node, then what its processors hold, then where there is room."""
         each, left = self.unit[shape][CPUS], int(self.shapes.tasks[shape])
         tasks = dict.fromkeys(cpus, 0)
         meant, able = ({node: column[node] // each for node in cpus} for column in (cpus, size))

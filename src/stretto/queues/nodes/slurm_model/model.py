@@ -154,7 +154,8 @@ class SlurmModel:
         self.update_priorities(now)
         started = BackfillPass(self.state, self.scheduler, now).run()
         self.num_backfilled += started
-        self.last_backfill, self.backfill_at = now, now + self.scheduler.bf_interval_s
+        self.last_backfill = now
+        self.backfill_at = now + self.scheduler.bf_interval_s + self.timing.backfill_pass_s
         if started:
             self.last_update = now
 

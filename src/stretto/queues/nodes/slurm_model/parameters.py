@@ -21,6 +21,8 @@ class DaemonTiming:
     first_backfill_s, first_full_pass_s
         First turn of the backfill thread, and first pass of the main scheduler through the whole queue; None = one
         interval after the start.
+    backfill_pass_s
+        How long a backfill pass takes; the interval begins after it.
     launch_s, complete_s
         From the allocation to the job's first instruction; from its last one until its nodes accept other jobs.
     priority_period_s, first_priority_s
@@ -34,6 +36,7 @@ class DaemonTiming:
     first_tick_s: float = 0.5
     first_backfill_s: float | None = None
     first_full_pass_s: float | None = None
+    backfill_pass_s: float = 0.0
     launch_s: float = 0.0
     complete_s: float = 0.0
     priority_period_s: float = 300.0
@@ -44,6 +47,6 @@ class DaemonTiming:
         for name in ("tick_s", "priority_period_s"):
             if not 0 < getattr(self, name) <= 1e9:
                 raise InvalidInput(f"{getattr(self, name)} must be positive", field=name)
-        for name in ("batch_sched_delay_s", "launch_s", "complete_s", "clock_s"):
+        for name in ("batch_sched_delay_s", "backfill_pass_s", "launch_s", "complete_s", "clock_s"):
             if not 0 <= getattr(self, name) <= 1e12:
                 raise InvalidInput(f"{getattr(self, name)} must not be negative", field=name)
