@@ -122,10 +122,20 @@ class Daemons:
 
     def overhead_s(self, num_jobs: int = 6) -> float:
         """Return the median of what a job takes beyond its sleep, from allocation to completion."""
-        sleep_s = 1.0
-        jobs = [self.submit(["--ntasks=1", "--time=1"], sleep_s) for _ in range(num_jobs)]
+        sleeps = [1.0 + 0.3 * i for i in range(num_jobs)]  # their ends must be told apart
+        jobs = [self.submit(["--ntasks=1", "--time=1"], sleep_s) for sleep_s in sleeps]
         log = self.wait(jobs, 60.0)
-        return float(np.median([log.end[job] - log.start[job] - sleep_s for job in jobs]))
+        return float(
+            np.median([log.end[job] - log.start[job] - sleep_s for job, sleep_s in zip(jobs, sleeps, strict=True)])
+        )
+
+    def epilog_s(self, begin: float) -> float:
+        """Return the median time from a job's completion to the pass of the main scheduler that follows its epilog."""
+        text = self.log.read_text(errors="replace")
+        passes = [_unix(stamp) for stamp in re.findall(_STAMP + r".*Running job scheduler", text, re.MULTILINE)]
+        ends = [time for time in DaemonLog.read(self.log).end.values() if time < begin]
+        after = [min((p - end for p in passes if p >= end), default=math.inf) for end in ends]
+        return float(np.median(after)) if after and np.median(after) < 0.5 else 0.0
 
     def timing(self, begin: float, overhead_s: float, scheduler: SchedulerTiming) -> DaemonTiming:
         """Return when the daemons' loops turn, from what the log says before the first submission."""
@@ -135,7 +145,9 @@ class Daemons:
             found = re.findall(_STAMP + pattern, text, re.MULTILINE)
             return [_unix(stamp) - begin for stamp in found if _unix(stamp) < begin] or [0.0]
 
+        ends = [time - begin for time in DaemonLog.read(self.log).end.values()]
         passes = times(r".*Running job scheduler")
+        passes = [p for p in passes if all(not 0 <= p - end < 0.2 for end in ends)]
         # Passes are a whole number of turns apart; a turn takes a little more than a second.
         turns = [gap / round(gap) for gap in np.diff(passes).tolist() if 0.5 < gap < 10.0]
         started = times(r".*slurmctld version .* started")[-1]
@@ -147,6 +159,7 @@ class Daemons:
             first_backfill_s=times(r".*backfill: _attempt_backfill: beginning")[-1] + scheduler.bf_interval_s,
             first_full_pass_s=(full or started) + scheduler.sched_interval_s,
             backfill_pass_s=BACKFILL_PASS_S,
+            complete_s=self.epilog_s(begin),
             launch_s=overhead_s,
             priority_period_s=period,
             first_priority_s=started + period * math.ceil(-started / period),
@@ -168,7 +181,12 @@ class Recorded:
 def run_daemons(mix: Mix, folder: Path, debug_flags: str = "") -> Recorded:
     """Start a private Slurm with the site of a mix, submit its jobs in time, and return what happened."""
     settings = site_settings(mix.site, priority_period_min=PRIORITY_PERIOD_MIN)
-    settings |= {"SlurmctldDebug": "debug", **({"DebugFlags": debug_flags} if debug_flags else {})}
+    # With an epilog, the end of a job runs the main scheduler; without one that depends on a race in slurmd.
+    settings |= {
+        "Epilog": program("true"),
+        "SlurmctldDebug": "debug",
+        **({"DebugFlags": debug_flags} if debug_flags else {}),
+    }
     bed = Testbed.up(folder, site=mix.site, settings=settings)
     try:
         daemons = Daemons(bed)

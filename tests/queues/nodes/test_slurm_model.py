@@ -93,11 +93,14 @@ class TestMainScheduler:
         assert starts(result) == [0.0, 10.0, 0.0, 5.0]
         assert result.nodes_of(2) == result.nodes_of(3) == ["n2"]
 
-    def test_it_runs_in_the_background_loop_alone(self) -> None:
+    def test_it_runs_in_the_background_loop_and_after_epilogs(self) -> None:
         rows = [(0.0, 1.2, 60.0, tasks(1)), (0.1, 1.0, 60.0, tasks(1)), (0.2, 1.0, 60.0, tasks(1))]
-        timing = DaemonTiming(batch_sched_delay_s=3.0, first_tick_s=0.5)
+        timing = DaemonTiming(has_epilog=False, batch_sched_delay_s=3.0, first_tick_s=0.5)
         result = replay_like_slurm(one_partition(1, 1), jobs_of(rows), scheduler=MAIN_ONLY, timing=timing)
         assert starts(result) == [0.5, 3.5, 6.5]
+        prompt = replace(timing, has_epilog=True, complete_s=0.1)
+        result = replay_like_slurm(one_partition(1, 1), jobs_of(rows), scheduler=MAIN_ONLY, timing=prompt)
+        assert starts(result) == [0.5, 1.8, 2.9]
 
     def test_only_so_many_jobs_are_tried(self) -> None:
         site = Site(

@@ -113,7 +113,7 @@ class BackfillPass:
     def take_away(
         self, ending: list[int], i: int, nodes: NodeMask, room: Room, window: tuple[int, int]
     ) -> tuple[int, int, int]:
-        """Give back what jobs use that end within a window; return the next job, the window's barrier, the last end.
+        """Free what jobs use that end within a window; return the next job, the barrier of the window and the last end.
 
         Only jobs on the nodes in question count. The window is looked at after one of them, and the next job may be on
         other nodes: then the one after it is taken away too, however late it ends. That is what slurmctld does.

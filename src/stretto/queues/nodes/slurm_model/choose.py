@@ -169,7 +169,7 @@ class NodeChooser:
         return [TaskPlace(shape, node, count) for node, count in tasks.items() if count]
 
     def change(self, room: Room, places: list[TaskPlace], sign: int) -> None:
-        """Give back (1) or take (-1) what tasks use."""
+        """Free (1) or take (-1) what tasks use."""
         for place in places:
             row = room[place.node]
             for r, (unit, base) in enumerate(zip(self.unit[place.shape], self.base[place.shape], strict=True)):

@@ -15,9 +15,9 @@ from stretto.queues.nodes.slurm_model.state import ControllerState
 class SlurmModel:
     """A replay by Slurm's own rules.
 
-    Submissions and ends of jobs only ask for a pass of the main scheduler. The background loop runs it, not more often
-    than ``batch_sched_delay``; it walks through the queue until a job of each partition has to wait. The backfill
-    thread has an interval of its own.
+    The main scheduler walks through the queue until a job of each partition has to wait: after each epilog, and after
+    submissions when the background loop gets to it, not more often than ``batch_sched_delay``. The backfill thread has
+    an interval of its own.
     """
 
     def __init__(self, setup: NodeSetup, scheduler: SchedulerTiming, timing: DaemonTiming) -> None:
@@ -77,13 +77,18 @@ class SlurmModel:
 
     def handle_end(self, now: float) -> None:
         _, is_clean_up, job = heapq.heappop(self.state.ends)
-        if is_clean_up:
-            self.state.clean_up(job)
-        else:
+        self.last_update = now
+        if not is_clean_up:
             for child in self.state.finish(job, now):
                 if self.state.q.submit[child] <= now:
                     self.state.add(child, now)
-        self.ask(now)
+            return
+        self.state.clean_up(job)
+        if self.timing.has_epilog:
+            self.update_priorities(now)
+            self.main_pass(now, is_full=False)
+        else:
+            self.ask(now)
 
     # The background loop and the main scheduler.
 

@@ -9,7 +9,7 @@ NodeMask = int
 
 
 @dataclass
-class Slot:
+class TimeSlot:
     """The nodes that are not reserved from ``begin`` until ``end``."""
 
     begin: int
@@ -22,7 +22,7 @@ class NodeSpace:
 
     def __init__(self, now: int, window: int, resolution: int, nodes: NodeMask) -> None:
         self.resolution = resolution
-        self.slots = [Slot(self.rounded(now), self.rounded(now + window), nodes)]
+        self.slots = [TimeSlot(self.rounded(now), self.rounded(now + window), nodes)]
 
     def rounded(self, time: int) -> int:
         return time // self.resolution * self.resolution
@@ -59,5 +59,5 @@ class NodeSpace:
     def _split(self, moment: int) -> None:
         for i, slot in enumerate(self.slots):
             if slot.begin < moment < slot.end:
-                self.slots[i : i + 1] = [Slot(slot.begin, moment, slot.free), Slot(moment, slot.end, slot.free)]
+                self.slots[i : i + 1] = [TimeSlot(slot.begin, moment, slot.free), TimeSlot(moment, slot.end, slot.free)]
                 return

@@ -13,11 +13,14 @@ class DaemonTiming:
 
     Attributes
     ----------
+    has_epilog
+        Whether nodes run an epilog after each job, as most sites have it: then every end of a job runs the main
+        scheduler at once. Without one it waits for the background loop.
     batch_sched_delay_s
         Shortest time between two passes of the main scheduler (``batch_sched_delay``).
     tick_s, first_tick_s
-        Period of the controller's background loop, which alone calls the main scheduler; and its first turn, in
-        seconds of the replay; a turn before the replay is one in which the main scheduler ran.
+        Period of the controller's background loop, which calls the main scheduler after submissions; and its first
+        turn, in seconds of the replay; a turn before the replay is one in which the main scheduler ran.
     first_backfill_s, first_full_pass_s
         First turn of the backfill thread, and first pass of the main scheduler through the whole queue; None = one
         interval after the start.
@@ -31,6 +34,7 @@ class DaemonTiming:
         Unix time at second 0 of the replay. Slurm rounds times to slots of its clock.
     """
 
+    has_epilog: bool = True
     batch_sched_delay_s: float = 3.0
     tick_s: float = 1.0
     first_tick_s: float = 0.5
