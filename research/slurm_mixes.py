@@ -62,7 +62,7 @@ def tiers(num_jobs: int, seed: int) -> Mix:
         Partition("short", _names(1, 5), priority_tier=10, max_time_s=120.0, max_nodes=3),
         Partition("long", _names(3, 8), priority_tier=1, is_default=True),
     )
-    policy = SitePolicy(scheduler=SchedulerTiming(bf_interval_s=3.0, bf_resolution_s=30.0, bf_continue=True))
+    policy = SitePolicy(scheduler=SchedulerTiming(bf_interval_s=5.0, bf_resolution_s=30.0, bf_continue=True))
     site = Site("tiers", nodes, partitions, policy=policy)
     requests, limits = [], []
     for _ in range(num_jobs):
@@ -72,7 +72,7 @@ def tiers(num_jobs: int, seed: int) -> Mix:
         tasks = width * int(rng.choice([1, 2, 4, 8]))
         requests.append(ResourceRequest(names, num_tasks=tasks, min_nodes=width, max_nodes=width))
         limits.append(60.0 * int(rng.choice([1, 2] if "short" in names else [1, 2, 5, 10])))
-    return _mix("tiers", site, rng, requests, 0.45 * num_jobs, limits)
+    return _mix("tiers", site, rng, requests, 0.6 * num_jobs, limits)
 
 
 def gpus(num_jobs: int, seed: int) -> Mix:

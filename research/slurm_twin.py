@@ -33,6 +33,7 @@ from stretto.engines.slurm.testbed.site_conf import site_settings
 from stretto.engines.slurm.testbed.testbed import Testbed
 from stretto.errors import EngineFailure
 from stretto.queues.nodes.replay import replay_nodes
+from stretto.queues.nodes.setup import SiteJobs
 from stretto.queues.nodes.slurm_model.parameters import DaemonTiming
 from stretto.queues.nodes.slurm_model.replay import replay_like_slurm
 from stretto.queues.nodes.validate import check_nodes
@@ -45,6 +46,7 @@ _STAMP = r"^\[(\S+)\] "
 _STARTED = re.compile(
     _STAMP + r"(?:sched: Allocate JobId=(\d+) NodeList=(\S+)|.*Started JobId=(\d+) in \S+ on (\S+))", re.MULTILINE
 )
+_SUBMITTED = re.compile(_STAMP + r"_slurm_rpc_submit_batch_job: JobId=(\d+)", re.MULTILINE)
 _ENDED = re.compile(_STAMP + r"_job_complete: JobId=(\d+) done", re.MULTILINE)
 
 
@@ -52,6 +54,7 @@ _ENDED = re.compile(_STAMP + r"_job_complete: JobId=(\d+) done", re.MULTILINE)
 class DaemonLog:
     """What the controller's log says: Unix times by job number."""
 
+    submit: dict[int, float]
     start: dict[int, float]
     nodes: dict[int, str]
     end: dict[int, float]
@@ -66,7 +69,8 @@ class DaemonLog:
             start[job], nodes[job] = _unix(stamp), main_nodes or other_nodes
             if other:
                 backfilled.add(job)
-        return cls(start, nodes, {int(job): _unix(stamp) for stamp, job in _ENDED.findall(text)}, backfilled)
+        submit, end = ({int(job): _unix(stamp) for stamp, job in p.findall(text)} for p in (_SUBMITTED, _ENDED))
+        return cls(submit, start, nodes, end, backfilled)
 
 
 def _unix(stamp: str) -> float:
@@ -169,8 +173,12 @@ class Daemons:
 
 @dataclass(frozen=True)
 class Recorded:
-    """What the daemons did with a mix; seconds from the first planned submission."""
+    """What the daemons did with a mix; seconds from the first planned submission.
 
+    ``submit_s`` is when the controller took a job, up to some tenths of a second after ``sbatch`` was called.
+    """
+
+    submit_s: Floats
     start_s: Floats
     run_s: Floats
     nodes: list[str]
@@ -203,7 +211,13 @@ def run_daemons(mix: Mix, folder: Path, debug_flags: str = "") -> Recorded:
         log = daemons.wait(jobs, 600.0)
     finally:
         bed.down()
+    return recorded_by(log, jobs, begin, timing)
+
+
+def recorded_by(log: DaemonLog, jobs: Sequence[int], begin: float, timing: DaemonTiming) -> Recorded:
+    """Return what a log says about jobs."""
     return Recorded(
+        np.array([log.submit[job] - begin for job in jobs]),
         np.array([log.start[job] - begin for job in jobs]),
         np.array([log.end[job] - log.start[job] for job in jobs]),
         [log.nodes[job] for job in jobs],
@@ -230,15 +244,15 @@ def ranks(values: Floats) -> Floats:
     return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[inverse], dtype=np.float64)
 
 
-def agreement(start_s: Floats, nodes: Sequence[str], submit_s: Floats, recorded: Recorded) -> Agreement:
+def agreement(start_s: Floats, nodes: Sequence[str], recorded: Recorded) -> Agreement:
     """Compare starts and nodes with what the daemons did."""
     difference = np.abs(start_s - recorded.start_s)
     return Agreement(
         float(np.corrcoef(ranks(start_s), ranks(recorded.start_s))[0, 1]),
         float(np.median(difference)),
         float(np.quantile(difference, 0.9)),
-        float(np.mean(start_s - submit_s)),
-        float(np.mean(recorded.start_s - submit_s)),
+        float(np.mean(start_s - recorded.submit_s)),
+        float(np.mean(recorded.start_s - recorded.submit_s)),
         float(np.mean([mine == theirs for mine, theirs in zip(nodes, recorded.nodes, strict=True)])),
     )
 
@@ -256,22 +270,30 @@ def host_list(names: Sequence[str]) -> str:
     return f"n[{text}]" if len(numbers) > 1 else f"n{text}"
 
 
+def as_taken(mix: Mix, recorded: Recorded) -> tuple[SiteJobs, DaemonTiming]:
+    """Return the jobs at the times at which the controller took them, and its timing from the first of them on."""
+    first = float(recorded.submit_s[0])
+    jobs = replace(mix.jobs, trace=replace(mix.jobs.trace, submit_s=recorded.submit_s - first))
+    names = ("first_tick_s", "first_backfill_s", "first_full_pass_s", "first_priority_s")
+    moved = {name: getattr(recorded.timing, name) - first for name in names}
+    return jobs, replace(recorded.timing, clock_s=recorded.timing.clock_s + first, **moved)
+
+
 def compare(mix: Mix, recorded: Recorded) -> dict[str, Agreement]:
     """Replay a mix by the model, once with the planned run times and once with the recorded ones, and by EASY."""
-    trace = mix.jobs.trace
-    as_recorded = replace(mix.jobs, trace=replace(trace, run_s=recorded.run_s))
+    planned, timing = as_taken(mix, recorded)
+    trace = planned.trace
+    as_recorded = replace(planned, trace=replace(trace, run_s=recorded.run_s))
     results = {
-        "model": replay_like_slurm(mix.site, mix.jobs, timing=recorded.timing),
-        "model, recorded run times": replay_like_slurm(
-            mix.site, as_recorded, timing=replace(recorded.timing, launch_s=0.0)
-        ),
+        "model": replay_like_slurm(mix.site, planned, timing=timing),
+        "model, recorded run times": replay_like_slurm(mix.site, as_recorded, timing=replace(timing, launch_s=0.0)),
         "EASY": replay_nodes(mix.site, as_recorded),
     }
     found = {}
     for name, result in results.items():
         check_nodes(result)
         nodes = [host_list(result.nodes_of(job)) for job in range(trace.num_jobs)]
-        found[name] = agreement(result.start_s, nodes, trace.submit_s, recorded)
+        found[name] = agreement(result.start_s + recorded.submit_s[0], nodes, recorded)
     return found
 
 
@@ -301,7 +323,6 @@ def main() -> None:
             folder = (options.keep or Path(scratch)) / name
             recorded = run_daemons(mix, folder, options.debug_flags)
             if options.keep is not None:
-                np.savez(folder / "recorded.npz", start_s=recorded.start_s, run_s=recorded.run_s, nodes=recorded.nodes)
                 (folder / "timing.json").write_text(json.dumps(asdict(recorded.timing)))
             rows[name] = compare(mix, recorded)
             print(table({name: rows[name]}), f"\nbackfilled: {recorded.num_backfilled}", flush=True)
