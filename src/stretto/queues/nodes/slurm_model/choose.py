@@ -59,24 +59,24 @@ class NodeChooser:
         ]
 
     def cpus(self, shape: int, room: Room, node: int) -> int:
-        """Return how many processors of a node a job could use, all its tasks aside from the limit per node."""
+        """Return how many processors of a node a job could use if all its tasks may run there."""
         row, unit = room[node], self.unit[shape]
         if self.shapes.exclusive[shape] and row != self.capacity[node]:
             return 0
         left = [have - need for have, need in zip(row, self.base[shape], strict=True)]
         if min(left) < 0:
             return 0
-        tasks = min(UNLIMITED, *(have // need for have, need in zip(left, unit, strict=True) if need))
-        if self.shapes.per_node[shape] < self.shapes.tasks[shape]:
-            tasks = min(tasks, int(self.shapes.per_node[shape]))
-        return int(tasks) * unit[CPUS]
+        return int(min(UNLIMITED, *(have // need for have, need in zip(left, unit, strict=True) if need))) * unit[CPUS]
 
     def choose(self, shape: int, room: Room, nodes: NodeMask, wanted_nodes: int) -> list[TaskPlace] | None:
         """Return the nodes of a job out of a set; None where it does not fit."""
         mask = nodes & self.allowed[shape]
         size = {i: self.cpus(shape, room, i) for i in range(len(self.capacity)) if mask >> i & 1}
         # A job of one node sees only the nodes that hold all of it, which makes smaller groups.
-        enough = int(self.shapes.tasks[shape]) * self.unit[shape][CPUS] if self.shapes.max_nodes[shape] == 1 else 1
+        # So does one that needs the same number of tasks on each of its nodes.
+        most_tasks = self.per_node(shape) * int(self.shapes.max_nodes[shape])
+        is_even = most_tasks == self.shapes.tasks[shape] or self.shapes.max_nodes[shape] == 1
+        enough = self.per_node(shape) * self.unit[shape][CPUS] if is_even else 1
         size = {node: cpus for node, cpus in size.items() if cpus >= enough}
         # Where the tightest groups fail, nodes with few processors are left out, fewest first.
         for least in [0, *sorted(set(size.values()))]:
@@ -90,7 +90,8 @@ class NodeChooser:
 
     def evaluate(self, shape: int, size: dict[int, int], wanted_nodes: int) -> dict[int, int] | None:
         """Accumulate groups until the job has enough; return the processors that are meant to be used by node."""
-        cpus = int(self.shapes.tasks[shape]) * self.unit[shape][CPUS]
+        each = self.unit[shape][CPUS]
+        cpus = int(self.shapes.tasks[shape]) * each
         fewest = max(int(self.shapes.min_nodes[shape]), -(-int(self.shapes.tasks[shape]) // self.per_node(shape)))
         extra = max(0, wanted_nodes - fewest)
         need = Need(cpus, fewest + extra, fewest, int(self.shapes.max_nodes[shape]))
@@ -98,7 +99,8 @@ class NodeChooser:
         found: dict[int, int] = {}
         while groups and need.most > 0:
             best = self.best_group(groups, need, extra)
-            found |= self.take(best, size, need, is_whole=bool(self.shapes.exclusive[shape]))
+            most = size if self.shapes.exclusive[shape] else dict.fromkeys(size, self.per_node(shape) * each)
+            found |= self.take(best, size, need, most)
             if need.is_met:
                 return found
             groups.remove(best)
@@ -137,7 +139,7 @@ class NodeChooser:
         return best
 
     @staticmethod
-    def take(group: Group, size: dict[int, int], need: Need, *, is_whole: bool) -> dict[int, int]:
+    def take(group: Group, size: dict[int, int], need: Need, most: dict[int, int]) -> dict[int, int]:
         """Take nodes of a group: the tightest one that is enough, or one after the other."""
         nodes = group.nodes
         if need.nodes <= 1:
@@ -152,7 +154,7 @@ class NodeChooser:
                 continue
             # One processor at least stays for each of the nodes that the job must still get.
             kept = max(0, need.fewest - 1)
-            found[node] = size[node] if is_whole else min(size[node], max(need.cpus - kept, 0))
+            found[node] = min(size[node], most[node], size[node] if most is size else max(need.cpus - kept, 0))
             need.take(found[node])
         return found
 
@@ -160,10 +162,11 @@ class NodeChooser:
         """Turn processors into tasks: one for each node, then what its processors hold, then where there is room."""
         each, left = self.unit[shape][CPUS], int(self.shapes.tasks[shape])
         tasks = dict.fromkeys(cpus, 0)
-        meant, able = ({node: column[node] // each for node in cpus} for column in (cpus, size))
-        for most in (dict.fromkeys(cpus, 1), meant, able):
+        most = {node: min(size[node] // each, self.per_node(shape)) for node in cpus}
+        meant = {node: cpus[node] // each for node in cpus}
+        for bound in (dict.fromkeys(cpus, 1), meant, most):
             for node in cpus:
-                more = min(left, max(0, most[node] - tasks[node]))
+                more = min(left, max(0, min(bound[node], most[node]) - tasks[node]))
                 tasks[node] += more
                 left -= more
         return [TaskPlace(shape, node, count) for node, count in tasks.items() if count]

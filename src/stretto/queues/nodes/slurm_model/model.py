@@ -143,17 +143,21 @@ class SlurmModel:
 
     def backfill_turn(self, now: float) -> float:
         """Return the next turn of the backfill thread that has something to do."""
-        if not self.scheduler.has_backfill or not self.state.pending:
+        if not self.scheduler.has_backfill or not (self.state.pending or self.has_news(now)):
             return math.inf
         if self.backfill_at < now:
-            # It looked for work every second while the queue was empty.
+            # It looked for news every second while there were none.
             self.backfill_at += math.ceil(now - self.backfill_at)
         return self.backfill_at
 
+    def has_news(self, now: float) -> bool:
+        """Say whether anything changed since the second of the last backfill pass; without that there is no other."""
+        # The beginning and the end of a reservation change nodes.
+        update = max(self.last_update, self.state.last_boundary(now))
+        return self.state.clock(update) >= self.state.clock(self.last_backfill)
+
     def handle_backfill(self, now: float) -> None:
-        # The beginning and the end of a reservation change nodes, which counts as an update.
-        update = self.state.clock(max(self.last_update, self.state.last_boundary(now)))
-        if math.isfinite(self.last_backfill) and update < self.state.clock(self.last_backfill):
+        if not self.has_news(now):
             self.backfill_at = now + 1.0
             return
         self.update_priorities(now)
