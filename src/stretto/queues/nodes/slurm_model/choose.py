@@ -99,8 +99,8 @@ class NodeChooser:
         found: dict[int, int] = {}
         while groups and need.most > 0:
             best = self.best_group(groups, need, extra)
-            most = size if self.shapes.exclusive[shape] else dict.fromkeys(size, self.per_node(shape) * each)
-            found |= self.take(best, size, need, most)
+            most = {node: min(size[node], self.per_node(shape) * each) for node in best.nodes}
+            found |= self.take(best, (size, most), need, is_whole=bool(self.shapes.exclusive[shape]))
             if need.is_met:
                 return found
             groups.remove(best)
@@ -139,22 +139,28 @@ class NodeChooser:
         return best
 
     @staticmethod
-    def take(group: Group, size: dict[int, int], need: Need, most: dict[int, int]) -> dict[int, int]:
-        """Take nodes of a group: the tightest one that is enough, or one after the other."""
+    def take(
+        group: Group, room: tuple[dict[int, int], dict[int, int]], need: Need, *, is_whole: bool
+    ) -> dict[int, int]:
+        """Take nodes of a group: the tightest one that is enough, or one after the other.
+
+        ``room`` is the processors that are free on nodes, and how many of them the job may take.
+        """
+        size, most = room
         nodes = group.nodes
         if need.nodes <= 1:
-            alone = [node for node in nodes if size[node] >= need.cpus]
+            alone = [node for node in nodes if most[node] >= need.cpus]
             if alone:
                 nodes = [min(alone, key=lambda node: (size[node], node))]
         found: dict[int, int] = {}
         for node in nodes:
             if need.most == 0 or need.is_met:
                 break
-            if need.most == 1 and size[node] < need.cpus:
+            if need.most == 1 and most[node] < need.cpus:
                 continue
             # One processor at least stays for each of the nodes that the job must still get.
             kept = max(0, need.fewest - 1)
-            found[node] = min(size[node], most[node], size[node] if most is size else max(need.cpus - kept, 0))
+            found[node] = most[node] if is_whole else min(most[node], max(need.cpus - kept, 0))
             need.take(found[node])
         return found
 
