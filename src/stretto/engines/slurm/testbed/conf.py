@@ -6,9 +6,12 @@ Nothing here measures anything; jobs on such nodes should sleep, or be few.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from stretto.core.site import Site
+from stretto.engines.slurm.testbed.site_conf import site_gres, site_lines
 from stretto.errors import InvalidInput
 
 #: A pass right after every change, and every second; jobs whose dependency failed go away by themselves.
@@ -35,6 +38,8 @@ class TestbedSpec:
         ``munge``, or ``none``: then everyone on the machine is whoever he says he is.
     has_rest
         Whether slurmrestd runs beside the controller and takes tokens.
+    names
+        Of the nodes; empty = ``n1``, ``n2`` and so on.
     """
 
     __test__ = False  # the name is no invitation to pytest
@@ -46,8 +51,12 @@ class TestbedSpec:
     memory_mb: int = 16000
     auth: str = "munge"
     has_rest: bool = False
+    names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "names", tuple(self.names))  # a list, where it was read from JSON
+        if self.names and len(self.names) != self.num_nodes:
+            raise InvalidInput(f"{len(self.names)} names for {self.num_nodes} nodes", field="names")
         limits = (("num_nodes", 1, 256), ("cpus_per_node", 1, 1024), ("gpus_per_node", 0, 64), ("memory_mb", 1, 2**24))
         for name, least, most in limits:
             if not least <= getattr(self, name) <= most:
@@ -59,9 +68,17 @@ class TestbedSpec:
         if self.has_rest and self.auth != "munge":
             raise InvalidInput("slurmrestd needs auth munge, which its tokens are based on", field="auth")
 
+    @classmethod
+    def of_site(cls, site: Site, *, auth: str = "munge") -> TestbedSpec:
+        """Return the shape of a private Slurm with the nodes of a site."""
+        most = max(sum(node.gpus.values()) for node in site.nodes)
+        names = tuple(node.name for node in site.nodes)
+        cpus = max(node.cpus for node in site.nodes)
+        return cls(len(names), cpus, most, len(names) if most else None, auth=auth, names=names)
+
     @property
     def node_names(self) -> tuple[str, ...]:
-        return tuple(f"n{number}" for number in range(1, self.num_nodes + 1))
+        return self.names or tuple(f"n{number}" for number in range(1, self.num_nodes + 1))
 
     @property
     def gpu_nodes(self) -> tuple[str, ...]:
@@ -94,8 +111,18 @@ class Place:
             )
 
 
-def slurm_conf(spec: TestbedSpec, place: Place) -> str:
-    """Return the text of ``slurm.conf``."""
+def slurm_conf(
+    spec: TestbedSpec, place: Place, site: Site | None = None, settings: Mapping[str, object] | None = None
+) -> str:
+    """Return the text of ``slurm.conf``.
+
+    Parameters
+    ----------
+    site
+        Where nodes and partitions come from; None = as many equal nodes in one partition as the spec says.
+    settings
+        Lines to add or to replace, by name.
+    """
     folder = place.folder
     lines = {
         "ClusterName": "stretto",
@@ -133,16 +160,22 @@ def slurm_conf(spec: TestbedSpec, place: Place) -> str:
         "MinJobAge": 300,
         "MaxJobCount": 20000,
         "GresTypes": "gpu",
+        **(settings or {}),
     }
+    if site is not None:
+        text = [f"{key}={value}" for key, value in lines.items()]
+        return "\n".join([*text, *site_lines(site, place.hostname, place.node_ports), ""])
     nodes = [_node(spec, place, number) for number in range(spec.num_nodes)]
     partition = f"PartitionName=all Nodes={','.join(spec.node_names)} Default=YES MaxTime=INFINITE State=UP"
     return "\n".join([*(f"{key}={value}" for key, value in lines.items()), *nodes, partition, ""])
 
 
-def gres_conf(spec: TestbedSpec, place: Place) -> str:
+def gres_conf(spec: TestbedSpec, place: Place, site: Site | None = None) -> str:
     """Return the text of ``gres.conf``; a GPU without a file would count as none."""
     lines = ["AutoDetect=off"]
-    if spec.gpu_nodes:
+    if site is not None:
+        lines += site_gres(site, place.folder)
+    elif spec.gpu_nodes:
         files = f"{place.folder}/dev/gpu[0-{spec.gpus_per_node - 1}]"
         lines.append(f"NodeName={','.join(spec.gpu_nodes)} Name=gpu File={files}")
     return "\n".join([*lines, ""])

@@ -16,9 +16,11 @@ import shutil
 import socket
 import stat
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from stretto.core.site import Site
 from stretto.engines.background import wait_until
 from stretto.engines.slurm.client.client import Commands, program
 from stretto.engines.slurm.client.errors import SlurmFailure
@@ -86,9 +88,25 @@ class Testbed:
             raise InvalidInput("was started without slurmrestd", source=str(self.folder)) from None
 
     @classmethod
-    def up(cls, folder: str | Path, spec: TestbedSpec | None = None, *, timeout_s: float = 60.0) -> Testbed:
-        """Write the configuration, start the daemons, and return when all nodes are idle."""
-        chosen = spec or TestbedSpec()
+    def up(
+        cls,
+        folder: str | Path,
+        spec: TestbedSpec | None = None,
+        *,
+        site: Site | None = None,
+        settings: Mapping[str, object] | None = None,
+        timeout_s: float = 60.0,
+    ) -> Testbed:
+        """Write the configuration, start the daemons, and return when all nodes are idle.
+
+        Parameters
+        ----------
+        site
+            Nodes and partitions of the private Slurm, instead of equal nodes in one partition.
+        settings
+            Lines of ``slurm.conf`` to add or to replace, by name.
+        """
+        chosen = spec or (TestbedSpec() if site is None else TestbedSpec.of_site(site))
         bed = cls(Path(folder).resolve())
         if bed.pids():
             raise InvalidInput(
@@ -99,7 +117,7 @@ class Testbed:
         ports = free_ports(chosen.num_nodes + 1)
         host = socket.gethostname().partition(".")[0]
         place = Place(bed.folder, ports[0], tuple(ports[1:]), _user(), host)
-        bed._write(chosen, place)
+        bed._write(chosen, place, site, settings)
         try:
             bed._start(chosen, timeout_s)
         except BaseException:
@@ -167,7 +185,7 @@ class Testbed:
     def _pid_file(self, name: str) -> Path:
         return self.folder / "run" / f"{name}.pid"
 
-    def _write(self, spec: TestbedSpec, place: Place) -> None:
+    def _write(self, spec: TestbedSpec, place: Place, site: Site | None, settings: Mapping[str, object] | None) -> None:
         if self.folder.exists() and any(self.folder.iterdir()) and not (self.folder / _MARK).is_file():
             raise InvalidInput(
                 "is not empty and holds no testbed; choose another folder", source=str(self.folder), field="--dir"
@@ -179,8 +197,8 @@ class Testbed:
             path.chmod(0o755)
         (self.folder / "munge").chmod(0o700)
         (self.folder / _MARK).write_text(json.dumps(vars(spec)))
-        self.conf.write_text(conf.slurm_conf(spec, place))
-        (self.folder / "gres.conf").write_text(conf.gres_conf(spec, place))
+        self.conf.write_text(conf.slurm_conf(spec, place, site, settings))
+        (self.folder / "gres.conf").write_text(conf.gres_conf(spec, place, site))
         if spec.has_rest:
             key = self.folder / conf.JWT_KEY
             key.touch(0o600)

@@ -1,0 +1,203 @@
+"""Jobs and nodes as Slurm's controller knows them, and how jobs start and end."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from stretto.core.request import JobRequest, ResourceRequest, components_of
+from stretto.core.site import Partition
+from stretto.errors import InvalidInput
+from stretto.queues.nodes.reference import Room, TaskPlace
+from stretto.queues.nodes.setup import NodeSetup, Shapes
+from stretto.queues.nodes.slurm_model.choose import NodeChooser
+from stretto.queues.nodes.slurm_model.node_space import NodeMask
+from stretto.queues.nodes.slurm_model.parameters import DaemonTiming
+from stretto.queues.nodes.slurm_model.priority import SlurmPriority
+
+
+@dataclass(frozen=True)
+class QueueEntry:
+    """A pending job in one of its partitions."""
+
+    job: int
+    partition: int
+    shape: int
+
+
+class ControllerState:
+    """What runs where, who waits, and what is free."""
+
+    def __init__(self, setup: NodeSetup, timing: DaemonTiming) -> None:
+        if (np.diff(setup.arrays.component_ptr) > 1).any():
+            job = int(np.argmax(np.diff(setup.arrays.component_ptr) > 1))
+            raise InvalidInput("the model of Slurm does not schedule heterogeneous jobs", field=f"job {job}")
+        self.setup, self.timing, self.q = setup, timing, setup.arrays
+        self.chooser = NodeChooser(setup)
+        self.priority = SlurmPriority(setup)
+        self.partitions = setup.site.partitions
+        index = {node.name: i for i, node in enumerate(setup.site.nodes)}
+        self.part_nodes: list[NodeMask] = [sum(1 << index[name] for name in p.nodes) for p in self.partitions]
+        self.all_nodes: NodeMask = (1 << len(setup.site.nodes)) - 1
+        self.entries = _entries(setup)
+        self.wanted_nodes = [_wanted(setup, job) for job in range(len(self.q.submit))]
+        self.limit = [math.ceil(seconds) for seconds in self.q.estimate.tolist()]
+        self.free: Room = setup.site_arrays.capacity.tolist()
+        n = len(self.q.submit)
+        self.start, self.end = [math.nan] * n, [math.nan] * n
+        self.expected_end = [0] * n
+        self.places: list[list[TaskPlace]] = [[] for _ in range(n)]
+        self.nodes_of: list[NodeMask] = [0] * n
+        self.missing = self.q.num_parents.tolist()
+        self.eligible = self.q.submit.tolist()
+        self.value: list[dict[int, int]] = [{} for _ in range(n)]
+        self.pending: set[int] = set()
+        self.running: set[int] = set()
+        self.group_running: list[int] = [0] * len(self.q.group_limit)
+        #: Nodes that still clean up after jobs, by how many.
+        self.completing: dict[int, int] = {}
+        #: Ends of work and of clean-up: (time, 0 or 1, job).
+        self.ends: list[tuple[float, int, int]] = []
+
+    def clock(self, now: float) -> int:
+        """Return Slurm's idea of a time: whole seconds of the Unix clock."""
+        if math.isinf(now):
+            return -(2**62)
+        return math.floor(self.timing.clock_s + now + 1e-9)
+
+    # The queue.
+
+    def add(self, job: int, now: float) -> None:
+        self.pending.add(job)
+        self.eligible[job] = max(now, self.eligible[job])
+        self.set_priority(job, now)
+
+    def set_priority(self, job: int, now: float) -> None:
+        age = now - self.eligible[job]
+        for entry in self.entries[job]:
+            self.value[job][entry.partition] = self.priority.of(job, self.partitions[entry.partition], age)
+
+    def queue(self) -> list[QueueEntry]:
+        """Return pending jobs by tier, priority, second of submission and number."""
+
+        def key(entry: QueueEntry) -> tuple[int, int, int, int]:
+            tier, job = self.partitions[entry.partition].priority_tier, entry.job
+            return (-tier, -self.value[job][entry.partition], self.clock(self.eligible[job]), job)
+
+        return sorted((entry for job in self.pending for entry in self.entries[job]), key=key)
+
+    def is_startable(self, job: int) -> bool:
+        group = int(self.q.limit_group[job])
+        return job in self.pending and (group < 0 or self.group_running[group] < self.q.group_limit[group])
+
+    # Nodes.
+
+    @property
+    def cleaning(self) -> NodeMask:
+        return sum(1 << node for node in self.completing)
+
+    def closed(self, start: float, end: float) -> NodeMask:
+        """Return the nodes that a reservation closes within a span of the Unix clock."""
+        site, shift = self.setup.site_arrays, self.timing.clock_s
+        # Starts lie anywhere within a second of the clock, and a job may use up its limit after it was launched.
+        end += 1 + self.timing.launch_s
+        found = 0
+        for node in range(len(site.closed_ptr) - 1):
+            for i in range(site.closed_ptr[node], site.closed_ptr[node + 1]):
+                if start < site.closed_until[i] + shift and end > site.closed_from[i] + shift:
+                    found |= 1 << node
+        return found
+
+    def next_opening(self, start: float) -> int:
+        """Return when the next reservation ends, in seconds of the Unix clock; 0 = none will."""
+        times = [until + self.timing.clock_s for until in self.setup.site_arrays.closed_until]
+        return min((math.ceil(time) for time in times if time > start), default=0)
+
+    def last_boundary(self, now: float) -> float:
+        """Return when a reservation last began or ended."""
+        site = self.setup.site_arrays
+        times = [time for column in (site.closed_from, site.closed_until) for time in column.tolist()]
+        return max((time for time in times if time <= now), default=-math.inf)
+
+    def start_on(self, entry: QueueEntry, nodes: NodeMask, now: float) -> bool:
+        """Start a job on some of these nodes, lightest first; say whether it could."""
+        job, able = entry.job, nodes & ~self.cleaning & self.chooser.allowed[entry.shape]
+        weights = sorted({self.chooser.weight[i] for i in range(len(self.free)) if able >> i & 1})
+        for weight in weights:
+            light = sum(1 << i for i in range(len(self.free)) if able >> i & 1 and self.chooser.weight[i] <= weight)
+            places = self.chooser.choose(entry.shape, self.free, light, self.wanted_nodes[job])
+            if places is not None:
+                break
+        else:
+            return False
+        self.chooser.change(self.free, places, -1)
+        self.places[job] = places
+        self.nodes_of[job] = sum(1 << place.node for place in places)
+        self.start[job] = now
+        self.end[job] = now + self.timing.launch_s + float(self.q.run[job])
+        self.expected_end[job] = self.clock(now) + self.limit[job]
+        self.pending.discard(job)
+        self.running.add(job)
+        self._count(job, 1)
+        heapq.heappush(self.ends, (self.end[job], 0, job))
+        return True
+
+    def finish(self, job: int, now: float) -> list[int]:
+        """End a job, whose nodes then clean up; return the jobs that waited for it alone."""
+        self.running.discard(job)
+        self.chooser.change(self.free, self.places[job], 1)
+        self._count(job, -1)
+        for place in self.places[job]:
+            self.completing[place.node] = self.completing.get(place.node, 0) + 1
+        heapq.heappush(self.ends, (now + self.timing.complete_s, 1, job))
+        ready = []
+        for child in self.q.child[self.q.child_ptr[job] : self.q.child_ptr[job + 1]].tolist():
+            self.missing[child] -= 1
+            if not self.missing[child]:
+                ready.append(child)
+        return ready
+
+    def clean_up(self, job: int) -> None:
+        for place in self.places[job]:
+            self.completing[place.node] -= 1
+            if not self.completing[place.node]:
+                del self.completing[place.node]
+
+    def _count(self, job: int, change: int) -> None:
+        if self.q.limit_group[job] >= 0:
+            self.group_running[int(self.q.limit_group[job])] += change
+
+
+def _entries(setup: NodeSetup) -> list[tuple[QueueEntry, ...]]:
+    """Return each job's partitions in the order of its shapes."""
+    site, shapes = setup.site, Shapes(setup.site)
+    number = {part.name: i for i, part in enumerate(site.partitions)}
+
+    @lru_cache(maxsize=100_000)
+    def partitions(request: JobRequest, limit: float) -> tuple[int, ...]:
+        part: ResourceRequest = components_of(request)[0]
+        names = part.partitions or (site.default_partition.name,)
+        ordered: list[Partition] = sorted((site.partition(name) for name in names), key=lambda p: -p.priority_tier)
+        able = [p for p in ordered if limit <= p.max_time_s and not isinstance(shapes.of(part, p), str)]
+        return tuple(number[p.name] for p in able)
+
+    found = []
+    trace, q = setup.jobs.trace, setup.arrays
+    for job, request in enumerate(setup.jobs.requests):
+        estimate = float(trace.estimate_s[job])
+        limit = estimate if math.isfinite(estimate) and estimate > 0 else 0.0
+        component = int(q.component_ptr[job])
+        chosen = q.alternative[q.alternative_ptr[component] : q.alternative_ptr[component + 1]].tolist()
+        pairs = zip(partitions(request, limit), chosen, strict=True)
+        found.append(tuple(QueueEntry(job, partition, shape) for partition, shape in pairs))
+    return found
+
+
+def _wanted(setup: NodeSetup, job: int) -> int:
+    """Return how many nodes Slurm tries to give: the most that the job allows, or as few as it needs."""
+    request = components_of(setup.jobs.requests[job])[0]
+    return min(request.max_nodes, setup.site.num_cpus) if request.max_nodes is not None else request.min_nodes
