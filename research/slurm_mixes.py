@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,7 +11,6 @@ from stretto.core.request import JobRequest, ResourceRequest
 from stretto.core.site import MIB, Partition, Site, SiteNode
 from stretto.core.site_policy import PriorityFactors, SchedulerTiming, SitePolicy
 from stretto.core.trace import Trace
-from stretto.queues.nodes.setup import SiteJobs
 
 
 @dataclass(frozen=True)
@@ -20,7 +19,7 @@ class Mix:
 
     name: str
     site: Site
-    jobs: SiteJobs
+    jobs: Trace
 
 
 def _names(first: int, last: int) -> tuple[str, ...]:
@@ -36,7 +35,8 @@ def _mix(
     run = np.round(rng.uniform(2.0, 12.0, n), 1)
     chosen: tuple[JobRequest, ...] = tuple(requests)
     trace = Trace.of(submit - submit[0], run, np.array([r.num_cpus for r in requests]), np.array(limits))
-    return Mix(name, site, SiteJobs(trace, chosen))
+    request = np.arange(n, dtype=np.int32)
+    return Mix(name, site, replace(trace, request=request, requests=chosen))
 
 
 def small(num_jobs: int, seed: int) -> Mix:

@@ -28,15 +28,15 @@ from stretto.core.csr import Floats
 from stretto.core.request import ResourceRequest, components_of
 from stretto.core.site import MIB
 from stretto.core.site_policy import SchedulerTiming
+from stretto.core.trace import Trace
 from stretto.engines.slurm.client.client import program
 from stretto.engines.slurm.testbed.site_conf import site_settings
 from stretto.engines.slurm.testbed.testbed import Testbed
 from stretto.errors import EngineFailure
-from stretto.queues.nodes.replay import replay_nodes
-from stretto.queues.nodes.setup import SiteJobs
 from stretto.queues.nodes.slurm_model.parameters import DaemonTiming
 from stretto.queues.nodes.slurm_model.replay import replay_like_slurm
 from stretto.queues.nodes.validate import check_nodes
+from stretto.queues.replay import replay
 
 #: Minutes between two computations of all priorities in the private Slurm.
 PRIORITY_PERIOD_MIN = 1
@@ -203,10 +203,10 @@ def run_daemons(mix: Mix, folder: Path, debug_flags: str = "") -> Recorded:
         begin = time.time() + 0.2
         scheduler = mix.site.policy.scheduler or SchedulerTiming()
         timing = daemons.timing(begin, overhead, scheduler)
-        trace, jobs = mix.jobs.trace, []
+        trace, jobs = mix.jobs, []
         for job in range(trace.num_jobs):
             time.sleep(max(0.0, begin + float(trace.submit_s[job]) - time.time()))
-            request = components_of(mix.jobs.requests[job])[0]
+            request = components_of(trace.requests[job])[0]
             jobs.append(daemons.submit(options_of(request, float(trace.estimate_s[job])), float(trace.run_s[job])))
         log = daemons.wait(jobs, 600.0)
     finally:
@@ -270,10 +270,10 @@ def host_list(names: Sequence[str]) -> str:
     return f"n[{text}]" if len(numbers) > 1 else f"n{text}"
 
 
-def as_taken(mix: Mix, recorded: Recorded) -> tuple[SiteJobs, DaemonTiming]:
+def as_taken(mix: Mix, recorded: Recorded) -> tuple[Trace, DaemonTiming]:
     """Return the jobs at the times at which the controller took them, and its timing from the first of them on."""
     first = float(recorded.submit_s[0])
-    jobs = replace(mix.jobs, trace=replace(mix.jobs.trace, submit_s=recorded.submit_s - first))
+    jobs = replace(mix.jobs, submit_s=recorded.submit_s - first)
     names = ("first_tick_s", "first_backfill_s", "first_full_pass_s", "first_priority_s")
     moved = {name: getattr(recorded.timing, name) - first for name in names}
     return jobs, replace(recorded.timing, clock_s=recorded.timing.clock_s + first, **moved)
@@ -282,17 +282,16 @@ def as_taken(mix: Mix, recorded: Recorded) -> tuple[SiteJobs, DaemonTiming]:
 def compare(mix: Mix, recorded: Recorded) -> dict[str, Agreement]:
     """Replay a mix by the model, once with the planned run times and once with the recorded ones, and by EASY."""
     planned, timing = as_taken(mix, recorded)
-    trace = planned.trace
-    as_recorded = replace(planned, trace=replace(trace, run_s=recorded.run_s))
+    as_recorded = replace(planned, run_s=recorded.run_s)
     results = {
-        "model": replay_like_slurm(mix.site, planned, timing=timing),
-        "model, recorded run times": replay_like_slurm(mix.site, as_recorded, timing=replace(timing, launch_s=0.0)),
-        "EASY": replay_nodes(mix.site, as_recorded),
+        "model": replay_like_slurm(planned, mix.site, timing=timing),
+        "model, recorded run times": replay_like_slurm(as_recorded, mix.site, timing=replace(timing, launch_s=0.0)),
+        "EASY": replay(as_recorded, mix.site),
     }
     found = {}
     for name, result in results.items():
-        check_nodes(result)
-        nodes = [host_list(result.nodes_of(job)) for job in range(trace.num_jobs)]
+        check_nodes(mix.site, result)
+        nodes = [host_list(result.nodes_of(job)) for job in range(planned.num_jobs)]
         found[name] = agreement(result.start_s + recorded.submit_s[0], nodes, recorded)
     return found
 

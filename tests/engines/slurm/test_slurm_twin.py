@@ -30,8 +30,8 @@ def test_starts_as_the_daemons_start(slurm_place: Path) -> None:
     mix = replace(mix, site=site)
     recorded = run_daemons(mix, slurm_place / "twin")
     jobs, timing = as_taken(mix, recorded)
-    result = replay_like_slurm(site, jobs, timing=timing)
-    check_nodes(result)
+    result = replay_like_slurm(jobs, site, timing=timing)
+    check_nodes(site, result)
     nodes = [host_list(result.nodes_of(job)) for job in range(NUM_JOBS)]
     found = agreement(result.start_s + recorded.submit_s[0], nodes, recorded)
     # The full comparison reaches more; here a busy machine may be late with everything.

@@ -14,11 +14,11 @@ from stretto.core.site import Partition, Reservation, Site, SiteNode
 from stretto.core.site_policy import PriorityFactors, SchedulerTiming, SitePolicy
 from stretto.core.trace import Trace
 from stretto.errors import InvalidInput
-from stretto.queues.nodes.replay import NodeResult
-from stretto.queues.nodes.setup import SiteJobs, prepare_nodes
+from stretto.queues.nodes.setup import prepare_nodes
 from stretto.queues.nodes.slurm_model.parameters import DaemonTiming
 from stretto.queues.nodes.slurm_model.replay import replay_like_slurm
 from stretto.queues.nodes.validate import check_nodes
+from stretto.queues.result import QueueResult
 
 #: The main scheduler after every event within a hundredth of a second; no backfilling within the first hour.
 AT_ONCE = DaemonTiming(batch_sched_delay_s=0.0, tick_s=0.01, first_tick_s=0.0)
@@ -33,15 +33,24 @@ def one_partition(num_nodes: int, cpus: int, **policy: object) -> Site:
     return Site("test", nodes, (Partition("all", names),), policy=SitePolicy(**policy))  # type: ignore[arg-type]
 
 
-def jobs_of(rows: Sequence[tuple[float, float, float, JobRequest]]) -> SiteJobs:
+def jobs_of(rows: Sequence[tuple[float, float, float, JobRequest]]) -> Trace:
     """Return jobs from submission, run time, limit and request."""
     submit, run, limit = (np.array([row[i] for row in rows], dtype=float) for i in range(3))
-    return SiteJobs(Trace.of(submit, run, np.ones(len(rows)), limit), tuple(row[3] for row in rows))
+    request = np.arange(len(rows), dtype=np.int32)
+    return Trace.of(submit, run, np.ones(len(rows)), limit, request=request, requests=tuple(row[3] for row in rows))
 
 
-def starts(result: NodeResult) -> list[float]:
-    check_nodes(result)
+def starts(result: QueueResult) -> list[float]:
+    assert result.site is not None
+    check_nodes(result.site, result)
     return [round(float(start), 1) for start in result.start_s]
+
+
+def without_fair_share(site: Site) -> Site:
+    priority = site.policy.priority
+    if priority is None:
+        return site
+    return replace(site, policy=replace(site.policy, priority=replace(priority, fair_share=0.0)))
 
 
 def tasks(count: int) -> ResourceRequest:
@@ -51,7 +60,7 @@ def tasks(count: int) -> ResourceRequest:
 @pytest.mark.parametrize("seed", range(60))
 def test_every_result_is_valid(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    site = random_site(rng)
+    site = without_fair_share(random_site(rng))
     found = random_jobs(rng, site)
     jobs = replace(found, requests=tuple(components_of(request)[0] for request in found.requests))
     scheduler = SchedulerTiming(
@@ -63,18 +72,18 @@ def test_every_result_is_valid(seed: int) -> None:
     )
     timing = DaemonTiming(launch_s=0.1, complete_s=0.2, clock_s=float(rng.integers(0, 2_000_000_000)))
     try:
-        prepare_nodes(site, jobs)
+        prepare_nodes(jobs, site)
     except InvalidInput:
         return  # none of the random jobs fits
-    result = replay_like_slurm(site, jobs, scheduler=scheduler, timing=timing)
-    check_nodes(result)
+    result = replay_like_slurm(jobs, site, scheduler=scheduler, timing=timing)
+    check_nodes(site, result)
     assert np.isfinite(result.start_s).all()
 
 
 class TestMainScheduler:
     def test_a_job_that_waits_blocks_its_partition(self) -> None:
         rows = [(0.0, 10.0, 10.0, tasks(1)), (0.0, 10.0, 10.0, tasks(2)), (0.0, 10.0, 10.0, tasks(1))]
-        result = replay_like_slurm(one_partition(1, 2), jobs_of(rows), scheduler=MAIN_ONLY, timing=AT_ONCE)
+        result = replay_like_slurm(jobs_of(rows), one_partition(1, 2), scheduler=MAIN_ONLY, timing=AT_ONCE)
         assert starts(result) == [0.0, 10.0, 20.0]
 
     def test_and_the_nodes_of_that_partition_in_others(self) -> None:
@@ -88,7 +97,7 @@ class TestMainScheduler:
             (0.0, 5.0, 5.0, ResourceRequest(("b",))),
             (0.0, 5.0, 5.0, ResourceRequest(("b",))),
         ]
-        result = replay_like_slurm(site, jobs_of(rows), scheduler=MAIN_ONLY, timing=AT_ONCE)
+        result = replay_like_slurm(jobs_of(rows), site, scheduler=MAIN_ONLY, timing=AT_ONCE)
         # n1 is idle, but belongs to the partition in which the wide job waits; n2 is all that is left to b.
         assert starts(result) == [0.0, 10.0, 0.0, 5.0]
         assert result.nodes_of(2) == result.nodes_of(3) == ["n2"]
@@ -96,10 +105,10 @@ class TestMainScheduler:
     def test_it_runs_in_the_background_loop_and_after_epilogs(self) -> None:
         rows = [(0.0, 1.2, 60.0, tasks(1)), (0.1, 1.0, 60.0, tasks(1)), (0.2, 1.0, 60.0, tasks(1))]
         timing = DaemonTiming(has_epilog=False, batch_sched_delay_s=3.0, first_tick_s=0.5)
-        result = replay_like_slurm(one_partition(1, 1), jobs_of(rows), scheduler=MAIN_ONLY, timing=timing)
+        result = replay_like_slurm(jobs_of(rows), one_partition(1, 1), scheduler=MAIN_ONLY, timing=timing)
         assert starts(result) == [0.5, 3.5, 6.5]
         prompt = replace(timing, has_epilog=True, complete_s=0.1)
-        result = replay_like_slurm(one_partition(1, 1), jobs_of(rows), scheduler=MAIN_ONLY, timing=prompt)
+        result = replay_like_slurm(jobs_of(rows), one_partition(1, 1), scheduler=MAIN_ONLY, timing=prompt)
         assert starts(result) == [0.5, 1.8, 2.9]
 
     def test_only_so_many_jobs_are_tried(self) -> None:
@@ -111,10 +120,10 @@ class TestMainScheduler:
         rows = [(0.0, 10.0, 10.0, ResourceRequest(("a",))) for _ in range(4)]
         rows.append((0.0, 10.0, 10.0, ResourceRequest(("b",))))
         shallow = replace(MAIN_ONLY, queue_depth=2)
-        result = replay_like_slurm(site, jobs_of(rows), scheduler=shallow, timing=AT_ONCE)
+        result = replay_like_slurm(jobs_of(rows), site, scheduler=shallow, timing=AT_ONCE)
         # Three jobs are tried: those of the first partition, until two of them have gone.
         assert starts(result) == [0.0, 10.0, 20.0, 30.0, 20.0]
-        deep = replay_like_slurm(site, jobs_of(rows), scheduler=MAIN_ONLY, timing=AT_ONCE)
+        deep = replay_like_slurm(jobs_of(rows), site, scheduler=MAIN_ONLY, timing=AT_ONCE)
         assert starts(deep)[4] == 0.0
 
 
@@ -126,14 +135,14 @@ class TestBackfill:
             (0.0, 90.0, 90.0, tasks(1)),
             (0.0, 50.0, 150.0, tasks(1)),
         ]
-        result = replay_like_slurm(one_partition(1, 2), jobs_of(rows), scheduler=FAST, timing=AT_ONCE)
+        result = replay_like_slurm(jobs_of(rows), one_partition(1, 2), scheduler=FAST, timing=AT_ONCE)
         # The third ends before the reservation of the second. The fourth might not, and comes last.
         assert starts(result) == [0.0, 100.0, 0.0, 200.0]
 
     def test_reservations_take_whole_nodes(self) -> None:
         pinned = ResourceRequest(num_tasks=3)
         rows = [(0.0, 100.0, 100.0, tasks(2)), (0.0, 100.0, 100.0, pinned), (0.0, 300.0, 300.0, tasks(1))]
-        result = replay_like_slurm(one_partition(1, 4), jobs_of(rows), scheduler=FAST, timing=AT_ONCE)
+        result = replay_like_slurm(jobs_of(rows), one_partition(1, 4), scheduler=FAST, timing=AT_ONCE)
         # 3 + 1 processors would fit beside each other at 100 s; Slurm keeps the whole node for the second job.
         assert starts(result) == [0.0, 100.0, 100.0]
 
@@ -145,34 +154,34 @@ class TestBackfill:
             (0.0, 90.0, 90.0, tasks(1)),
             (0.0, 90.0, 190.0, tasks(1)),
         ]
-        result = replay_like_slurm(one_partition(1, 2), jobs_of(rows), scheduler=FAST, timing=AT_ONCE)
+        result = replay_like_slurm(jobs_of(rows), one_partition(1, 2), scheduler=FAST, timing=AT_ONCE)
         assert starts(result) == [0.0, 100.0, 200.0, 0.0, 300.0]
 
     def test_not_before_its_interval(self) -> None:
         rows = [(0.0, 99.0, 99.0, tasks(1)), (0.0, 100.0, 100.0, tasks(2)), (0.0, 20.0, 20.0, tasks(1))]
         slow = replace(FAST, bf_interval_s=30.0)
-        result = replay_like_slurm(one_partition(1, 2), jobs_of(rows), scheduler=slow, timing=AT_ONCE)
+        result = replay_like_slurm(jobs_of(rows), one_partition(1, 2), scheduler=slow, timing=AT_ONCE)
         assert starts(result) == [0.0, 99.0, 30.0]
 
     def test_only_so_many_jobs_are_tested(self) -> None:
         rows = [(0.0, 100.0, 100.0, tasks(1)), (0.0, 9.0, 90.0, tasks(2)), (0.0, 9.0, 90.0, tasks(1))]
         one = replace(FAST, bf_max_job_test=1)
-        result = replay_like_slurm(one_partition(1, 2), jobs_of(rows), scheduler=one, timing=AT_ONCE)
+        result = replay_like_slurm(jobs_of(rows), one_partition(1, 2), scheduler=one, timing=AT_ONCE)
         assert starts(result)[2] > 100.0
         two = replace(FAST, bf_max_job_test=2)
-        assert starts(replay_like_slurm(one_partition(1, 2), jobs_of(rows), scheduler=two, timing=AT_ONCE))[2] == 0.0
+        assert starts(replay_like_slurm(jobs_of(rows), one_partition(1, 2), scheduler=two, timing=AT_ONCE))[2] == 0.0
 
     def test_coarse_slots_delay(self) -> None:
         rows = [(0.0, 100.0, 100.0, tasks(1)), (0.0, 100.0, 100.0, tasks(2)), (0.0, 90.0, 90.0, tasks(1))]
         coarse = replace(FAST, bf_resolution_s=60.0)
-        result = replay_like_slurm(one_partition(1, 2), jobs_of(rows), scheduler=coarse, timing=AT_ONCE)
+        result = replay_like_slurm(jobs_of(rows), one_partition(1, 2), scheduler=coarse, timing=AT_ONCE)
         # The reservation begins at 60 s of the clock, so a job of 90 s does not fit before it.
         assert starts(result)[2] > 100.0
 
     def test_maintenance_is_kept_free(self) -> None:
         site = replace(one_partition(1, 2), reservations=(Reservation("maintenance", 50.0, 80.0, ("n0",)),))
         rows = [(0.0, 10.0, 60.0, tasks(1)), (0.0, 10.0, 40.0, tasks(1))]
-        result = replay_like_slurm(site, jobs_of(rows), scheduler=FAST, timing=AT_ONCE)
+        result = replay_like_slurm(jobs_of(rows), site, scheduler=FAST, timing=AT_ONCE)
         assert starts(result) == [80.0, 0.0]
 
 
@@ -181,13 +190,13 @@ class TestNodeChoice:
         nodes = (SiteNode("n0", 8, weight=2), SiteNode("n1", 8), SiteNode("n2", 8, weight=2), SiteNode("n3", 4))
         site = Site("test", nodes, (Partition("all", ("n0", "n1", "n2", "n3")),))
         rows = [(0.0, 50.0, 60.0, ResourceRequest(num_tasks=n, max_nodes=1)) for n in (3, 8, 8)]
-        result = replay_like_slurm(site, jobs_of(rows), scheduler=MAIN_ONLY, timing=AT_ONCE)
+        result = replay_like_slurm(jobs_of(rows), site, scheduler=MAIN_ONLY, timing=AT_ONCE)
         assert [result.nodes_of(job) for job in range(3)] == [["n3"], ["n1"], ["n0"]]
-        check_nodes(result)
+        check_nodes(site, result)
 
     def test_nodes_are_filled_and_one_task_stays_for_each(self) -> None:
         rows = [(0.0, 50.0, 60.0, ResourceRequest(num_tasks=6, min_nodes=3, max_nodes=3))]
-        result = replay_like_slurm(one_partition(3, 4), jobs_of(rows), scheduler=MAIN_ONLY, timing=AT_ONCE)
+        result = replay_like_slurm(jobs_of(rows), one_partition(3, 4), scheduler=MAIN_ONLY, timing=AT_ONCE)
         assert result.tasks.tolist() == [4, 1, 1]
 
     def test_gpus_by_type_and_whole_nodes(self) -> None:
@@ -196,7 +205,7 @@ class TestNodeChoice:
         gpu = ResourceRequest(gpus_per_node={"b": 1}, max_nodes=1)
         whole = ResourceRequest(is_exclusive=True, max_nodes=1)
         rows = [(0.0, 50.0, 60.0, gpu), (0.0, 50.0, 60.0, gpu), (0.0, 50.0, 60.0, gpu), (0.0, 50.0, 60.0, whole)]
-        result = replay_like_slurm(site, jobs_of(rows), scheduler=FAST, timing=AT_ONCE)
+        result = replay_like_slurm(jobs_of(rows), site, scheduler=FAST, timing=AT_ONCE)
         assert [result.nodes_of(job) for job in range(4)] == [["n1"], ["n1"], ["n1"], ["n0"]]
         assert starts(result) == [0.0, 0.0, 50.0, 0.0]
 
@@ -205,7 +214,7 @@ class TestPriorities:
     def test_large_jobs_first_by_size(self) -> None:
         site = one_partition(2, 2, priority=PriorityFactors(job_size=1000.0))
         rows = [(0.0, 10.0, 10.0, tasks(4)), (1.0, 10.0, 10.0, tasks(1)), (2.0, 10.0, 10.0, tasks(4))]
-        result = replay_like_slurm(site, jobs_of(rows), scheduler=MAIN_ONLY, timing=AT_ONCE)
+        result = replay_like_slurm(jobs_of(rows), site, scheduler=MAIN_ONLY, timing=AT_ONCE)
         assert starts(result) == [0.0, 20.0, 10.0]
 
     def test_age_counts_when_priorities_are_computed_again(self) -> None:
@@ -214,10 +223,10 @@ class TestPriorities:
         site = one_partition(1, 2, priority=weights)
         rows = [(0.0, 99.0, 99.0, tasks(2)), (1.0, 10.0, 10.0, tasks(1)), (95.0, 10.0, 10.0, tasks(2))]
         timing = replace(AT_ONCE, priority_period_s=60.0, first_priority_s=90.0)
-        result = replay_like_slurm(site, jobs_of(rows), scheduler=MAIN_ONLY, timing=timing)
+        result = replay_like_slurm(jobs_of(rows), site, scheduler=MAIN_ONLY, timing=timing)
         assert starts(result) == [0.0, 99.0, 109.0]
         never = replace(timing, first_priority_s=1e6)
-        assert starts(replay_like_slurm(site, jobs_of(rows), scheduler=MAIN_ONLY, timing=never)) == [0.0, 109.0, 99.0]
+        assert starts(replay_like_slurm(jobs_of(rows), site, scheduler=MAIN_ONLY, timing=never)) == [0.0, 109.0, 99.0]
 
     def test_higher_tiers_first(self) -> None:
         site = Site("t", (SiteNode("n0", 1),), (Partition("low", ("n0",)), Partition("high", ("n0",), priority_tier=9)))
@@ -226,22 +235,22 @@ class TestPriorities:
             (1.0, 10.0, 10.0, ResourceRequest(("low",))),
             (2.0, 10.0, 10.0, ResourceRequest(("high",))),
         ]
-        result = replay_like_slurm(site, jobs_of(rows), scheduler=MAIN_ONLY, timing=AT_ONCE)
+        result = replay_like_slurm(jobs_of(rows), site, scheduler=MAIN_ONLY, timing=AT_ONCE)
         assert starts(result) == [0.0, 20.0, 10.0]
 
     def test_fair_share_is_refused(self) -> None:
         site = one_partition(1, 1, priority=PriorityFactors(fair_share=1.0))
         with pytest.raises(InvalidInput, match="fair-share"):
-            replay_like_slurm(site, jobs_of([(0.0, 1.0, 1.0, tasks(1))]))
+            replay_like_slurm(jobs_of([(0.0, 1.0, 1.0, tasks(1))]), site)
 
 
 def test_heterogeneous_jobs_are_refused() -> None:
     with pytest.raises(InvalidInput, match="heterogeneous"):
-        replay_like_slurm(one_partition(2, 1), jobs_of([(0.0, 1.0, 1.0, (tasks(1), tasks(1)))]))
+        replay_like_slurm(jobs_of([(0.0, 1.0, 1.0, (tasks(1), tasks(1)))]), one_partition(2, 1))
 
 
 def test_nodes_that_clean_up_are_left_alone() -> None:
     rows = [(0.0, 10.0, 60.0, tasks(1)), (0.0, 10.0, 60.0, tasks(2))]
     timing = replace(AT_ONCE, complete_s=2.5, launch_s=0.5)
-    result = replay_like_slurm(one_partition(1, 2), jobs_of(rows), scheduler=FAST, timing=timing)
+    result = replay_like_slurm(jobs_of(rows), one_partition(1, 2), scheduler=FAST, timing=timing)
     assert starts(result) == [0.0, 13.0]

@@ -40,6 +40,8 @@ class NodeSetup:
         When the first job was submitted in the given trace; the replay counts its time from there.
     kept
         Which jobs of the given trace are replayed.
+    shape_partition
+        The partition of each shape.
     """
 
     site: Site
@@ -52,6 +54,7 @@ class NodeSetup:
     assumed: tuple[str, ...]
     shift_s: float
     kept: np.ndarray
+    shape_partition: tuple[str, ...]
 
     @property
     def num_dropped(self) -> int:
@@ -97,7 +100,10 @@ def prepare_nodes(trace: Trace, site: Site, *, kill: bool = False, perfect: bool
         part = replace(part, estimate_s=np.maximum(part.estimate_s, part.run_s))
     believed = run if perfect else np.maximum(part.estimate_s, run)
     arrays, shape_arrays, places = _arrays(site, shapes, part, code[kept], resolved, (run, believed, shift))
-    return NodeSetup(site, part, places, shape_arrays, arrays, killed, dict(left_out), asked.notes, shift, kept)
+    partitions = tuple(shape.partition for shape in shapes.shapes)
+    return NodeSetup(
+        site, part, places, shape_arrays, arrays, killed, dict(left_out), asked.notes, shift, kept, partitions
+    )
 
 
 def _check_partitions(asked: Asked, site: Site) -> None:

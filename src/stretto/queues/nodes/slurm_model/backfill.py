@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stretto.core.site_policy import SchedulerTiming
-from stretto.queues.nodes.reference import Room, TaskPlace
+from stretto.queues.nodes.reference.nodes import Room, TaskPlace
 from stretto.queues.nodes.slurm_model.node_space import NodeMask, NodeSpace
 from stretto.queues.nodes.slurm_model.state import ControllerState, QueueEntry
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stretto.queues.nodes.kernels.arrays import CPUS, UNLIMITED
-from stretto.queues.nodes.reference import Room, TaskPlace
-from stretto.queues.nodes.setup import NodeSetup
+from stretto.queues.nodes.reference.nodes import Room, TaskPlace
+from stretto.queues.nodes.slurm_model.inputs import SlurmInputs
 from stretto.queues.nodes.slurm_model.node_space import NodeMask
 
 
@@ -47,16 +47,12 @@ class Need:
 class NodeChooser:
     """Chooses nodes for shapes of jobs."""
 
-    def __init__(self, setup: NodeSetup) -> None:
-        self.site, self.shapes = setup.site_arrays, setup.shapes
-        self.capacity: Room = self.site.capacity.tolist()
-        self.weight: list[int] = self.site.weight.tolist()
+    def __init__(self, inputs: SlurmInputs) -> None:
+        self.shapes = inputs.shapes
+        self.capacity: Room = inputs.capacity
+        self.weight, self.allowed = inputs.weight, inputs.allowed
         self.unit: Room = self.shapes.unit.tolist()
         self.base: Room = self.shapes.base.tolist()
-        self.allowed: list[NodeMask] = [
-            sum(1 << int(node) for node in self.site.set_node[self.site.set_ptr[k] : self.site.set_ptr[k + 1]])
-            for k in self.shapes.node_set.tolist()
-        ]
 
     def cpus(self, shape: int, room: Room, node: int) -> int:
         """Return how many processors of a node a job could use if all its tasks may run there."""

@@ -8,12 +8,14 @@ from stretto.core.site import Partition, Site
 from stretto.core.site_policy import PriorityFactors
 from stretto.errors import InvalidInput
 from stretto.queues.nodes.setup import NodeSetup
+from stretto.queues.nodes.slurm_model.inputs import SlurmInputs
 
 
 class SlurmPriority:
     """The priority of a job in a partition, as a whole number; 1 where no weight is set."""
 
-    def __init__(self, setup: NodeSetup) -> None:
+    def __init__(self, inputs: SlurmInputs) -> None:
+        setup = inputs.setup
         site: Site = setup.site
         self.factors = site.policy.priority or PriorityFactors()
         if self.factors.fair_share:
@@ -23,11 +25,13 @@ class SlurmPriority:
         self.num_nodes, self.num_cpus = len(site.nodes), site.num_cpus
         self.top_factor = max(1, *(part.priority_job_factor for part in site.partitions))
         self.procs = setup.arrays.procs
-        self.min_nodes = np.array([_fewest(setup, job) for job in range(len(self.procs))])
+        self.min_nodes = np.array(
+            [int(inputs.shapes.min_nodes[inputs.alternatives(job)[0]]) for job in range(len(self.procs))]
+        )
         self.qos = self._qos(setup)
 
     def _qos(self, setup: NodeSetup) -> list[float]:
-        n, trace = len(self.procs), setup.jobs.trace
+        n, trace = len(self.procs), setup.trace
         known = {item.name: item.priority for item in setup.site.policy.qos}
         top = max([1, *known.values()])
         if trace.qos is None or not self.factors.qos:
@@ -47,8 +51,3 @@ class SlurmPriority:
             + weights.qos * self.qos[job]
         )
         return max(1, int(total))
-
-
-def _fewest(setup: NodeSetup, job: int) -> int:
-    shape = int(setup.arrays.alternative[setup.arrays.alternative_ptr[setup.arrays.component_ptr[job]]])
-    return int(setup.shapes.min_nodes[shape])

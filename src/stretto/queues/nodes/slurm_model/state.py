@@ -5,16 +5,14 @@ from __future__ import annotations
 import heapq
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 
-import numpy as np
-
-from stretto.core.request import JobRequest, ResourceRequest, components_of
-from stretto.core.site import Partition
+from stretto.core.request import JobRequest, components_of
+from stretto.core.trace import Trace
 from stretto.errors import InvalidInput
-from stretto.queues.nodes.reference import Room, TaskPlace
-from stretto.queues.nodes.setup import NodeSetup, Shapes
+from stretto.queues.nodes.reference.nodes import Room, TaskPlace
+from stretto.queues.nodes.setup import NodeSetup
 from stretto.queues.nodes.slurm_model.choose import NodeChooser
+from stretto.queues.nodes.slurm_model.inputs import SlurmInputs
 from stretto.queues.nodes.slurm_model.node_space import NodeMask
 from stretto.queues.nodes.slurm_model.parameters import DaemonTiming
 from stretto.queues.nodes.slurm_model.priority import SlurmPriority
@@ -33,20 +31,21 @@ class ControllerState:
     """What runs where, who waits, and what is free."""
 
     def __init__(self, setup: NodeSetup, timing: DaemonTiming) -> None:
-        if (np.diff(setup.arrays.component_ptr) > 1).any():
-            job = int(np.argmax(np.diff(setup.arrays.component_ptr) > 1))
-            raise InvalidInput("the model of Slurm does not schedule heterogeneous jobs", field=f"job {job}")
+        self.inputs = SlurmInputs(setup)
+        gangs = [job for job in range(len(setup.arrays.submit)) if self.inputs.num_components(job) > 1]
+        if gangs:
+            raise InvalidInput("the model of Slurm does not schedule heterogeneous jobs", field=f"job {gangs[0]}")
         self.setup, self.timing, self.q = setup, timing, setup.arrays
-        self.chooser = NodeChooser(setup)
-        self.priority = SlurmPriority(setup)
+        self.chooser = NodeChooser(self.inputs)
+        self.priority = SlurmPriority(self.inputs)
         self.partitions = setup.site.partitions
         index = {node.name: i for i, node in enumerate(setup.site.nodes)}
         self.part_nodes: list[NodeMask] = [sum(1 << index[name] for name in p.nodes) for p in self.partitions]
         self.all_nodes: NodeMask = (1 << len(setup.site.nodes)) - 1
-        self.entries = _entries(setup)
+        self.entries = _entries(self.inputs)
         self.wanted_nodes = [_wanted(setup, job) for job in range(len(self.q.submit))]
         self.limit = [math.ceil(seconds) for seconds in self.q.estimate.tolist()]
-        self.free: Room = setup.site_arrays.capacity.tolist()
+        self.free: Room = [row.copy() for row in self.inputs.capacity]
         n = len(self.q.submit)
         self.start, self.end = [math.nan] * n, [math.nan] * n
         self.expected_end = [0] * n
@@ -102,25 +101,23 @@ class ControllerState:
 
     def closed(self, start: float, end: float) -> NodeMask:
         """Return the nodes that a reservation closes within a span of the Unix clock."""
-        site, shift = self.setup.site_arrays, self.timing.clock_s
+        shift = self.timing.clock_s
         # Starts lie anywhere within a second of the clock, and a job may use up its limit after it was launched.
         end += 1 + self.timing.launch_s
         found = 0
-        for node in range(len(site.closed_ptr) - 1):
-            for i in range(site.closed_ptr[node], site.closed_ptr[node + 1]):
-                if start < site.closed_until[i] + shift and end > site.closed_from[i] + shift:
-                    found |= 1 << node
+        for node, closed_from, closed_until in self.inputs.closings:
+            if start < closed_until + shift and end > closed_from + shift:
+                found |= 1 << node
         return found
 
     def next_opening(self, start: float) -> int:
         """Return when the next reservation ends, in seconds of the Unix clock; 0 = none will."""
-        times = [until + self.timing.clock_s for until in self.setup.site_arrays.closed_until]
+        times = [until + self.timing.clock_s for _, _, until in self.inputs.closings]
         return min((math.ceil(time) for time in times if time > start), default=0)
 
     def last_boundary(self, now: float) -> float:
         """Return when a reservation last began or ended."""
-        site = self.setup.site_arrays
-        times = [time for column in (site.closed_from, site.closed_until) for time in column.tolist()]
+        times = [time for _, begin, until in self.inputs.closings for time in (begin, until)]
         return max((time for time in times if time <= now), default=-math.inf)
 
     def start_on(self, entry: QueueEntry, nodes: NodeMask, now: float) -> bool:
@@ -172,32 +169,22 @@ class ControllerState:
             self.group_running[int(self.q.limit_group[job])] += change
 
 
-def _entries(setup: NodeSetup) -> list[tuple[QueueEntry, ...]]:
+def _entries(inputs: SlurmInputs) -> list[tuple[QueueEntry, ...]]:
     """Return each job's partitions in the order of its shapes."""
-    site, shapes = setup.site, Shapes(setup.site)
-    number = {part.name: i for i, part in enumerate(site.partitions)}
+    number = {part.name: i for i, part in enumerate(inputs.site.partitions)}
+    partition = [number[name] for name in inputs.setup.shape_partition]
+    return [
+        tuple(QueueEntry(job, partition[shape], shape) for shape in inputs.alternatives(job))
+        for job in range(inputs.setup.trace.num_jobs)
+    ]
 
-    @lru_cache(maxsize=100_000)
-    def partitions(request: JobRequest, limit: float) -> tuple[int, ...]:
-        part: ResourceRequest = components_of(request)[0]
-        names = part.partitions or (site.default_partition.name,)
-        ordered: list[Partition] = sorted((site.partition(name) for name in names), key=lambda p: -p.priority_tier)
-        able = [p for p in ordered if limit <= p.max_time_s and not isinstance(shapes.of(part, p), str)]
-        return tuple(number[p.name] for p in able)
 
-    found = []
-    trace, q = setup.jobs.trace, setup.arrays
-    for job, request in enumerate(setup.jobs.requests):
-        estimate = float(trace.estimate_s[job])
-        limit = estimate if math.isfinite(estimate) and estimate > 0 else 0.0
-        component = int(q.component_ptr[job])
-        chosen = q.alternative[q.alternative_ptr[component] : q.alternative_ptr[component + 1]].tolist()
-        pairs = zip(partitions(request, limit), chosen, strict=True)
-        found.append(tuple(QueueEntry(job, partition, shape) for partition, shape in pairs))
-    return found
+def _request(trace: Trace, job: int) -> JobRequest:
+    assert trace.request is not None
+    return trace.requests[int(trace.request[job])]
 
 
 def _wanted(setup: NodeSetup, job: int) -> int:
     """Return how many nodes Slurm tries to give: the most that the job allows, or as few as it needs."""
-    request = components_of(setup.jobs.requests[job])[0]
+    request = components_of(_request(setup.trace, job))[0]
     return min(request.max_nodes, setup.site.num_cpus) if request.max_nodes is not None else request.min_nodes
