@@ -208,6 +208,15 @@ class Site:
         notes = (f"reservations that ended before the first submission are left out: {past}",) if past else ()
         return replace(self, reservations=tuple(moved), notes=(*self.notes, *notes))
 
+    def later(self, seconds: float) -> Site:
+        """Return the site as it is so many seconds later: reservations count from then, and past ones are gone."""
+        moved = [
+            replace(item, start_s=max(0.0, item.start_s - seconds), end_s=item.end_s - seconds)
+            for item in self.reservations
+            if item.end_s > seconds
+        ]
+        return replace(self, reservations=tuple(moved))
+
     @property
     def default_partition(self) -> Partition:
         """The partition of jobs that name none: the default one, or the first."""

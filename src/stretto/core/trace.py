@@ -208,7 +208,8 @@ class Trace:
             raise InvalidInput(f"no jobs in window {start}:{count} of {self.num_jobs}", field="window")
         shift = float(part.submit_s[0])
         deadline = None if part.deadline_s is None else part.deadline_s - shift
-        return replace(part, submit_s=part.submit_s - shift, deadline_s=deadline)
+        origin = None if part.origin_unix_s is None else part.origin_unix_s + shift
+        return replace(part, submit_s=part.submit_s - shift, deadline_s=deadline, origin_unix_s=origin)
 
     def fits(self, num_procs: int) -> NDArray[np.bool_]:
         """Say which jobs can run on so many plain processors: they ran at all, and ask for no more and no GPU."""

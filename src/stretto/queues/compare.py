@@ -13,6 +13,7 @@ import numpy as np
 from stretto import catalog
 from stretto.core.csr import Floats
 from stretto.core.results.table import Record, ResultTable
+from stretto.core.site import Site
 from stretto.core.trace import Trace
 from stretto.core.units import format_count, format_wait
 from stretto.errors import InvalidInput
@@ -229,7 +230,10 @@ def compare_strategies(
     def work(task: tuple[int, StrategyLike, str]) -> QueueRow:
         first, strategy, backfill = task
         part = trace.window(first, count)
-        found = evaluate_replay(part, machine, timed=False, strategy=strategy, backfill=backfill, seed=seed, **rules)
+        place = machine
+        if isinstance(machine, Site):  # its reservations count from the first job of the whole trace
+            place = machine.later(float(trace.submit_s[first] - trace.submit_s[0]))
+        found = evaluate_replay(part, place, timed=False, strategy=strategy, backfill=backfill, seed=seed, **rules)
         slowdowns = _thinned(np.sort(bounded_slowdown(found.result)))
         return QueueRow(name_of_strategy(strategy), backfill, first, found.metrics, slowdowns)
 

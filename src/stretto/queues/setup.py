@@ -239,7 +239,7 @@ _Reason = tuple[NDArray[np.bool_], str, str]
 
 
 def _of_machine(trace: Trace, num_procs: int) -> list[_Reason]:
-    hint = "which this machine description lacks (--pools can describe them, such as own:16*32g4)"
+    hint = "which this machine description lacks (--site or --pools can describe them)"
     wide = f"more than the {num_procs:,} processors of the machine (the widest: {int(trace.num_procs.max()):,})"
     return [
         (trace.run_s <= 0, "job never ran", "jobs never ran"),
@@ -280,5 +280,5 @@ def partition_note(trace: Trace) -> str | None:
     more = f" and {len(numbers) - _MOST_NAMES:,} more" if len(numbers) > _MOST_NAMES else ""
     return (
         f"the trace has {len(numbers):,} partitions ({', '.join(told)}{more}); "
-        "partitions are not modelled: all jobs are replayed in one queue"
+        "on one machine all jobs share one queue: give nodes and partitions with --site"
     )

@@ -11,6 +11,7 @@ from stretto.core.request import ANY_GPU, JobRequest, ResourceRequest
 from stretto.core.site import MIB, Partition, Reservation, Site, SiteNode
 from stretto.core.trace import Trace
 from stretto.errors import InvalidInput, UnknownName
+from stretto.queues.compare import compare_strategies
 from stretto.queues.replay import replay
 from stretto.queues.result import QueueResult
 from stretto.queues.validate import check_replay
@@ -169,3 +170,18 @@ def test_unsupported_rules(rules: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidInput, match="not supported on a site") as raised:
         replay(jobs_of((0, 1, ResourceRequest())), two_partitions(), **rules)
     assert raised.value.field == field
+
+
+def test_windows_of_a_comparison_meet_maintenance_when_it_was() -> None:
+    """A window that begins with the second job sees a reservation that counts from the first."""
+    site = Site("s", (SiteNode("n", 2),), (Partition("p", ("n",)),), (Reservation("maintenance", 100, 200, ("n",)),))
+    trace = jobs_of((0, 1, ResourceRequest()), (90, 20, ResourceRequest()), (300, 1, ResourceRequest()))
+    assert replay(trace.window(1, 2), site.later(90)).start_s.tolist() == [110, 210]
+    found = compare_strategies(trace, site, ["fcfs"], num_windows=20, window_jobs=2, seed=0)
+    waits = {row.first_job: row.metrics.wait_s.max for row in found.rows}
+    assert waits == {0: 110.0, 1: 110.0}
+
+
+def test_windows_keep_the_date_of_their_first_job() -> None:
+    trace = Trace.of([0, 90], [1, 1], [1, 1], origin_unix_s=1000.0)
+    assert trace.window(1, 1).origin_unix_s == 1090.0

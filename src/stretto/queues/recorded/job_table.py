@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from stretto.core.csr import Floats, Ints
 from stretto.core.trace import UNKNOWN, Trace
 from stretto.errors import InvalidInput, MissingExtra
+from stretto.files.clusters.host_list import compress_hosts
 from stretto.queues.recorded.occupancy import known_waits
 from stretto.queues.recorded.record import RecordedResult
 from stretto.queues.result import QueueResult
@@ -144,12 +145,27 @@ def job_table(trace: Trace, machine: Machine, result: QueueResult) -> JobOutcome
         "end_s": end,
         "num_procs": trace.num_procs[rows],
         "partition": _partitions(trace, rows, result),
-        "nodes": np.full(n, "", dtype=np.str_),
+        "nodes": _nodes(result),
         "recorded_start_s": trace.submit_s[rows] + recorded,
         "recorded_wait_s": recorded,
-        "promise_s": nothing,
+        "promise_s": _promised(result) + origin,
     }
     return JobOutcomes(columns)
+
+
+def _nodes(result: QueueResult) -> NDArray[np.str_]:
+    """Return the host list of each job where the replay was on a site."""
+    n = result.trace.num_jobs
+    if result.site is None or result.place_ptr is None:
+        return np.full(n, "", dtype=np.str_)
+    return np.array([compress_hosts(result.nodes_of(job)) for job in range(n)], dtype=np.str_)
+
+
+def _promised(result: QueueResult) -> Floats:
+    """Return the latest start that each job was promised; NaN = none."""
+    if result.due_s is None:
+        return np.full(result.trace.num_jobs, np.nan)
+    return np.where(np.isfinite(result.due_s), result.due_s, np.nan)
 
 
 def _partitions(trace: Trace, rows: NDArray[np.int64], result: QueueResult) -> NDArray[np.str_]:
