@@ -17,7 +17,7 @@ from stretto.engines.work import Work
 
 @dataclass(frozen=True, eq=False)
 class LocalSetup:
-    """What runs, who decides, and on which cores.
+    """What runs, by which dispatcher, and on which cores.
 
     Attributes
     ----------
