@@ -46,6 +46,7 @@ NEEDS: dict[str, Callable[[Any], bool]] = {
     "TRACE_GENERATORS": inspect.isfunction,
     "STRATEGIES": _has("summary"),
     "SELECTORS": _has("summary"),
+    "RECORDS": _has("summary"),
     "ONLINE_ORDERS": inspect.isclass,
     "SELECTOR_REPLAYS": _takes("trace"),
     "BACKFILLS": _has("summary"),

@@ -5,15 +5,18 @@ from __future__ import annotations
 import itertools
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from queues.nodes.random_sites import random_jobs, random_site
 from stretto.catalog import BACKFILLS, ESTIMATES, POOL_RULES, STRATEGIES
 from stretto.core.pool import Pool, Spot
 from stretto.core.trace import Trace
+from stretto.errors import InvalidInput
 from stretto.files.traces.load import load_trace
 from stretto.queues.env.queue_env import QueueEnv
 from stretto.queues.env.strategy_env import StrategyEnv
@@ -25,6 +28,7 @@ from stretto.queues.mars.kernels.forecast import NUM_HEADS, NUM_INPUTS, Forecast
 from stretto.queues.mars.network import classic_net
 from stretto.queues.mars.parameters import Selection
 from stretto.queues.mars.replay import mars_replay
+from stretto.queues.nodes.replay import NODE_RULES
 from stretto.queues.portfolio import Forecast, portfolio_replay
 from stretto.queues.promises.queue import BY_LENGTH, GIVEN, WEIGHTED, PromiseQueue, preference
 from stretto.queues.recorded.kernels.conditions import ConditionArrays
@@ -123,6 +127,21 @@ def under_conditions() -> Iterator[tuple[str, Any]]:
             start = np.empty(trace.num_jobs)
             status = run_limited(trace.arrays(), conditions, seed - 1, easy, start)
             yield f"limited {seed} {easy}", (start, np.array([status]))
+
+
+def on_nodes() -> Iterator[tuple[str, Any]]:
+    """Replay random jobs on random sites, by all kinds of orders and backfillings."""
+    rules = itertools.cycle(
+        itertools.product(("fcfs", "expansion", "multifactor", "portfolio"), NODE_RULES["backfill"])
+    )
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        site = random_site(rng)
+        trace = random_jobs(rng, site)
+        strategy, backfill = next(rules)
+        with suppress(InvalidInput):  # none of the jobs fits
+            found = replay(trace, site, strategy=strategy, backfill="easy" if strategy == "portfolio" else backfill)
+            yield f"nodes {seed}", (found.start_s, found.end_s, found.node, found.tasks)
 
 
 def promises() -> Iterator[tuple[str, Any]]:
@@ -230,6 +249,7 @@ def cases() -> Iterator[tuple[str, Any]]:
     yield from files()
     yield from replays()
     yield from under_conditions()
+    yield from on_nodes()
     yield from promises()
     yield from choosers()
     yield from episodes()

@@ -173,11 +173,18 @@ def restore_ctrl_c() -> None:
 
 @dataclass(eq=False)
 class EngineExecutor:
-    """Runs plans of one piece of work; fits ``graphs.doppler.stages.ReinforceOnEngine``."""
+    """Runs plans of one piece of work; fits ``graphs.doppler.stages.ReinforceOnEngine``.
+
+    Attributes
+    ----------
+    runs
+        How many plans have been run.
+    """
 
     engine: Engine
     work: Work
     cluster: Cluster
+    runs: int = field(default=0)
 
     def execute(self, plan: Plan) -> float:
         """Run a plan and return the seconds from its first start to its last end, in those of the graph.
@@ -185,4 +192,5 @@ class EngineExecutor:
         Timed work is scaled back, so that its seconds compare with the planner's.
         """
         found = self.engine.run(self.work, plan, self.cluster, RunOptions(digests=False, keep="none")).check()
+        self.runs += 1
         return found.makespan_s / self.work.time_scale
