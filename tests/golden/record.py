@@ -54,6 +54,8 @@ RENAMED: dict[str, str] = {
 TWICE: dict[str, str] = {"utilization": "utilisation"}
 #: Fields that were added since the record was made.
 ADDED = {"weights", "answer", "wait", "alternatives", "recorded", "departure", "calibration", "jobs_file"}
+#: Rows that were added to the tables of ``stretto list`` since the record was made.
+ADDED_ROWS = {"promise", "recorded", "kubernetes", "alcf"}
 #: Texts that were reworded since the record was made: new text to old text. A text is compared as a whole.
 REWORDED: dict[str, str] = {
     "default-order": "steady",
@@ -103,7 +105,8 @@ def settled(value: Any, digits: int | None) -> Any:
         left_out = VOLATILE | ADDED | {new for new, old in TWICE.items() if old in value}
         return {key: settled(item, digits) for key, item in kept if key not in left_out}
     if isinstance(value, list):
-        return [settled(item, digits) for item in value]
+        rows = (item for item in value if not (isinstance(item, dict) and item.get("name") in ADDED_ROWS))
+        return [settled(item, digits) for item in rows]
     if isinstance(value, float) and digits is not None:
         return float(f"{value:.{digits}g}")
     return REWORDED.get(value, value) if isinstance(value, str) else value
