@@ -18,11 +18,11 @@ from stretto.queues.promises.replay import PromiseFigures
 from stretto.queues.recorded.calibrate import LogCalibration, calibrated_replay
 from stretto.queues.recorded.departure import Departure, departure_of
 from stretto.queues.recorded.job_table import JobOutcomes, job_table, rows_of_result
-from stretto.queues.recorded.record import RecordedResult, has_waits, machine_procs, recorded_result
+from stretto.queues.recorded.record import RecordedResult, has_waits, recorded_result
 from stretto.queues.replay import Machine as Machine
 from stretto.queues.replay import SelectorReplay, replay, replay_told, setup_of
 from stretto.queues.result import QueueResult, Watch
-from stretto.queues.setup import replayed
+from stretto.queues.setup import procs_of, replayed
 from stretto.runlog import Run
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Evaluation:
         if self.is_recorded or not has_waits(self.trace):
             return None
         rows = rows_of_result(self.trace, self.machine, self.result)
-        found = departure_of(self.trace.keep(rows), self.result.wait_s, machine_procs(self.machine))
+        found = departure_of(self.trace.keep(rows), self.result.wait_s, procs_of(self.machine))
         if found is not None and isinstance(self.machine, Sequence):  # pools are not the machine of the log
             return replace(found, reasons=())
         return found

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stretto.core.csr import Floats
 from stretto.core.pool import Pool
+from stretto.core.site import Site
 from stretto.core.trace import Trace
 from stretto.core.units import format_count
 from stretto.errors import InvalidInput
 from stretto.queues.recorded.occupancy import known_waits, recorded_occupancy
 from stretto.queues.result import QueueResult
+from stretto.queues.setup import procs_of
 
 #: The name of the pseudo-strategy.
 RECORDED = "recorded"
@@ -37,22 +38,6 @@ class RecordedStarts:
 
 
 STRATEGY = RecordedStarts("no order: each job starts when it really started; for traces that hold waits")
-
-
-class _Node(Protocol):
-    @property
-    def cpus(self) -> int: ...
-
-
-class _Nodes(Protocol):
-    """A site: a machine that is made of nodes."""
-
-    @property
-    def nodes(self) -> Sequence[_Node]: ...
-
-
-#: A number of processors, pools, or a site.
-AnyMachine = int | Sequence[Pool] | _Nodes
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,21 +80,12 @@ class RecordedResult(QueueResult):
         )
 
 
-def machine_procs(machine: AnyMachine) -> int:
-    """Return the processors of a machine."""
-    if isinstance(machine, int):
-        return machine
-    if isinstance(machine, Sequence):
-        return sum(pool.num_procs for pool in machine)
-    return sum(node.cpus for node in machine.nodes)
-
-
 def has_waits(trace: Trace) -> bool:
     """Say whether the trace holds the wait of any job."""
     return bool(np.any(known_waits(trace)))
 
 
-def recorded_result(trace: Trace, machine: AnyMachine) -> RecordedResult:
+def recorded_result(trace: Trace, machine: int | Sequence[Pool] | Site) -> RecordedResult:
     """Return what really happened to every job whose wait is known.
 
     Jobs that never ran or are wider than the machine count with their wait, too: they waited. Only jobs whose wait
@@ -127,7 +103,7 @@ def recorded_result(trace: Trace, machine: AnyMachine) -> RecordedResult:
     wait = trace.wait_s[known]
     start = part.submit_s + wait
     end = start + part.run_s
-    num_procs = machine_procs(machine)
+    num_procs = procs_of(machine)
     n = part.num_jobs
     return RecordedResult(
         trace=part,
