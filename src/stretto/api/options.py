@@ -71,17 +71,14 @@ class MarsOptions:
     nets
         A file of trained networks to choose from, as ``stretto train mars --save`` writes it.
     default
-        The order or network to follow unless another is surely better.
+        The operator's policy: an order or network that is followed unless another is surely cheaper, and that guards
+        against choices which turn out to cost more.
     measure
         What is minimized: ``bounded-slowdown``, ``flow``, ``tail``, ``fairness`` or ``mars-v1``.
     money
         Weight of cost: how many units of the measure one USD is worth.
     price
         USD for a processor for an hour.
-    by
-        ``evidence``, the only way to decide; accepted for one more version.
-    learn
-        Whether to train a network on the way, from jobs that have ended.
     """
 
     nets: str | None = None
@@ -89,8 +86,6 @@ class MarsOptions:
     measure: str | None = None
     money: float | None = None
     price: float | None = None
-    by: str | None = None
-    learn: bool = False
 
     def settings(self, *, starts_jobs: bool = True) -> MarsSettings:
         """Return the settings of mars; a wrong name or file is found here.
@@ -103,12 +98,9 @@ class MarsOptions:
         from stretto.queues.mars.cost import JobCost
         from stretto.queues.mars.replay import MarsSettings
 
-        if self.by not in (None, "evidence"):
-            message = f"{self.by!r} is no longer part of Stretto: the strategist moved to research/mars; leave it out"
-            raise InvalidInput(message, field="by")
         given: dict[str, Any] = {"measure": self.measure, "money": self.money, "price_usd_per_proc_hour": self.price}
         cost = JobCost(**{name: value for name, value in given.items() if value is not None})
-        settings = MarsSettings(self.nets, self.default, cost, self.learn)
+        settings = MarsSettings(self.nets, self.default, cost)
         settings.candidates(starts_jobs=starts_jobs)
         return settings
 

@@ -190,8 +190,8 @@ NetsOption = Annotated[
     typer.Option(
         "--nets",
         metavar="FILE",
-        help="mars: the trained networks to choose from, as stretto train mars --save writes them.",
-        show_default="those of Stretto",
+        help="mars: networks to choose from beside those of Stretto, as stretto train mars --save writes them.",
+        show_default=False,
     ),
 ]
 DefaultOption = Annotated[
@@ -199,8 +199,8 @@ DefaultOption = Annotated[
     typer.Option(
         "--default",
         metavar="NAME",
-        help="mars: the order or network to follow unless another is surely better.",
-        show_default="its own",
+        help="mars: your present policy: followed unless another order is surely cheaper, and the guard.",
+        show_default="fcfs",
     ),
 ]
 MeasureOption = Annotated[
@@ -226,25 +226,12 @@ PriceOption = Annotated[
     float | None,
     typer.Option("--price", metavar="USD", help="mars: of a processor for an hour.", show_default="0.05"),
 ]
-ByOption = Annotated[
-    str | None,
-    typer.Option(
-        "--by",
-        metavar="evidence",
-        help="mars: no longer needed, because evidence is the only way to decide.",
-        hidden=True,
-    ),
-]
-LearnOption = Annotated[bool, typer.Option("--learn", help="mars: train a network on the way, from what has ended.")]
-
 MARS_OPTIONS = {
     "nets": NetsOption,
     "default": DefaultOption,
     "measure": MeasureOption,
     "money": MoneyOption,
     "price": PriceOption,
-    "by": ByOption,
-    "learn": LearnOption,
 }
 #: The options of mars, for ``expanded(mars=MARS_GROUP)``.
 MARS_GROUP = (MarsOptions, MARS_OPTIONS)

@@ -21,7 +21,7 @@ from stretto.queues.evaluate import evaluate_replay, figures
 from stretto.queues.metrics import QueueMetrics, bounded_slowdown
 from stretto.queues.recorded.occupancy import known_waits
 from stretto.queues.recorded.record import RECORDED, has_waits
-from stretto.queues.replay import Machine, can_select
+from stretto.queues.replay import Machine, can_select, knows_promises
 from stretto.queues.setup import notes_on, procs_of, replayed
 from stretto.queues.strategies import StrategyLike, name_of_strategy, strategy_of
 from stretto.registry import lookup
@@ -255,7 +255,7 @@ def compare_strategies(
 
 
 def pairs_of(strategies: Sequence[T], backfills: Sequence[str]) -> list[tuple[T, str]]:
-    """Return what is compared; selectors know one backfilling, and where others are asked for too, only that.
+    """Return what is compared; selectors know EASY, some also promises, and where others are asked for too, only these.
 
     What really happened has none, and comes last.
     """
@@ -263,7 +263,10 @@ def pairs_of(strategies: Sequence[T], backfills: Sequence[str]) -> list[tuple[T,
         (name, fill)
         for fill in backfills
         for name in strategies
-        if not (isinstance(name, str) and name in catalog.SELECTORS) or fill == "easy" or "easy" not in backfills
+        if not (isinstance(name, str) and name in catalog.SELECTORS)
+        or fill == "easy"
+        or "easy" not in backfills
+        or (fill == "promise" and knows_promises(name))
     ]
     orders = [pair for pair in pairs if pair[0] != RECORDED]
     return [*orders, *((name, RECORDED) for name in strategies if name == RECORDED)]

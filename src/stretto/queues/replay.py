@@ -28,6 +28,7 @@ from stretto.queues.kernels.outcome import ReplayOutcome, new_outcome
 from stretto.queues.kernels.run import run_queue
 from stretto.queues.kernels.state import new_state
 from stretto.queues.promises.facade import KeyedOrder, fill_promised, slack_rule
+from stretto.queues.promises.slack import Slack
 from stretto.queues.recorded.record import RECORDED, recorded_result
 from stretto.queues.result import QueueResult, Watch
 from stretto.queues.setup import ReplaySetup, notes_of, prepare
@@ -54,7 +55,7 @@ Tie = Literal["batch", "one-event"]
 TIES: tuple[Tie, ...] = ("batch", "one-event")
 #: Of the fast kernels, which count processors in 32 bits.
 _MOST_PROCS = 2**31 - 2
-#: The only rules under which a selector plays.
+#: The only rules under which a selector plays; those that know promises also play with backfill ``promise``.
 _SELECTOR_RULES = {"backfill": "easy", "estimates": "user", "kill": False, "tie": "batch", "weights": None}
 
 
@@ -231,14 +232,27 @@ def _replay_selector(
     known = inspect.signature(select).parameters
     if settings is not None and "settings" not in known:
         raise InvalidInput(f"{name!r} has no settings", field="settings")
-    wanted = {"settings": settings, "run": run, "watch": watch}
+    wanted = {"settings": settings, "run": run, "watch": watch, "slack": _selector_slack(rules)}
     found: SelectorReplay = select(
         trace, machine, seed=seed, **{part: value for part, value in wanted.items() if part in known}
     )
     more = {} if settings is None else settings.spec()
-    needed = {part: value for part, value in _SELECTOR_RULES.items() if value is not None}
+    needed: dict[str, object] = {part: value for part, value in _SELECTOR_RULES.items() if value is not None}
+    if wanted["slack"] is not None:
+        needed |= {"backfill": "promise", "slack": str(wanted["slack"])}
     notes = notes_of(trace, machine, trace.fits(machine))
     return _selected(found, machine, {"strategy": name, **needed, **more, "seed": seed}, notes), found
+
+
+def _selector_slack(rules: RuleArguments) -> Slack | None:
+    """Return the slack of the promises that a selector keeps, None where it gives none."""
+    backfill = lookup("backfill", rules.get("backfill", DEFAULT_RULES["backfill"]), BACKFILLS).code
+    return slack_rule(backfill, rules.get("slack")) if backfill == codes.PROMISE else None
+
+
+def knows_promises(selector: str) -> bool:
+    """Say whether a selector also plays with backfill ``promise``."""
+    return "slack" in inspect.signature(lookup("selector", selector, SELECTOR_REPLAYS)).parameters
 
 
 def _selected(found: SelectorReplay, machine: int, spec: dict[str, object], notes: tuple[str, ...]) -> QueueResult:
@@ -257,6 +271,7 @@ def _selected(found: SelectorReplay, machine: int, spec: dict[str, object], note
         cost_usd=np.zeros(1),
         billed_node_s=np.array([float(np.ceil(end.max())) * machine]),
         num_dropped=found.num_dropped,
+        due_s=getattr(found, "due_s", None) if "slack" in spec else None,
         spec=spec,
         notes=notes,
     )
@@ -271,6 +286,8 @@ def check_rules(strategy: StrategyLike, **rules: Any) -> None:
     make_rules(strategy if strategy in STRATEGIES else "fcfs", **rules)
     if strategy in SELECTORS:
         for name, needed in _SELECTOR_RULES.items():
+            if name == "backfill" and rules.get(name) == "promise" and knows_promises(strategy):
+                continue
             if rules.get(name, needed) != needed:
                 message = f"strategy {strategy!r} works only with {needed!r}, not with {rules[name]!r}"
                 raise InvalidInput(message, field=name)

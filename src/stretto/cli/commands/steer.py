@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from stretto.engines.slurm.steer.steer import Step
 
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
-#: A live queue is followed by evidence, and nothing is learned on the way.
-_LIVE_MARS = {name: option for name, option in MARS_OPTIONS.items() if name not in ("by", "learn")}
+_LIVE_MARS = MARS_OPTIONS
 steer = typer.Typer(
     help="Reorder the waiting jobs of a live queue; a dry run by default.",
     rich_markup_mode=None,

@@ -1,130 +1,96 @@
-"""What MARS chooses from: the default order and its variants, classic orders, and other networks.
-
-The default order is a little of all that the others have. The forecaster's short and narrow jobs come first, the length
-counting more than the width; by Smith's rule a length is both what a second of waiting costs (the harmonic mean) and
-what must be run. All jobs age a little; reservations use forecasts; long jobs leave a twentieth of the machine to
-shorter ones, and those of more than twelve hours do not pass the head of the queue.
-"""
+"""What MARS chooses from: the operator's policy, classic orders, orders by forecast, and trained networks."""
 
 from __future__ import annotations
 
-import math
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
+from stretto.catalog import STRATEGIES
 from stretto.errors import InvalidInput, UnknownName
-from stretto.queues.mars.kernels import policy as features
-from stretto.queues.mars.network import CLASSICS, MarsNet, classic_net
+from stretto.queues.kernels import keys
+from stretto.queues.mars.kernels import score as features
+from stretto.queues.mars.kernels.score import MEDIAN, ScoreNet
+from stretto.queues.mars.network import MarsNet, linear_net, shipped_nets
 from stretto.queues.mars.parameters import MARS_PARAMETERS as P
-from stretto.queues.strategies import present_name
+from stretto.queues.promises.queue import BY_ESTIMATE, BY_LENGTH, GIVEN, Preference, preference
+from stretto.queues.strategies import Strategy
+from stretto.registry import lookup
 
-#: The default where MARS starts the jobs, and where somebody else does, who reserves room by user estimates.
-DEFAULT, LIVE_DEFAULT = "default-order", "saf"
-#: Variants of the default order: only short jobs may pass, for which more is kept free; all may pass and nothing is
-#: kept free, for machines that are nearly empty; and one that needs no forecaster.
-NARROW, OPEN, PLAIN = "default-1h", "default-open", "default-plain"
-#: Classic orders among the candidates.
-CLASSIC_CANDIDATES = ("saf", "fcfs", "sjf", "wfp3", "f1", "f4", "expansion", "wfp3-believed", "smith-aged")
-#: Orders by forecast run times that use them for reservations, too; their weight of the wait, and who may pass.
-_TRUSTING = (
-    ("sjf-believed", P.aging, ""),
-    ("saf-believed", 0.0, ""),
-    ("saf-believed", 0.0, "-1h"),
-    ("saf-believed", P.aging, ""),
-    ("saf-believed", P.narrow_aging, "-1h"),
-)
-#: Orders under which long jobs leave so many percent of the machine free.
-_RESERVING = (("saf-believed", 5), ("f4", 10), ("expansion", 10), ("wfp3-believed", 10))
+#: The operator's policy where none is named.
+POLICY = "fcfs"
+#: Classic orders beside it; they reserve by user estimates, as EASY does.
+CLASSIC_CANDIDATES = ("saf", "f4", "wfp3")
+#: Forecast means of the run time: what must be run, and what a second of waiting costs in slowdown.
+_SMITH = {features.MEAN: -1.0, features.SHARP: -1.0, features.WIDTH: -1.0}
 
 
-@dataclass(frozen=True)
-class Variants:
-    """Variants of the default, which may stand in for it, by name.
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """An order of the waiting jobs.
 
     Attributes
     ----------
-    names
-        Followed in place of the default for a small gain that is likely.
-    light_load
-        Followed while hardly any job waits.
+    code
+        Of ``queues.kernels.keys``; ``GIVEN`` for a network.
+    net
+        Scores the jobs, where it is one.
+    is_trained
+        Whether its weights were learned.
     """
 
-    names: Sequence[str] = ()
-    light_load: str | None = None
+    name: str
+    code: int
+    net: ScoreNet
+    is_trained: bool = False
 
+    @property
+    def is_network(self) -> bool:
+        return self.code == GIVEN
 
-def default_net() -> MarsNet:
-    """Return the default order."""
-    net = classic_net("sjf-believed", trust=1.0, reserve=P.default_reserve, foresight=1.0).net
-    net.skip[features.LOG_BELIEVED] = net.skip[features.LOG_SHARP] = -0.5
-    net.skip[features.LOG_PROCS] = -P.default_width
-    net.skip[features.LOG_WAIT] = P.default_aging
-    _let_pass(net, P.default_passes_s)
-    return MarsNet(DEFAULT, net)
-
-
-def variant_nets() -> list[MarsNet]:
-    """Return the variants that may stand in for the default order."""
-    narrow = default_net().net._replace(reserve=np.array([P.narrow_reserve]))
-    _let_pass(narrow, P.narrow_passes_s)
-    return [MarsNet(NARROW, narrow)]
-
-
-def open_net() -> MarsNet:
-    """Return the default order in which every job may pass and nothing is kept free."""
-    net = default_net().net._replace(reserve=np.zeros(1))
-    _let_pass(net, math.inf)
-    return MarsNet(OPEN, net)
-
-
-def plain_net() -> MarsNet:
-    """Return a default order that needs no forecaster, so that one sees what the forecaster adds."""
-    net = classic_net("sjf-believed", trust=1.0, reserve=P.plain_reserve).net
-    net.skip[features.LOG_PROCS] = -P.default_width
-    net.skip[features.LOG_WAIT] = P.aging
-    return MarsNet(PLAIN, net)
-
-
-def forecast_nets(foresight: float = 1.0) -> list[MarsNet]:
-    """Return untrained networks that use forecasts throughout, with and without aging, for few or all jobs to pass.
-
-    Forecasts free room where users ask for much too much. To let only short jobs pass keeps processors idle for wide
-    ones: what that costs in utilization it may save in slowdown, where few jobs are both wide and short.
-    """
-    found = []
-    for order, aging, passes in _TRUSTING:
-        net = classic_net(order, trust=1.0, reserve=P.narrow_reserve if passes else 0.0, foresight=foresight).net
-        net.skip[features.LOG_WAIT] += aging
-        if passes:
-            _let_pass(net, P.narrow_passes_s)
-        found.append(MarsNet(f"{order.removesuffix('-believed')}-forecast{'-aged' if aging else ''}{passes}", net))
-    return found
-
-
-def reserve_nets(foresight: float = 1.0) -> list[MarsNet]:
-    """Return untrained networks under which long jobs leave some of the machine free.
-
-    Most of the slowdown is that of short jobs which wait for long ones to end.
-    """
-    return [
-        MarsNet(
-            f"{order.removesuffix('-believed')}-reserve-{percent}",
-            classic_net(order, reserve=percent / 100, foresight=foresight).net,
+    def order(self, *, learns: bool) -> Preference:
+        """Return how jobs are proposed; ``learns`` = forecasts are made and learn from what ends, on the real queue."""
+        return preference(
+            self.code,
+            by_length=self.is_network,
+            reservation=BY_LENGTH if self.is_network else BY_ESTIMATE,
+            max_tests=P.max_tests,
+            quantile=MEDIAN if learns else -1,
         )
-        for order, percent in _RESERVING
-    ]
+
+
+def smith_net() -> MarsNet:
+    """Return Smith's rule by forecasts: jobs that cost most per second of waiting and processor come first."""
+    return linear_net("smith", _SMITH)
+
+
+def reserving_net() -> MarsNet:
+    """Return an order by forecasts under which long jobs leave a twentieth of the machine to shorter ones."""
+    weights = {features.MEAN: -0.5, features.SHARP: -0.5, features.WIDTH: -0.7, features.WAIT: 0.15}
+    return linear_net("reserving", weights, reserve=0.05, passes_s=12 * 3600.0)
 
 
 def untrained_nets() -> list[MarsNet]:
-    """Return all networks that need no training."""
-    return [default_net(), plain_net(), *forecast_nets(), *reserve_nets()]
+    """Return the networks that need no training; training begins with one of them."""
+    return [reserving_net(), smith_net()]
 
 
-def plain_nets() -> list[MarsNet]:
-    """Return those that need no forecaster: a window of some jobs has too little past for it."""
-    return [plain_net(), *forecast_nets(foresight=0.0), *reserve_nets(foresight=0.0)]
+def network_candidate(net: MarsNet, *, is_trained: bool = True) -> Candidate:
+    """Return the candidate of a network."""
+    return Candidate(net.name, GIVEN, net.with_hidden(P.num_hidden).net, is_trained)
+
+
+@functools.cache
+def _no_net() -> ScoreNet:
+    return linear_net("none", {}).with_hidden(P.num_hidden).net
+
+
+def classic_candidate(name: str) -> Candidate:
+    """Return the candidate of a strategy of the catalog whose key needs nothing but the job and the time."""
+    found = lookup("strategy", name, STRATEGIES)
+    if not isinstance(found, Strategy) or found.uses_weights or found.code > keys.UNICEP:
+        raise InvalidInput(f"{name!r} cannot be a candidate of mars; name an order such as fcfs or saf", field="default")
+    return Candidate(name, found.code, _no_net())
 
 
 def candidates_of(
@@ -132,50 +98,37 @@ def candidates_of(
     default: str | None = None,
     nets: Sequence[MarsNet] = (),
     classics: Sequence[str] = CLASSIC_CANDIDATES,
+    shipped: bool = True,
     starts_jobs: bool = True,
-) -> list[MarsNet]:
-    """Return what a selector chooses from: the default, classic orders, untrained networks, and trained ones.
+) -> list[Candidate]:
+    """Return what a selector chooses from, the operator's policy first.
 
     Parameters
     ----------
     default
-        The name of the first candidate, an order or a network.
+        The operator's policy: an order of the catalog, or one of the networks.
     nets
-        Trained networks, such as ``stretto train mars --save`` writes.
+        Networks of the operator's own, such as ``stretto train mars --save`` writes.
+    shipped
+        Whether the networks that come with Stretto are among them.
     starts_jobs
         Whether jobs can be held back. The manager of a live queue starts what fits, in whatever order.
     """
-    first = present_name(default) if default else (DEFAULT if starts_jobs else LIVE_DEFAULT)
-    every = [*(classic_net(name) for name in classics), *untrained_nets(), *variant_nets(), open_net(), *nets]
-    names = [net.name for net in every]
+    trained = [*nets, *(shipped_nets() if shipped else ())]
+    every = [
+        *(network_candidate(_fitting(net, starts_jobs)) for net in trained),
+        *(network_candidate(_fitting(net, starts_jobs), is_trained=False) for net in untrained_nets()),
+    ]
+    names = [one.name for one in every]
     if len(set(names)) < len(names):
         raise InvalidInput(f"two candidates are called {max(names, key=names.count)!r}", field="nets")
-    if first not in names:
-        if first not in CLASSICS:
-            raise UnknownName("default of mars", first, {*names, *CLASSICS})
-        every.append(classic_net(first))
-    every.sort(key=lambda net: net.name != first)
-    allowed = [net for net in every if starts_jobs or net.net.reserve[0] == 0.0]
-    if allowed[0].name != first:
-        message = f"{first!r} holds jobs back, which a live queue's manager does not do; name another order"
-        raise InvalidInput(message, field="default")
-    return allowed
+    first = POLICY if default is None else default
+    if first not in names and first not in STRATEGIES:
+        raise UnknownName("default of mars", first, {*names, *STRATEGIES})
+    wanted = [name for name in (first, *classics) if name not in names]
+    found = [*(classic_candidate(name) for name in dict.fromkeys(wanted)), *every]
+    return sorted(found, key=lambda one: one.name != first)
 
 
-def penalized_of(names: Sequence[str]) -> list[str]:
-    """Return the candidates whose replays are trusted less: trained networks, and most orders that hold jobs back."""
-    family = [net.name for net in (*variant_nets(), *forecast_nets(), plain_net(), open_net())]
-    plain = {*CLASSICS, DEFAULT, *family}
-    return [name for name in names if name not in plain]
-
-
-def variants_of(names: Sequence[str]) -> Variants:
-    """Return the variants of the default, which is the first name; only the default order has some."""
-    return Variants([net.name for net in variant_nets()], OPEN) if names[0] == DEFAULT else Variants()
-
-
-def _let_pass(net: features.ScoreNet, limit_s: float) -> None:
-    """Let only jobs with a forecast of no more than this pass the head of the queue."""
-    is_open = math.isinf(limit_s)
-    net.gate[features.LOG_BELIEVED] = 0.0 if is_open else -1.0
-    net.gate[-1] = 1.0 if is_open else 0.5 * math.log(limit_s) - 4.0
+def _fitting(net: MarsNet, starts_jobs: bool) -> MarsNet:
+    return net if starts_jobs else net.order_only()

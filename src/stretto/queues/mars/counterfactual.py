@@ -1,34 +1,35 @@
 """Counterfactual replays: what each candidate would have made of the jobs so far, on a machine of its own.
 
 A replay knows what a scheduler could know: the run time of a job that has ended in the real queue, and a guess for the
-others. It continues where it was, not from an empty machine: the price of an order is mostly paid in the backlog that
-it leaves behind.
-
-Guesses must not be optimistic. Of the latest jobs the short ones end first, so what has ended among them says too
-little of the others: guesses are draws from the time before, when all have ended, of the same user where there are any,
-and a job that runs is drawn until its run time exceeds the time that it has run. Where few have ended yet, replays
-wait. And nothing is learned from a guess: a replay is told of a run time when its job has ended there and in the real
-queue.
+others, drawn from the forecast that was made of the job when it arrived and longer than what it has run. It continues
+where it was, not from an empty machine: the price of an order is mostly paid in the backlog that it leaves behind.
+Every replay keeps the same promises. Forecasts are those of the real queue, so nothing is learned from a guess.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Executor
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stretto.core.csr import Floats, Ints
+from stretto.core.csr import Floats
 from stretto.core.trace import QueueArrays
+from stretto.queues.forecasts.kernels.online import QUANTILES, ForecastState
+from stretto.queues.forecasts.state import nothing_foreseen
+from stretto.queues.mars.candidates import Candidate
 from stretto.queues.mars.cost import USUAL, JobCost
-from stretto.queues.mars.kernels.forecast import Chains, Forecaster, chains_of
-from stretto.queues.mars.kernels.run import MachineState, advance, state_along, weigh
-from stretto.queues.mars.network import MarsNet
+from stretto.queues.mars.kernels.play import play
+from stretto.queues.mars.kernels.score import ScoreState, put_all_through
 from stretto.queues.mars.parameters import MARS_PARAMETERS as P
+from stretto.queues.promises.kernels.state import PromiseState
+from stretto.queues.promises.queue import PromiseQueue
 
 Bools = NDArray[np.bool_]
+_LEVELS = np.array([0.0, *QUANTILES, 1.0])
+#: A job that has outlived its guess is taken to run for so much longer than it has.
+_LONGER = 1.2
 
 
 class CounterfactualReplays:
@@ -36,162 +37,129 @@ class CounterfactualReplays:
 
     Parameters
     ----------
-    jobs
-        All jobs; run times are looked at only once they have ended.
+    real
+        The real queue; run times of its jobs are looked at only once they have ended.
+    scores
+        Features of the jobs, as the real queue forecasts them.
+    slack_s, wait_share
+        Of all promises; see :class:`PromiseQueue`.
     cost
         What a job costs.
-    chains
-        Of the jobs, where the caller has them already.
     seed
         For guesses of run times.
     """
 
     def __init__(
         self,
-        jobs: QueueArrays,
-        kinds: NDArray[np.int64],
-        num_procs: int,
-        nets: Sequence[MarsNet],
-        forecaster: Forecaster,
+        real: PromiseQueue,
+        scores: ScoreState,
+        candidates: Sequence[Candidate],
+        slack_s: Floats,
+        wait_share: float = 0.0,
         cost: JobCost = USUAL,
-        chains: Chains | None = None,
         seed: int = 0,
     ) -> None:
-        n = len(jobs.submit)
-        self._real = jobs
-        self._kinds, self._num_procs, self._nets = kinds, num_procs, list(nets)
-        self._forecaster = forecaster
+        jobs, n = real.jobs, len(real.jobs.submit)
+        self._real, self._candidates = real, list(candidates)
+        self._rng = np.random.default_rng(seed)
         self._is_known = np.zeros(n, np.bool_)
         self._first_open = 0  # all jobs before this one are known
         self._open = np.zeros(0, np.int64)  # jobs that have arrived and are not known
         self._num_arrived = 0
-        self.draws = RunTimeDraws(int(jobs.user.max()) + 1, seed)
         self._num_playable = 0
-        self.jobs = jobs._replace(run=np.maximum(1.0, P.first_share * jobs.estimate))
-        self.start = np.full((len(nets), n), -1.0)
-        self._chains = chains_of(jobs) if chains is None else chains
-        self._num_kinds = int(kinds.max()) + 1
-        self._states: list[MachineState | None] = [self._new_state(net) for net in nets]
-        self._is_dropped = np.zeros(len(nets), np.bool_)
-        self._cost = cost
-        self._costs = CostTable(len(nets), n, cost)
-        self._real_costs, self._least_costs = CostTable(1, n, cost), CostTable(1, n, cost)
+        self._nothing = nothing_foreseen()
+        self.jobs = jobs._replace(run=np.maximum(1.0, 0.5 * jobs.estimate))
+        self._states: list[PromiseState | None] = []
+        self._scores: list[ScoreState] = []
+        for one in candidates:
+            queue = PromiseQueue.of(self.jobs, real.num_procs, slack_s, wait_share=wait_share)
+            self._states.append(queue.state._replace(length=real.state.length))
+            own = np.zeros(n), np.zeros((n, len(one.net.bias)))
+            told = scores.mean, scores.sharp, np.full(n, -1.0), scores.reference
+            self._scores.append(ScoreState(scores.static, *own, *told))
+        self._costs = CostTable(len(candidates) + 1, n, cost)  # the last row is that of the real queue
+        self._shares = cost.shares
 
-    def _new_state(self, net: MarsNet) -> MachineState:
-        shape = (self._num_kinds, self._num_procs, net.num_hidden)
-        state: MachineState = state_along(self._real, self._chains, *shape, self._forecaster, self._is_known)
-        return state
-
-    def learn(self, real_start: Floats, num_arrived: int, now: float) -> None:
+    def learn(self, forecasts: ForecastState, num_arrived: int, now: float) -> None:
         """Note the run times of the jobs that have ended by now, and guess those of the others anew."""
+        real, start = self._real.jobs, self._real.state.start
         first = self._first_open
         job = np.concatenate([self._open, np.arange(self._num_arrived, num_arrived)])
-        begin, run = real_start[job], self._real.run[job]
+        begin, run = start[job], real.run[job]
         ended = (begin >= 0) & (begin + run <= now)
         self.jobs.run[job[ended]] = run[ended]
         self._is_known[job[ended]] = True
         self._open, self._num_arrived = job[~ended], num_arrived
         elapsed = np.where(begin >= 0, now - begin, 0.0)[~ended]
-        user, estimate = self._real.user[self._open], self._real.estimate[self._open]
-        self.jobs.run[self._open] = self.draws.draw(user, estimate, elapsed)
+        self.jobs.run[self._open] = self._guess(forecasts, elapsed)
         self._first_open = int(self._open[0]) if len(self._open) else num_arrived
-        settled = slice(first, self._first_open)
-        ratio = self._real.run[settled] / np.maximum(self._real.estimate[settled], 1.0)
-        self.draws.remember(self._real.user[settled], ratio)
         reached = known_until(self._is_known, first, num_arrived, self._num_playable)
         self._num_playable = max(self._num_playable, self._first_open, reached)
+
+    def _guess(self, forecasts: ForecastState, elapsed: Floats) -> Floats:
+        """Draw a run time per open job from the forecast at its arrival, longer than what it has run."""
+        job = self._open
+        said = np.concatenate([forecasts.said[job, :1], forecasts.said[job], np.zeros((len(job), 1))], axis=1)
+        drawn = self._rng.random(len(job))
+        at = np.clip(np.searchsorted(_LEVELS, drawn, side="right") - 1, 0, len(_LEVELS) - 2)
+        rows = np.arange(len(job))
+        share = (drawn - _LEVELS[at]) / (_LEVELS[at + 1] - _LEVELS[at])
+        log_ratio = said[rows, at] + share * (said[rows, at + 1] - said[rows, at])
+        run = np.exp(forecasts.log_limit[job] + log_ratio)
+        estimate = self._real.jobs.estimate[job]
+        guess: Floats = np.maximum(np.maximum(1.0, _LONGER * elapsed), np.minimum(estimate, run))
+        return guess
 
     @property
     def num_playable(self) -> int:
         """Return up to which job most have ended."""
         return self._num_playable
 
-    def replace(self, k: int, net: MarsNet) -> None:
-        """Put another network in the place of a candidate; its replay begins anew."""
-        self._nets[k] = net
-        self.start[k] = -1.0
-        self._states[k] = self._new_state(net)
-        self._costs.clear(k)
-        self._is_dropped[k] = False
+    @property
+    def replayed(self) -> list[int]:
+        """Return the candidates that are still replayed."""
+        return [k for k, state in enumerate(self._states) if state is not None]
 
     def drop(self, k: int) -> None:
         """Replay a candidate no longer; from now on it costs infinitely much."""
-        self._is_dropped[k] = True
         self._states[k] = None
         self._costs.drop(k)
 
-    @property
-    def _replayed(self) -> list[int]:
-        return [int(k) for k in np.flatnonzero(~self._is_dropped)]
+    def replace(self, k: int, candidate: Candidate) -> None:
+        """Put other weights in the place of a candidate; its replay goes on with them."""
+        self._candidates[k] = candidate
+        state = self._states[k]
+        if state is not None:
+            put_all_through(state, candidate.net, self._scores[k])
 
     def play(self, num_jobs: int, executor: Executor | None = None) -> None:
-        """Let every candidate continue until so many jobs have arrived."""
+        """Let every candidate continue until so many jobs have arrived, and take what jobs cost there."""
+        reached = float(self.jobs.submit[num_jobs - 1])
 
         def one(k: int) -> None:
-            advance(
-                self.jobs, self._kinds, self._num_procs, self._nets[k].net, self._states[k], num_jobs, self.start[k]
-            )
+            state, candidate = self._states[k], self._candidates[k]
+            assert state is not None
+            order = candidate.order(learns=False)
+            num_procs, scores = self._real.num_procs, self._scores[k]
+            play(self.jobs, num_procs, state, order, self._nothing, candidate.net, scores, 0.0, num_jobs)
+            self._costs.update(k, state.start, self.jobs, self._is_known, num_jobs, reached)
 
-        list((executor.map if executor else map)(one, self._replayed))
+        list((executor.map if executor else map)(one, self.replayed))
+        self._costs.update(-1, self._real.state.start, self.jobs, self._is_known, num_jobs, reached)
 
-    def costs(self, first: int, last: int, now: float) -> Floats:
-        """Return what some jobs cost per candidate; one that waits has waited until now; [K, jobs].
+    def epochs(self, num_jobs: int, length: int) -> Floats:
+        """Return mean costs in epochs of so many jobs, which end with the last that was replayed; [K + 1, E].
 
-        Neither ``last`` nor ``now`` may be less than before. The result may be a view, and is good until the next call.
+        The last row is that of the real queue.
         """
-        for k in self._replayed:
-            self._costs.update(k, self.start[k], self.jobs, self._is_known, last, now)
-        return self._weighed(self._costs.cost[:, first:last], first, last)
-
-    def compare(
-        self, first: int, last: int, now: float, fade: Floats, length: int, executor: Executor | None = None
-    ) -> tuple[Floats, Floats]:
-        """Return the mean cost of some jobs per candidate, [K], and in stretches of so many that end last, [K, E].
-
-        Parameters
-        ----------
-        fade
-            What jobs count in the mean over all; that of the last job last.
-        """
-        share = self._shares(first, last)
-        cost = np.full(len(self._nets), np.inf)
-        means = np.full((len(self._nets), max(1, (last - first) // length)), np.inf)
-
-        def one(k: int) -> None:
-            self._costs.update(k, self.start[k], self.jobs, self._is_known, last, now)
-            cost[k] = weigh(self._costs.cost[k], first, last, fade, share, min(length, last - first), means[k])
-
-        list((executor.map if executor else map)(one, self._replayed))
-        return cost / fade[len(fade) - (last - first) :].sum(), means
-
-    def real_cost(self, real_start: Floats, first: int, last: int, now: float, fade: Floats) -> float:
-        """Return the mean cost of what really happened until then."""
-        return self._mean(self._real_costs, real_start, first, last, now, fade)
-
-    def least_cost(self, first: int, last: int, now: float, fade: Floats) -> float:
-        """Return the same of a machine on which no job waits."""
-        return self._mean(self._least_costs, self._real.submit, first, last, now, fade)
-
-    def real_costs(self, real_start: Floats, first: int, last: int, now: float) -> Floats:
-        """Return what some jobs really cost until then; [jobs]."""
-        self._real_costs.update(0, real_start, self.jobs, self._is_known, last, now)
-        row: Floats = self._weighed(self._real_costs.cost[:, first:last], first, last)[0]
-        return row
-
-    def _mean(self, table: CostTable, begin: Floats, first: int, last: int, now: float, fade: Floats) -> float:
-        table.update(0, begin, self.jobs, self._is_known, last, now)
-        share = self._shares(first, last)
-        total = weigh(table.cost[0], first, last, fade, share, 1, np.zeros(0))
-        return float(total / fade[len(fade) - (last - first) :].sum())
-
-    def _weighed(self, rows: Floats, first: int, last: int) -> Floats:
-        shares = self._shares(first, last)
-        return rows * shares if len(shares) else rows
-
-    def _shares(self, first: int, last: int) -> Floats:
-        """Return what each job counts beside the others; empty where all count the same."""
-        shares = self._cost.shares(self._real.user[first:last])
-        return np.zeros(0) if shares is None else shares
+        count = max(1, num_jobs // length)
+        first = max(0, num_jobs - count * length)
+        cost = self._costs.cost[:, first:num_jobs]
+        share = self._shares(self.jobs.user[first:num_jobs])
+        if share is not None:
+            cost = cost * share
+        means: Floats = np.stack([part.mean(axis=1) for part in np.array_split(cost, count, axis=1)], axis=1)
+        return means
 
 
 def known_until(is_known: Bools, first: int, last: int, least: int) -> int:
@@ -205,48 +173,6 @@ def known_until(is_known: Bools, first: int, last: int, least: int) -> int:
     count[stretch:] -= count[:-stretch].copy()
     enough = np.flatnonzero(count >= P.known_part * stretch)
     return begin + int(enough[-1]) + 1 if len(enough) else 0
-
-
-class RunTimeDraws:
-    """Run times of jobs that have not ended, drawn from the latest ratios of run time to estimate.
-
-    Attributes
-    ----------
-    ratios
-        The latest ratios of all users.
-    """
-
-    def __init__(self, num_users: int, seed: int = 0) -> None:
-        self._rng = np.random.default_rng(seed)
-        self.ratios: deque[float] = deque([P.first_share], maxlen=P.drawn_jobs)
-        self._of_user = np.zeros((num_users, P.drawn_user_jobs))  # a ring per user
-        self._num_of_user = np.zeros(num_users, np.int64)
-
-    def remember(self, user: Ints, ratio: Floats) -> None:
-        """Take ratios of jobs into account, the latest last."""
-        self.ratios.extend(ratio.tolist())
-        for one, value in zip(user.tolist(), ratio.tolist(), strict=True):
-            count = self._num_of_user[one]
-            self._of_user[one, count % P.drawn_user_jobs] = value
-            self._num_of_user[one] = count + 1
-
-    def draw(self, user: Ints, estimate: Floats, elapsed: Floats) -> Floats:
-        """Draw run times of jobs that have run so long, each from earlier ones, of the same user if possible."""
-        most, tries = P.drawn_user_jobs, P.draw_tries
-        estimate = np.maximum(estimate, 1.0)
-        of_all = np.array(self.ratios)
-        count = self._num_of_user[user]
-        size = np.minimum(count, most)
-        has_own = size > 0
-        drawn = self._rng.integers(0, np.where(has_own, size, len(of_all))[:, None], size=(len(user), tries))
-        oldest = np.where(count > most, count % most, 0)
-        own = self._of_user[user[:, None], (oldest[:, None] + drawn) % most]
-        run = np.where(has_own[:, None], own, of_all[np.where(has_own[:, None], 0, drawn)]) * estimate[:, None]
-        is_longer = run > elapsed[:, None]
-        first = run[np.arange(len(user)), np.argmax(is_longer, axis=1)]
-        beyond = np.maximum(elapsed, 0.5 * (elapsed + estimate))
-        guess: Floats = np.maximum(np.where(is_longer.any(axis=1), first, beyond), 1.0)
-        return guess
 
 
 class CostTable:
@@ -281,7 +207,3 @@ class CostTable:
     def drop(self, row: int) -> None:
         """Let a row cost infinitely much from now on."""
         self.cost[row] = np.inf
-
-    def clear(self, row: int) -> None:
-        """Begin a row anew."""
-        self._open[row], self._num_seen[row] = np.zeros(0, np.int64), 0

@@ -1,53 +1,26 @@
-"""Weights of the scoring network, by name and as a file.
-
-All classic orders but UNICEP, with EASY or without backfilling, are points in the space of these weights
-(``classic_net``): training starts from one of them and can only depart from it.
-"""
+"""Networks that order the waiting jobs: weights by name, as a file, and those that come with Stretto."""
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stretto.core.csr import Floats
-from stretto.errors import InvalidInput, UnknownName
-from stretto.queues.mars.kernels import policy as features
+from stretto.errors import InvalidInput
+from stretto.queues.mars.kernels import score as features
+from stretto.queues.mars.parameters import MARS_PARAMETERS as P
 
-#: What the score of each classic order is made of: feature and weight.
-CLASSICS: Mapping[str, Mapping[int, float]] = {
-    "fcfs": {features.LOG_WAIT: 1.0},
-    "sjf": {features.LOG_ESTIMATE: -1.0},
-    "ljf": {features.LOG_ESTIMATE: 1.0},
-    "saf": {features.LOG_ESTIMATE: -1.0, features.LOG_PROCS: -1.0},
-    "laf": {features.LOG_ESTIMATE: 1.0, features.LOG_PROCS: 1.0},
-    "smallest": {features.LOG_PROCS: -1.0},
-    "largest": {features.LOG_PROCS: 1.0},
-    "expansion": {features.LOG_EXPANSION: 1.0},
-    "wfp3": {features.LOG_WAIT: 3.0, features.LOG_ESTIMATE: -3.0, features.LOG_PROCS: 1.0},
-    "f1": {features.SUBMITTED: -1.0, features.F1: -1.0},
-    "f2": {features.SUBMITTED: -1.0, features.F2: -1.0},
-    "f3": {features.SUBMITTED: -1.0, features.F3: -1.0},
-    "f4": {features.SUBMITTED: -1.0, features.F4: -1.0},
-    "sjf-believed": {features.LOG_BELIEVED: -1.0},
-    "saf-believed": {features.LOG_BELIEVED: -1.0, features.LOG_PROCS: -1.0},
-    # Smith's rule for the sum of slowdowns: the cost of a second of waiting over the work that is left.
-    "smith": {features.LOG_SHARP: -1.0, features.LOG_BELIEVED: -1.0, features.LOG_PROCS: -1.0},
-    "smith-aged": {
-        features.LOG_SHARP: -1.0,
-        features.LOG_BELIEVED: -1.0,
-        features.LOG_PROCS: -1.0,
-        features.LOG_WAIT: 1.0,
-    },
-    "wfp3-believed": {features.LOG_WAIT: 3.0, features.LOG_BELIEVED: -3.0, features.LOG_PROCS: 1.0},
-}
-_PARTS = ("skip", "gate", "hidden", "bias", "out", "patience", "trust", "reserve", "foresight")
-#: Parts that older files have under another name.
-_FORMER_PARTS = {"spare": "reserve"}
+_PARTS = ("skip", "hidden", "bias", "out", "reserve", "passes")
+#: What ``stretto train mars`` calls the network that it trains, for ``--default`` beside ``--nets``.
+TRAINED = "trained"
+#: Hidden units that a file may bring.
+_MOST_HIDDEN = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,13 +38,15 @@ class MarsNet:
 
     def __post_init__(self) -> None:
         num_hidden = len(self.net.bias)
-        shapes = ((features.NUM_JOB,), (features.NUM_FEATURES + 1,), (num_hidden, features.NUM_FEATURES))
-        for part, shape in zip(_PARTS, (*shapes, (num_hidden,), (num_hidden,), (1,), (1,), (1,), (1,)), strict=True):
+        if num_hidden > _MOST_HIDDEN:
+            raise InvalidInput(f"{num_hidden} hidden units; at most {_MOST_HIDDEN}", field="bias")
+        shapes = ((features.NUM_JOB,), (num_hidden, features.NUM_FEATURES), (num_hidden,), (num_hidden,), (1,), (1,))
+        for part, shape in zip(_PARTS, shapes, strict=True):
             array = getattr(self.net, part)
             if array.shape != shape:
                 raise InvalidInput(f"{part} has shape {array.shape}, expected {shape}", field=part)
-            if np.any(np.isnan(array)):
-                raise InvalidInput(f"{part} holds a value that is not a number", field=part)
+            if np.any(np.isnan(array)) or (part != "passes" and not np.all(np.isfinite(array))):
+                raise InvalidInput(f"{part} holds a value that is not a finite number", field=part)
 
     @property
     def num_hidden(self) -> int:
@@ -81,78 +56,60 @@ class MarsNet:
         """Return the weights by name."""
         return {part: getattr(self.net, part) for part in _PARTS}
 
-    def with_hidden(self, num_hidden: int, seed: int, scale: float = 0.3) -> MarsNet:
-        """Return the same policy with a hidden layer whose output weights are zero."""
-        rng = np.random.default_rng(seed)
-        hidden = rng.normal(size=(num_hidden, features.NUM_FEATURES)) * scale
-        bias = rng.normal(size=num_hidden) * scale
-        return replace(self, net=self.net._replace(hidden=hidden, bias=bias, out=np.zeros(num_hidden)))
+    def with_hidden(self, num_hidden: int) -> MarsNet:
+        """Return the same network with more hidden units, which add nothing."""
+        more = num_hidden - self.num_hidden
+        if more <= 0:
+            return self
+        net = self.net._replace(
+            hidden=np.vstack([self.net.hidden, np.zeros((more, features.NUM_FEATURES))]),
+            bias=np.append(self.net.bias, np.zeros(more)),
+            out=np.append(self.net.out, np.zeros(more)),
+        )
+        return MarsNet(self.name, net)
+
+    def order_only(self) -> MarsNet:
+        """Return a network that holds no job back: what somebody else can follow who starts the jobs."""
+        net = self.net._replace(reserve=np.zeros(1), passes=np.array([math.inf]))
+        return MarsNet(self.name, net)
+
+
+def linear_net(
+    name: str, weights: Mapping[int, float], *, reserve: float = 0.0, passes_s: float = math.inf
+) -> MarsNet:
+    """Return a network without hidden units.
+
+    Parameters
+    ----------
+    weights
+        Of features, per natural logarithm where a feature is one.
+    reserve
+        Share of the machine that jobs with a long forecast leave free for shorter ones.
+    passes_s
+        Jobs with a longer forecast do not pass the head of the queue.
+    """
+    skip = np.zeros(features.NUM_JOB)
+    for feature, weight in weights.items():
+        skip[feature] = weight if feature in (features.SHARE, features.URGENCY) else weight * features.SCALE
+    hidden = np.zeros((0, features.NUM_FEATURES))
+    empty = np.zeros(0)
+    return MarsNet(
+        name, features.ScoreNet(skip, hidden, empty, empty.copy(), np.array([reserve]), np.array([passes_s]))
+    )
 
 
 def net_of(name: str, arrays: Mapping[str, NDArray[np.generic]]) -> MarsNet:
     """Return the network of some arrays."""
-    # Older files lack these parts: estimates are then trusted, nothing is kept free, and no forecaster is asked.
-    arrays = {_FORMER_PARTS.get(part, part): array for part, array in arrays.items()}
-    arrays = {"trust": np.zeros(1), "reserve": np.zeros(1), "foresight": np.zeros(1), **arrays}
     missing = [part for part in _PARTS if part not in arrays]
     if missing:
-        raise InvalidInput(f"the network {name!r} has no {missing[0]}", field=missing[0])
+        message = f"the network {name!r} has no {missing[0]}; files of earlier versions must be trained anew"
+        raise InvalidInput(message, field=missing[0])
     for part in _PARTS:
         if np.asarray(arrays[part]).dtype.kind != "f":
             raise InvalidInput(f"{part} holds {np.asarray(arrays[part]).dtype}, expected floats", field=part)
         if np.ndim(arrays[part]) == 0:
             raise InvalidInput(f"{part} is a single number, expected an array", field=part)
     return MarsNet(name, features.ScoreNet(*(np.ascontiguousarray(arrays[part], np.float64) for part in _PARTS)))
-
-
-def classic_net(
-    name: str,
-    *,
-    backfill: bool = True,
-    patience_s: float = math.inf,
-    trust: float = 0.0,
-    reserve: float = 0.0,
-    foresight: float = 0.0,
-) -> MarsNet:
-    """Return a network that orders as a classic strategy does.
-
-    Parameters
-    ----------
-    backfill
-        EASY, or none at all.
-    patience_s
-        Jobs that have waited longer come first.
-    trust
-        Whether reservations use user estimates (0), forecasts of run times (1), or a mix.
-    reserve
-        Share of the machine that jobs with long forecasts leave free for shorter ones.
-    foresight
-        Whether forecasts are means over like jobs (0), the forecaster's (1), or a mix.
-    """
-    if name not in CLASSICS:
-        raise UnknownName("order of MARS", name, CLASSICS)
-    skip = np.zeros(features.NUM_JOB)
-    for feature, weight in CLASSICS[name].items():
-        skip[feature] = weight
-    gate = np.zeros(features.NUM_FEATURES + 1)
-    gate[-1] = 1.0 if backfill else -1.0
-    empty = np.zeros(0)
-    hidden = np.zeros((0, features.NUM_FEATURES))
-    return MarsNet(
-        name if backfill else f"{name}-none",
-        features.ScoreNet(
-            skip,
-            gate,
-            hidden,
-            empty,
-            empty.copy(),
-            *(np.array([value]) for value in (patience_s, trust, reserve, foresight)),
-        ),
-    )
-
-
-#: What ``stretto train mars`` calls the network that it trains, for ``--default`` beside ``--nets``.
-TRAINED = "trained"
 
 
 def save_nets(path: str | Path, nets: list[MarsNet], meta: Mapping[str, object]) -> None:
@@ -187,3 +144,10 @@ def named_nets(meta: Mapping[str, object], source: str) -> list[str]:
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names) or not names:
         raise InvalidInput("is not a list of names of networks", source=source, field="nets")
     return names
+
+
+@functools.cache
+def shipped_nets() -> tuple[MarsNet, ...]:
+    """Return the ensemble that comes with Stretto, trained on public logs (``research/mars/make_ensemble.py``)."""
+    nets, _ = load_nets(Path(__file__).with_name("ensemble.npz"))
+    return tuple(net.with_hidden(P.num_hidden) for net in nets)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 
@@ -11,16 +10,15 @@ import numpy as np
 from stretto.core.csr import Floats
 from stretto.core.trace import QueueArrays
 from stretto.queues.mars.cost import USUAL, JobCost
-from stretto.queues.mars.network import MarsNet, net_of
 from stretto.queues.mars.selector import Choice, Selector
 from stretto.runlog import Run, RunLog
 
-_STATE, _NET = "mars-selector.json", "mars-learned.npz"
+_STATE = "mars-selector.json"
 
 
 def reason_of(choice: Choice) -> str:
     """Say why a choice was made."""
-    return f"{choice.reason}; the workload has changed" if choice.has_drifted else choice.reason
+    return choice.reason
 
 
 def rival_fields(choice: Choice) -> dict[str, object] | None:
@@ -59,7 +57,9 @@ class ChoiceRecorder:
                 job=choice.job,
                 reason=reason_of(choice),
                 is_fallback=choice.is_fallback,
-                has_drifted=choice.has_drifted,
+                saved=choice.saved,
+                sure=choice.sure,
+                regret=choice.regret,
                 cost=dict(choice.cost),
                 rival=rival_fields(choice),
             )
@@ -82,22 +82,9 @@ class ChoiceRecorder:
             reward *= shares[ended]
         self._run.record("reward", self._followed, job=ended.tolist(), reward=reward.round(6).tolist())
 
-    def learned(self, net: MarsNet, job: int) -> None:
-        """Keep a network that was learned while the queue ran."""
-        buffer = io.BytesIO()
-        np.savez(buffer, **net.to_arrays())  # type: ignore[arg-type]
-        with self._run.batch():
-            self._run.record("learned", net.name, job=job)
-            self._run.attach(_NET, buffer.getvalue())
 
-
-def resume(log: RunLog, run_id: str, selector: Selector) -> MarsNet | None:
-    """Give a selector the state in which a run left its own; return the network that was learned, if any."""
+def resume(log: RunLog, run_id: str, selector: Selector) -> None:
+    """Give a selector the state in which a run left its own."""
     state = log.artifact(run_id, _STATE)
     if state is not None:
         selector.restore(json.loads(state))
-    content = log.artifact(run_id, _NET)
-    if content is None:
-        return None
-    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-        return net_of("learned", dict(arrays))

@@ -1,168 +1,102 @@
-"""Stretches of recorded jobs to train on, and what the classic orders get there."""
+"""Stretches of recorded jobs to train on, and replays of a network alone on them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from stretto.catalog import STRATEGIES
 from stretto.core.csr import Floats
 from stretto.core.trace import QueueArrays, Trace
 from stretto.errors import InvalidInput
-from stretto.queues.kernels.run import run_queue
-from stretto.queues.mars.cost import BOUNDED_SLOWDOWN, MEASURES, JobCost
-from stretto.queues.mars.forecaster import shipped
-from stretto.queues.mars.kernels.forecast import Forecaster
-from stretto.queues.mars.kernels.policy import ScoreNet
-from stretto.queues.mars.kernels.run import run_mars
-from stretto.queues.portfolio import kinds_of
-from stretto.registry import lookup
+from stretto.queues.forecasts.state import new_forecasts
+from stretto.queues.mars.candidates import Candidate, classic_candidate, network_candidate
+from stretto.queues.mars.cost import USUAL, JobCost
+from stretto.queues.mars.kernels.play import play_beside
+from stretto.queues.mars.kernels.score import new_scores
+from stretto.queues.mars.network import MarsNet
+from stretto.queues.mars.parameters import MARS_PARAMETERS as P
+from stretto.queues.mars.shadow import Shadow
+from stretto.queues.promises.queue import PromiseQueue
+from stretto.queues.promises.slack import Slack
 
-#: The orders that a window is measured against.
-OPPONENTS = ("f4", "f3", "f2", "saf", "wfp3", "sjf", "f1", "expansion", "fcfs")
-#: Blocks of jobs from which a window is pieced together, where whole windows are few.
-_BLOCK = (64, 400)
+#: What a window is compared with, the policy of most operators.
+POLICY = "fcfs"
 
 
 @dataclass(frozen=True)
-class Figures:
-    """What an order is worth on a window.
+class WindowFigures:
+    """What an order made of a window."""
 
-    Attributes
-    ----------
-    cost
-        The mean by the measures of ``queues/mars/cost.py`` that were asked for.
-    """
-
-    cost: Mapping[str, float]
-    max_wait_s: float
-    makespan_s: float
-
-    @property
-    def slowdown(self) -> float:
-        return self.cost[BOUNDED_SLOWDOWN]
+    cost: float
+    longest_s: float
 
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """Jobs on an empty machine, and what the classic orders get."""
+    """Jobs on an empty machine, and what the operator's policy makes of them."""
 
-    jobs: QueueArrays
-    kinds: NDArray[np.int64]
+    trace: Trace
     num_procs: int
-    classics: dict[str, Figures]
+    policy: WindowFigures
+    cost: JobCost = USUAL
 
-    def play(
-        self, net: ScoreNet, forecaster: Forecaster | None = None, *, measures: Iterable[str] = (BOUNDED_SLOWDOWN,)
-    ) -> Figures:
-        """Replay with a network, and with the forecaster that comes with Stretto unless another is given."""
-        start = np.empty(len(self.jobs.submit))
-        run_mars(self.jobs, self.kinds, self.num_procs, net, forecaster or shipped(), start)
-        return figures(self.jobs, start, measures)
+    @property
+    def num_jobs(self) -> int:
+        return self.trace.num_jobs
 
-
-def figures(jobs: QueueArrays, start: Floats, measures: Iterable[str] = (BOUNDED_SLOWDOWN,)) -> Figures:
-    """Measure a replay; times of both must count from the same moment."""
-    wait = start - jobs.submit
-    if wait.min() < 0.0:
-        job = int(np.argmin(wait))
-        early = f"job {job} starts at {start[job]:g}, before it is submitted at {jobs.submit[job]:g}"
-        raise InvalidInput(early, field="start")
-    makespan = float((start + jobs.run).max() - jobs.submit[0])
-    cost = {name: JobCost(name).mean(wait, jobs.run, jobs.procs, jobs.user) for name in measures}
-    return Figures(cost, float(wait.max()), makespan)
+    def play(self, net: MarsNet, slack: Slack) -> WindowFigures:
+        """Replay with a network."""
+        jobs = self.trace.arrays()
+        return figures_of(jobs, starts_of(self.trace, self.num_procs, network_candidate(net), slack), self.cost)
 
 
-def make_window(trace: Trace, num_procs: int) -> Window:
-    """Play the classics on some jobs; all must fit and run for some time."""
+def starts_of(trace: Trace, num_procs: int, one: Candidate, slack: Slack) -> Floats:
+    """Return the starts of jobs by one candidate alone, inside promises."""
     jobs = trace.arrays()
-    classics = {}
-    for name in OPPONENTS:
-        start = np.empty(trace.num_jobs)
-        run_queue(jobs, num_procs, lookup("strategy", name, STRATEGIES).code, True, False, start)
-        classics[name] = figures(jobs, start, MEASURES)
-    kinds = kinds_of(jobs._replace(estimate=np.maximum(1.0, jobs.estimate)))
-    return Window(jobs, kinds, num_procs, classics)
+    queue = PromiseQueue.of(jobs, num_procs, slack.of(jobs.estimate), new_forecasts(jobs, trace))
+    shadow = Shadow.of(jobs, num_procs, classic_candidate(POLICY))
+    n = len(jobs.submit)
+    scores = new_scores(n, len(one.net.bias))._replace(reference=shadow.queue.state.start)
+    play_beside(
+        *(jobs, num_procs, queue.state, one.order(learns=True), queue.forecasts),
+        *(one.net, scores, P.forecast_pause, n + 1),
+        *(shadow.queue.jobs, shadow.queue.state, shadow.policy, shadow.queue.forecasts),
+    )
+    return queue.state.start
+
+
+def figures_of(jobs: QueueArrays, start: Floats, cost: JobCost = USUAL) -> WindowFigures:
+    """Measure a replay."""
+    wait = start - jobs.submit
+    return WindowFigures(cost.mean(wait, jobs.run, jobs.procs, jobs.user), float(wait.max()))
+
+
+def make_window(trace: Trace, num_procs: int, cost: JobCost = USUAL) -> Window:
+    """Play the policy on some jobs; all must fit."""
+    start = starts_of(trace, num_procs, classic_candidate(POLICY), Slack(np.inf))
+    return Window(trace, num_procs, figures_of(trace.arrays(), start, cost), cost)
 
 
 def draw_windows(
-    trace: Trace,
-    num_procs: int,
-    count: int,
-    num_jobs: int,
-    rng: np.random.Generator,
-    *,
-    usable: NDArray[np.bool_] | None = None,
-    pieced: float = 0.0,
-    busy: bool = False,
+    trace: Trace, num_procs: int, count: int, num_jobs: int, rng: np.random.Generator, cost: JobCost = USUAL
 ) -> list[Window]:
-    """Draw windows at random.
-
-    Parameters
-    ----------
-    usable
-        Which jobs may be in a window; all by default.
-    pieced
-        Share of the windows that are pieced together from blocks of usable jobs: more variety where there are few.
-    busy
-        Whether to draw again, up to ten times, where no two orders differ.
-    """
-    spans = _spans(np.ones(trace.num_jobs, np.bool_) if usable is None else usable)
-    found = []
+    """Draw windows at random; where hardly any job waits, others are drawn, up to ten times."""
+    if trace.num_jobs < 2:
+        raise InvalidInput("there are no jobs to train on", field="trace")
+    size = min(num_jobs, trace.num_jobs)
+    found: list[Window] = []
     for _ in range(count):
-        for _ in range(10 if busy else 1):
-            jobs = _pieced if rng.random() < pieced else _whole
-            window = make_window(jobs(trace, spans, num_jobs, rng), num_procs)
-            if len({value.slowdown for value in window.classics.values()}) > 1:
+        for _ in range(10):
+            first = int(rng.integers(0, trace.num_jobs - size + 1))
+            window = make_window(trace.window(first, size), num_procs, cost)
+            if window.policy.longest_s > 0:
                 break
         found.append(window)
     return found
 
 
-def _spans(usable: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    edges = np.flatnonzero(np.diff(np.r_[False, usable, False].astype(np.int8)))
-    return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
-
-
-def _whole(trace: Trace, spans: Sequence[tuple[int, int]], num_jobs: int, rng: np.random.Generator) -> Trace:
-    """Return jobs that follow one another in the trace, with its own submission times."""
-    room = np.array([max(0, last - first - num_jobs + 1) for first, last in spans], dtype=np.float64)
-    if room.sum() == 0:
-        longest = max(spans, key=lambda span: span[1] - span[0], default=(0, 0))
-        if longest[1] - longest[0] < 2:
-            raise InvalidInput("there are no jobs to train on", field="trace")
-        return trace.take(slice(*longest))
-    span = spans[int(rng.choice(len(spans), p=room / room.sum()))]
-    first = int(rng.integers(span[0], span[1] - num_jobs + 1))
-    return trace.take(slice(first, first + num_jobs))
-
-
-def _pieced(trace: Trace, spans: Sequence[tuple[int, int]], num_jobs: int, rng: np.random.Generator) -> Trace:
-    """Return blocks of jobs one after the other, each with its own gaps."""
-    jobs: list[NDArray[np.int64]] = []
-    gaps: list[Floats] = []
-    missing = num_jobs
-    while missing:
-        size = min(int(rng.integers(*_BLOCK)), missing)
-        room = np.array([max(0, last - first - size) for first, last in spans], dtype=np.float64)
-        if room.sum() == 0:
-            return _whole(trace, spans, num_jobs, rng)
-        span = spans[int(rng.choice(len(spans), p=room / room.sum()))]
-        first = int(rng.integers(span[0] + 1, span[1] - size + 1))
-        jobs.append(np.arange(first, first + size))
-        gaps.append(np.diff(trace.submit_s[first - 1 : first + size]))
-        missing -= size
-    index = np.concatenate(jobs)
-    begin = rng.uniform(trace.submit_s[0], trace.submit_s[-1])
-    submit = np.floor(begin + np.cumsum(np.r_[0.0, np.concatenate(gaps)[1:]]))
-    return Trace.of(
-        submit,
-        trace.run_s[index],
-        trace.num_procs[index],
-        trace.estimate_s[index],
-        name=trace.name,
-        user=None if trace.user is None else trace.user[index],
-    )
+def num_jobs_of(windows: Sequence[Window]) -> int:
+    """Return how many jobs some windows hold."""
+    return sum(window.num_jobs for window in windows)

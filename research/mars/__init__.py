@@ -1,1 +1,0 @@
-"""What MARS once had and what made its shipped weights: studied here, imported by nothing in Stretto."""

@@ -1,0 +1,80 @@
+"""Replay a queue with promises, in the order of a network or of a strategy, until so many jobs have arrived.
+
+Beside the real queue runs a shadow: the same arrivals under the operator's policy, without promises. It says of a
+waiting job since when it would have been running. Of a job that has not ended in the real queue, the shadow takes the
+forecast as its run time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stretto.core.kernels.compile import njit
+from stretto.queues.mars.kernels.offer import offer
+from stretto.queues.mars.kernels.score import fill_scores, refresh
+from stretto.queues.promises.kernels.loop import advance, can_start, happen, next_event
+from stretto.queues.promises.kernels.starts import GIVEN, fill_keys, propose, settle
+
+
+@njit(cache=True, nogil=True)
+def play(q, num_procs, s, order, f, net, t, pause, num_jobs):
+    """Replay until so many jobs have arrived; more than there are = to the end. Return the number of events."""
+    m = s.moment[0]
+    fill_keys(q, s, order)
+    num_events = 0
+    then = next_event(q, s)
+    while then < np.inf and m.num_arrived < num_jobs:
+        happen(q, s, order, f, then)
+        decide(q, num_procs, s, order, f, net, t, pause)
+        num_events += 1
+        then = next_event(q, s)
+    return num_events
+
+
+@njit(cache=True, nogil=True)
+def decide(q, num_procs, s, order, f, net, t, pause):
+    """Start what the order proposes and the promises allow."""
+    refresh(q, num_procs, s, f, net, t, pause, order.quantile >= 0)
+    if can_start(q, s):
+        if order.code == GIVEN:
+            fill_scores(q, num_procs, s, net, t)
+            offer(q, num_procs, s, order, net, t)
+        else:
+            propose(q, num_procs, s, order)
+        settle(q, s)
+
+
+@njit(cache=True, nogil=True)
+def play_beside(q, num_procs, s, order, f, net, t, pause, num_jobs, shadow_jobs, shadow, policy, nothing):
+    """Replay the real queue with its shadow; see the top of this file.
+
+    Parameters
+    ----------
+    shadow_jobs
+        The same jobs with run times that the shadow believes.
+    shadow
+        A ``PromiseState`` whose starts are the references of ``t``.
+    policy
+        The operator's order.
+    nothing
+        A ``ForecastState`` that is not looked at.
+    """
+    m = s.moment[0]
+    fill_keys(q, s, order)
+    num_events = 0
+    then = next_event(q, s)
+    while then < np.inf and m.num_arrived < num_jobs:
+        for i in range(m.num_running):
+            job = s.running[i]
+            if s.start[job] + q.run[job] <= then:
+                shadow_jobs.run[job] = q.run[job]
+        first = m.num_arrived
+        happen(q, s, order, f, then)
+        refresh(q, num_procs, s, f, net, t, pause, True)
+        for job in range(first, m.num_arrived):
+            shadow_jobs.run[job] = max(1.0, s.length[job])
+        advance(shadow_jobs, num_procs, shadow, policy, nothing, then)
+        decide(q, num_procs, s, order, f, net, t, pause)
+        num_events += 1
+        then = next_event(q, s)
+    return num_events

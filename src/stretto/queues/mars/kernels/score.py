@@ -1,0 +1,190 @@
+"""The scoring network of MARS over waiting jobs: the job with the highest score comes first.
+
+One small network is shared by all jobs, so that the order does not depend on how they are listed and any number may
+wait. A score is a linear part, in whose reach most classic orders lie, plus one hidden layer. What a job brings along
+is put through both when it arrives, and again when more is known of its run time; at a pass only its wait, its promise
+and the state of the queue are added.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from stretto.core.kernels.compile import njit
+from stretto.queues.forecasts.kernels.online import LEAST_S, NUM_LEVELS, RING, foresee
+
+#: Features of a job that change with its forecast only: mean, harmonic mean and 90 % quantile of its run time, the
+#: estimate of the user, processors, and their share of the machine.
+NUM_STATIC = 6
+MEAN, SHARP, HIGH, ESTIMATE, WIDTH, SHARE = range(NUM_STATIC)
+#: Features of a job at a moment: its wait, the wait over the harmonic mean, the share of the time to its promised start
+#: that is gone, and how long ago the operator's policy would have started it.
+NUM_DYNAMIC = 4
+WAIT, STRETCH, URGENCY, OVERDUE = range(NUM_STATIC, NUM_STATIC + NUM_DYNAMIC)
+NUM_JOB = NUM_STATIC + NUM_DYNAMIC
+#: Features of the queue: waiting jobs, free processors, and hours of waiting work.
+NUM_QUEUE = 3
+LENGTH, FREE, BACKLOG = range(NUM_JOB, NUM_JOB + NUM_QUEUE)
+NUM_FEATURES = NUM_JOB + NUM_QUEUE
+#: Logarithms are divided by this, so that features are of the order of one.
+SCALE = 3.0
+LOG_HOUR = np.log(3600.0)
+#: Quantiles of the forecast that are features or lengths.
+MEDIAN, UPPER = 2, 4
+
+
+class ScoreNet(NamedTuple):
+    """Weights; H hidden units."""
+
+    skip: np.ndarray  # [NUM_JOB] of the linear part
+    hidden: np.ndarray  # [H, NUM_FEATURES]
+    bias: np.ndarray  # [H]
+    out: np.ndarray  # [H]
+    reserve: np.ndarray  # [1] share of the machine that jobs with long forecasts leave free for shorter ones
+    passes: np.ndarray  # [1] seconds; jobs with a longer forecast do not pass the head of the queue
+
+
+class ScoreState(NamedTuple):
+    """What is kept of each job between passes."""
+
+    static: np.ndarray  # [n, NUM_STATIC]
+    base: np.ndarray  # [n] linear part of the static features
+    inner: np.ndarray  # [n, H] hidden layer before what changes
+    mean: np.ndarray  # [n] forecast mean run time
+    sharp: np.ndarray  # [n] forecast harmonic mean
+    looked: np.ndarray  # [n] when the job was last forecast, -1 = never
+    reference: np.ndarray  # [n] when the operator's policy would have started the job, -1 = not yet
+
+
+@njit(cache=True, nogil=True)
+def new_scores(n, num_hidden):
+    """Return room for n jobs."""
+    return ScoreState(
+        np.zeros((n, NUM_STATIC)),
+        np.zeros(n),
+        np.zeros((n, num_hidden)),
+        np.ones(n),
+        np.ones(n),
+        np.full(n, -1.0),
+        np.full(n, -1.0),
+    )
+
+
+@njit(cache=True, nogil=True)
+def forecast_means(f, job):
+    """Return the mean and the harmonic mean of a run time, after :func:`foresee` of the same job."""
+    count = 0
+    for k in range(NUM_LEVELS):
+        count += min(f.ended[f.level[job, k]], RING)
+    limit = np.exp(f.log_limit[job])
+    if count == 0:
+        half = max(LEAST_S, np.exp(f.log_limit[job] + f.quantile[MEDIAN]))
+        return half, half
+    total = 0.0
+    mean = 0.0
+    sharp = 0.0
+    for i in range(count):
+        run = max(LEAST_S, min(limit, np.exp(f.log_limit[job] + f.value[i])))
+        total += f.weight[i]
+        mean += f.weight[i] * run
+        sharp += f.weight[i] / run
+    return mean / total, total / sharp
+
+
+@njit(cache=True, nogil=True)
+def look(q, num_procs, s, f, net, t, job):
+    """Forecast a waiting job, and put what does not change with time through the network."""
+    now = s.moment[0].now
+    s.length[job] = min(q.estimate[job], foresee(f, job, now, MEDIAN))
+    mean, sharp = forecast_means(f, job)
+    t.mean[job] = mean
+    t.sharp[job] = sharp
+    t.looked[job] = now
+    x = t.static[job]
+    x[MEAN] = (np.log(mean) - LOG_HOUR) / SCALE
+    x[SHARP] = (np.log(sharp) - LOG_HOUR) / SCALE
+    x[HIGH] = (f.log_limit[job] + f.quantile[UPPER] - LOG_HOUR) / SCALE
+    x[ESTIMATE] = (f.log_limit[job] - LOG_HOUR) / SCALE
+    x[WIDTH] = np.log(q.procs[job]) / SCALE
+    x[SHARE] = q.procs[job] / num_procs
+    put_through(net, t, job)
+
+
+@njit(cache=True, nogil=True)
+def put_through(net, t, job):
+    """Put the static features of a job through the network."""
+    x = t.static[job]
+    base = 0.0
+    for i in range(NUM_STATIC):
+        base += net.skip[i] * x[i]
+    t.base[job] = base
+    for h in range(net.bias.shape[0]):
+        inner = net.bias[h]
+        for i in range(NUM_STATIC):
+            inner += net.hidden[h, i] * x[i]
+        t.inner[job, h] = inner
+
+
+@njit(cache=True, nogil=True)
+def put_all_through(s, net, t):
+    """Put all waiting jobs through another network than before."""
+    for i in range(s.moment[0].num_waiting):
+        put_through(net, t, s.waiting[i])
+
+
+@njit(cache=True, nogil=True)
+def refresh(q, num_procs, s, f, net, t, pause, is_real):
+    """Forecast waiting jobs anew of whose users something has been learned, after a part of their wait at least.
+
+    Parameters
+    ----------
+    is_real
+        Whether this is the real queue; a counterfactual replay takes the forecasts that were made there.
+    """
+    m = s.moment[0]
+    for i in range(m.num_waiting):
+        job = s.waiting[i]
+        if not is_real:
+            if t.looked[job] < 0.0:
+                put_through(net, t, job)
+                t.looked[job] = m.now
+        elif t.looked[job] < 0.0:
+            look(q, num_procs, s, f, net, t, job)
+        elif f.learned[f.user[job]] > f.told[job] and m.now - t.looked[job] >= pause * (m.now - q.submit[job]):
+            look(q, num_procs, s, f, net, t, job)
+
+
+@njit(cache=True, nogil=True)
+def fill_scores(q, num_procs, s, net, t):
+    """Write minus the score of every waiting job where orders look for keys."""
+    m = s.moment[0]
+    num_hidden = net.bias.shape[0]
+    backlog = 0.0
+    for i in range(m.num_waiting):
+        backlog += t.mean[s.waiting[i]] * q.procs[s.waiting[i]]
+    length = np.log(1.0 + m.num_waiting) / SCALE
+    free = m.free / num_procs
+    hours = np.log(1.0 + backlog / num_procs / 3600.0) / SCALE
+    shared = np.empty(num_hidden)
+    for h in range(num_hidden):
+        shared[h] = net.hidden[h, LENGTH] * length + net.hidden[h, FREE] * free + net.hidden[h, BACKLOG] * hours
+    for i in range(m.num_waiting):
+        job = s.waiting[i]
+        waited = m.now - q.submit[job]
+        wait = np.log(1.0 + waited / 60.0) / SCALE
+        stretch = np.log(1.0 + waited / t.sharp[job]) / SCALE
+        urgency = 0.0
+        overdue = 0.0
+        if s.latest[job] < np.inf:
+            urgency = min(1.0, waited / max(1.0, s.latest[job] - q.submit[job]))
+        if t.reference[job] >= 0.0:
+            overdue = np.log(1.0 + max(0.0, m.now - t.reference[job]) / 60.0) / SCALE
+        score = t.base[job] + net.skip[WAIT] * wait + net.skip[STRETCH] * stretch
+        score += net.skip[URGENCY] * urgency + net.skip[OVERDUE] * overdue
+        for h in range(num_hidden):
+            inner = t.inner[job, h] + shared[h] + net.hidden[h, WAIT] * wait + net.hidden[h, STRETCH] * stretch
+            inner += net.hidden[h, URGENCY] * urgency + net.hidden[h, OVERDUE] * overdue
+            score += net.out[h] * inner / (1.0 + abs(inner))
+        s.key[job] = -score
