@@ -1,20 +1,19 @@
-"""MARS beside the best classic orders: on RLScheduler's sequences, on whole logs, on logs it never saw, after a change.
+"""MARS beside the best fixed orders, inside promises and without, with weights that have not seen the judged log.
 
-    python benchmarks/mars.py sequences --budget 120 --seeds 1,2    # training and test on RLScheduler's sequences
-    python benchmarks/mars.py logs --budget 60                      # 16 logs: trained on 60 %, judged on 40 %
-    python benchmarks/mars.py unseen                                # on the four held-out logs, nothing trained
-    python benchmarks/mars.py change                                # log A, then log B
-    python benchmarks/mars.py cost --seeds 1,2,3                    # workflows over owned, rented and spot nodes
-    python benchmarks/mars.py portfolio --seeds 0,1,2,3,4           # whole logs, against the look-ahead portfolio
-    python benchmarks/mars.py portfolio --generated 0.8,1.06        # the same on generated logs
-    python benchmarks/mars.py portfolio --recorded --seeds 0,1,2    # the same on logs as they are
-    python benchmarks/mars.py parts --seeds 1,2,3                   # what beliefs and look-ahead are worth
-    python benchmarks/mars.py speed
+    python benchmarks/mars.py logs --thinnings 10 --max-jobs 8000           # what MARS gets, and each candidate alone
+    python benchmarks/mars.py logs --slack inf                              # the same without promises
+    python benchmarks/mars.py parts --thinnings 3                           # each part of MARS removed alone
+    python benchmarks/mars.py curve --slack 0,6h+1e,12h+2e,24h+4e,inf       # slowdown against longest wait over slack
+    python benchmarks/mars.py sequences                                     # RLScheduler's sequences
+    python benchmarks/mars.py change                                        # one log, then another
+    python benchmarks/mars.py speed --max-jobs 100000                       # CPU time of a replay, latency of a decision
+    python benchmarks/mars.py table                                         # tables of all rows so far
 
-Mean bounded slowdown, EASY, user estimates. *Sequences*: 10 x 1,024 jobs, each on an empty machine; no job of any of
-them is trained on. *Logs*: the whole log is replayed, and its last 40 % of jobs are judged, for MARS and the fixed
-strategies alike; the opponent is the fixed strategy that is best there, chosen afterwards. ``--budget`` is seconds of
-training per trace on two cores, that is half its CPU time; for logs, wall time.
+Every log is cut to its middle ``--max-jobs`` jobs, then 1 % of the jobs are left out at random, once per thinning. All
+ratios are paired: the bounded slowdown over that of the best of 14 fixed orders in hindsight under EASY, and over the
+best of seven fixed orders inside the same promises; waits and Jain's index over those of FCFS with EASY. Networks are
+those of ``research/mars/folds.npz``: three trainings, each without a third of the logs; a log is judged by the one that
+left it out. Rows go to benchmarks/results/mars.jsonl; those that are there already are not computed again.
 """
 
 from __future__ import annotations
@@ -24,352 +23,275 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from datetime import UTC, datetime
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from mars_cost import cost
-from mars_parts import parts
 from mars_portfolio import portfolio
-from measure import print_table
 from peer_venv import HERE
-from queue_logs import UNSEEN, commit, find_logs, fixed_starts, judge, read_log
+from promises import Measured, measured
+from queue_logs import commit, find_logs, fixed_starts, read_log
 
 from stretto.core.csr import Floats
-from stretto.core.trace import Trace
-from stretto.files.document import read_document
-from stretto.files.traces.reader import Faults
-from stretto.files.traces.swf_rows import JOB, RUN, USER, read_rows
-from stretto.learning.loop import TrainingRun
-from stretto.learning.trainer import TrainingSpec
-from stretto.queues.mars.candidates import candidates_of
-from stretto.queues.mars.forecaster import shipped
-from stretto.queues.mars.kernels.run import advance, new_state
-from stretto.queues.mars.network import MarsNet, classic_net
+from stretto.core.trace import QueueArrays, Trace
+from stretto.queues.mars.candidates import Candidate, candidates_of, classic_candidate
+from stretto.queues.mars.network import load_nets
 from stretto.queues.mars.replay import mars_replay
-from stretto.queues.mars.run import SHARE, MarsRun
-from stretto.queues.mars.trainer import Evolution, MarsTrainer, Objective
-from stretto.queues.mars.windows import draw_windows, make_window
-from stretto.queues.portfolio import kinds_of
+from stretto.queues.mars.windows import starts_of
+from stretto.queues.portfolio import portfolio_replay
+from stretto.queues.promises.slack import Slack
 
 sys.path.insert(0, str(HERE.parent))
 from research.mars import rlscheduler
+from research.mars.folds import fold_of
 
-#: RLScheduler's traces: file, best re-sorted classic under EASY, whose longest wait is the limit, and what to reach.
+ROWS = Path(HERE, "results", "mars.jsonl")
+FOLDS = Path(HERE.parent, "research", "mars", "folds.npz")
+#: Fixed orders that are replayed inside promises.
+INSIDE = ("fcfs", "sjf", "saf", "f2", "f4", "wfp3", "expansion")
+#: RLScheduler's traces: file, and what to reach.
 SEQUENCES = {
-    "Lublin-1": ("lublin_256", "f4", 29.7),
-    "Lublin-2": ("lublin_256_new2", "f3", 65.7),
-    "SDSC-SP2": ("SDSC-SP2-1998-4.2-cln", "wfp3", 397.8),
-    "HPC2N": ("HPC2N-2002-2.2-cln", "f2", 49.9),
+    "Lublin-1": ("lublin_256", 29.7),
+    "Lublin-2": ("lublin_256_new2", 65.7),
+    "SDSC-SP2": ("SDSC-SP2-1998-4.2-cln", 397.8),
+    "HPC2N": ("HPC2N-2002-2.2-cln", 49.9),
 }
-#: Jobs after a change that are not judged.
-SETTLE_JOBS = 1000
+#: Logs with so little load that no job waits say nothing, and one whose header does not give its machine.
+LEFT_OUT = ("CERIT",)
 
 
 def main() -> None:
-    """Run one benchmark, print its table, keep every row."""
+    """Run one benchmark."""
     options = _options()
-    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-    rows: list[dict[str, Any]] = []
-    lines: list[tuple[str, ...]] = []
-    for row, line in TABLES[options.what](options):
-        if row:
-            rows.append(row)
-            print(*line, flush=True)
-        lines.append(line)
-    print()
-    print_table(lines)
-    (HERE / "results").mkdir(exist_ok=True)
-    target = HERE / "results" / f"mars-{options.what}-{stamp}.jsonl"
-    common = {"date": stamp, "commit": commit(), "what": options.what, "budget_s": options.budget}
-    target.write_text("".join(json.dumps({**row, **common}) + "\n" for row in rows))
-    if options.what in ("logs", "unseen") and rows:
-        ratio = np.array([row["ratio"] for row in rows])
-        fcfs = np.array([row["to_fcfs"] for row in rows])
-        print(
-            f"\nto the best fixed: mean {ratio.mean():.3f}, geometric {np.exp(np.log(ratio).mean()):.3f},"
-            f" worst {ratio.max():.3f}; to FCFS: mean {fcfs.mean():.3f}"
-        )
-    print(f"rows in {target.relative_to(HERE.parent)}")
+    if options.what in ("cost", "portfolio"):
+        for _, line in {"cost": cost, "portfolio": portfolio}[options.what](options):
+            print("  ".join(line), flush=True)
+        return
+    {"logs": logs, "parts": logs, "curve": curve, "sequences": sequences, "change": change, "speed": speed}.get(
+        options.what, lambda _: None
+    )(options)
+    if options.what in ("logs", "parts", "curve", "table"):
+        table(options)
 
 
-Lines = Iterator[tuple[dict[str, Any], tuple[str, ...]]]
+def held_out_nets(log: str, shipped: bool) -> list[Candidate]:
+    """Return MARS's candidates with the networks that have not seen a log."""
+    if shipped:
+        return candidates_of()
+    nets = [net for net in load_nets(FOLDS)[0] if net.name.startswith(f"{fold_of(log)}-")]
+    return candidates_of(nets=nets, shipped=False)
 
 
-def read_with_users(path: Path) -> tuple[Trace, int]:
-    """Read jobs as RLScheduler does, and their users, which it does not look at."""
-    trace, num_procs = rlscheduler.read_jobs(path)
-    document = read_document(path)
-    values, _ = read_rows(document, Faults(document, strict=True))
-    values = values[values[:, RUN] != 0]
-    users = values[np.argsort(values[:, JOB], kind="stable"), USER].astype(np.int32)
-    return replace(trace, user=users), num_procs
+def methods(log: str, part: bool, shipped: bool) -> dict[str, Any]:
+    """Return what is replayed, as functions of a trace, its processors and the slack."""
+    every = held_out_nets(log, shipped)
+    networks = [one for one in every if one.is_network]
+    trained = [one for one in every if one.is_trained]
+
+    def chosen(candidates: list[Candidate]) -> Any:
+        return lambda trace, procs, slack: mars_replay(trace, procs, candidates=candidates, slack=slack, num_threads=1)
+
+    def alone(one: Candidate) -> Any:
+        return lambda trace, procs, slack: starts_of(trace, procs, one, slack)
+
+    found = {"mars": chosen(every)}
+    if part:
+        found["without trained networks"] = chosen([one for one in every if not one.is_trained])
+        found["without orders by forecast"] = chosen([one for one in every if one.is_trained or not one.is_network])
+        found["without classic orders"] = chosen([every[0], *networks])
+        found["without any forecast"] = chosen([one for one in every if not one.is_network])
+        found["without a choice"] = alone(trained[0])
+        return found
+    found |= {f"{one.name} alone": alone(one) for one in networks}
+    return found
 
 
-def sequences(options: argparse.Namespace) -> Lines:
-    """Train on jobs outside the sequences and test on them."""
-    yield (
-        {},
-        ("trace", "seed", "to reach", "classic", "its", "MARS", "95 %", "max wait", "its", "longest", "its", "jobs/s"),
-    )
-    for name, (file, classic, bar) in SEQUENCES.items():
-        if options.logs and not name.startswith(tuple(options.logs.split(","))):
-            continue
-        trace, num_procs = read_with_users(options.data / "swf" / f"{file}.swf.gz")
-        usable = np.ones(trace.num_jobs, np.bool_)
-        for first in rlscheduler.PUBLISHED_STARTS:
-            usable[first : first + rlscheduler.SEQUENCE_JOBS] = False
-        tests = [
-            make_window(trace.take(slice(first, first + rlscheduler.SEQUENCE_JOBS)), num_procs)
-            for first in rlscheduler.PUBLISHED_STARTS
-        ]
-        for seed in options.seeds:
-            net, seconds, num_jobs = train_outside(trace, num_procs, usable, classic, seed, options.budget)
-            found = [window.play(net.net) for window in tests]
-            theirs = [window.classics[classic] for window in tests]
-            ours = np.array([one.slowdown for one in found])
-            wait = np.array([one.max_wait_s for one in found])
-            limit = np.array([one.max_wait_s for one in theirs])
-            row = {
-                "instance": name,
-                "seed": seed,
-                "mean_bounded_slowdown": float(ours.mean()),
-                "per_sequence": ours.tolist(),
-                "max_wait_s": wait.tolist(),
-                "classic": classic,
-                "classic_slowdown": float(np.mean([one.slowdown for one in theirs])),
-                "classic_max_wait_s": limit.tolist(),
-                "train_seconds": seconds,
-                "train_jobs_per_s": num_jobs / seconds,
-            }
-            low, high = _bootstrap(ours)
-            yield (
-                row,
-                (
-                    *(name, str(seed), f"{bar}", classic, f"{row['classic_slowdown']:.2f}", f"{ours.mean():.2f}"),
-                    *(f"{low:.1f}-{high:.1f}", f"{wait.mean():.0f}", f"{limit.mean():.0f}", f"{wait.max():.0f}"),
-                    *(f"{limit.max():.0f}", f"{num_jobs / seconds:,.0f}"),
-                ),
-            )
+def logs(options: argparse.Namespace) -> None:
+    """Replay thinnings of logs, and keep a row for each."""
+    for slack in options.slack.split(","):
+        for seed in range(options.thinnings):
+            for path in find_logs(options.data, options.logs):
+                if not path.name.startswith(LEFT_OUT):
+                    _row(options, path, seed, slack)
 
 
-def train_outside(
-    trace: Trace,
-    num_procs: int,
-    usable: np.ndarray[Any, Any],
-    classic: str,
-    seed: int,
-    budget_s: float,
-) -> tuple[MarsNet, float, int]:
-    """Train on windows of usable jobs; where those are few, most windows are pieced together."""
-    rng = np.random.default_rng(seed)
-    pieced = 0.8 if trace.num_jobs < 20_000 else 0.0
-    begin, cpu = time.perf_counter(), time.process_time()
-    windows = draw_windows(
-        trace, num_procs, 352, rlscheduler.SEQUENCE_JOBS, rng, usable=usable, pieced=pieced, busy=True
-    )
-    windows = [windows[k] for k in rng.permutation(len(windows))]
-    evolution = Evolution(population=24, windows_per_generation=16, validate_every=10)
-    trainer = MarsTrainer(
-        windows[96:],
-        windows[:96],
-        seed=seed,
-        objective=Objective(wait_of=classic, wait_share=0.95),
-        evolution=evolution,
-    )
-    num_jobs = 0
-    while time.process_time() - cpu < 2.0 * budget_s:  # two cores; the machine may be shared
-        num_jobs += trainer.step().num_jobs
-    return trainer.net(), time.perf_counter() - begin, num_jobs
-
-
-def logs(options: argparse.Namespace) -> Lines:
-    """Replay whole logs with the shipped networks and, with a budget, one trained on the first part of each log."""
-    yield from _logs(options, find_logs(options.data, options.logs), options.budget)
-
-
-def unseen(options: argparse.Namespace) -> Lines:
-    """Replay the logs that were held out, with the shipped networks only."""
-    yield from _logs(options, find_logs(options.data, ",".join(UNSEEN)), 0.0)
-
-
-def _logs(options: argparse.Namespace, paths: Sequence[Path], budget_s: float) -> Lines:
-    yield {}, ("log", "best fixed", "its", "FCFS", "MARS", "ratio", "to FCFS", "max wait", "cpu s", "mostly followed")
-    for path in paths:
-        trace, num_procs = read_log(path)
-        jobs = trace.arrays()
-        fixed = fixed_starts(jobs, num_procs)
-        judged = slice(int(SHARE * trace.num_jobs), None)
-        cost = {name: judge(jobs, start, judged) for name, start in fixed.items()}
-        best = min(cost, key=lambda name: cost[name])
-        nets: list[MarsNet] = []
-        if budget_s:
-            specialist = MarsRun((trace, num_procs), TrainingSpec(seed=options.seeds[0]))
-            TrainingRun(specialist, algorithm="mars").train(time_limit_s=budget_s)
-            nets = [specialist.net]
+def _row(options: argparse.Namespace, path: Path, seed: int, text: str) -> None:
+    log = path.name.split(".swf")[0]
+    key = {"log": log, "seed": seed, "slack": text, "max_jobs": options.max_jobs, "what": options.what}
+    key |= {"weights": "shipped" if options.shipped else "held out", "tag": options.tag}
+    if any(all(row.get(name) == value for name, value in key.items()) for row in _rows()):
+        return
+    whole, num_procs = read_log(path)
+    count = min(options.max_jobs or whole.num_jobs, whole.num_jobs)
+    middle = whole.window((whole.num_jobs - count) // 2, count)
+    kept = np.random.default_rng(seed).random(count) >= 0.01
+    kept[0] = True
+    trace = middle.keep(kept)
+    jobs = trace.arrays()
+    slack = Slack.parse(text)
+    found: dict[str, dict[str, Any]] = {}
+    for name, start in fixed_starts(jobs, num_procs).items():
+        found[f"{name} + easy"] = _figures(measured(jobs, start))
+    for name in INSIDE:
         begin = time.process_time()
-        found = mars_replay(trace, num_procs, candidates=candidates_of(nets=nets))
-        cpu_s = time.process_time() - begin
-        ours = judge(jobs, found.start_s, judged)
-        share = np.bincount(found.chosen[judged], minlength=len(found.candidates)) / len(found.chosen[judged])
-        waits = [float((start - jobs.submit)[judged].max()) for start in (found.start_s, fixed[best])]
-        row = {
-            "instance": path.name,
-            "seed": options.seeds[0],
-            "best": best,
-            "fixed": cost,
-            "mean_bounded_slowdown": ours,
-            "ratio": ours / cost[best],
-            "to_fcfs": ours / cost["fcfs"],
-            "max_wait_s": waits[0],
-            "best_max_wait_s": waits[1],
-            "followed": dict(zip(found.candidates, share.tolist(), strict=True)),
-        }
-        top = int(np.argmax(share))
-        yield (
-            row,
-            (
-                *(path.name.removesuffix(".swf.gz"), best, f"{cost[best]:.2f}", f"{cost['fcfs']:.2f}", f"{ours:.2f}"),
-                *(f"{row['ratio']:.3f}", f"{row['to_fcfs']:.3f}", f"{waits[0] / max(waits[1], 1.0):.2f}"),
-                *(f"{cpu_s:.1f}", f"{found.candidates[top]} {share[top]:.0%}"),
-            ),
-        )
+        start = starts_of(trace, num_procs, classic_candidate(name), slack)
+        found[f"{name} inside"] = _figures(measured(jobs, start), begin)
+    for name, method in methods(path.name, options.what == "parts", options.shipped).items():
+        begin = time.process_time()
+        result = method(trace, num_procs, slack)
+        start = result if isinstance(result, np.ndarray) else result.start_s
+        found[name] = _figures(measured(jobs, start), begin)
+        if not isinstance(result, np.ndarray):
+            found[name] |= {"shares": result.shares, "late": int(np.count_nonzero(result.start_s > result.due_s))}
+    if options.what == "curve":
+        start = portfolio_replay(trace, num_procs, seed=1).start_s
+        found["portfolio + easy"] = _figures(measured(jobs, start))
+    with ROWS.open("a") as out:
+        out.write(json.dumps({**key, "commit": commit(), "methods": found}) + "\n")
+    best = min(one["slowdown"] for name, one in found.items() if name.endswith("+ easy"))
+    shown = {name: round(one["slowdown"] / best, 2) for name, one in found.items() if "+ easy" not in name}
+    print(f"{log[:18]} {seed} {text}: {shown} {found['mars']['shares']}", file=sys.stderr, flush=True)
 
 
-def change(options: argparse.Namespace) -> Lines:
-    """Join two logs and compare, in each phase after the first jobs, with what is best in that phase."""
-    yield {}, ("logs", "phase", "best fixed", "its", "MARS", "ratio")
-    pairs = (("SDSC-SP2", "lublin_256_new2"), ("lublin_256_new2", "SDSC-SP2"), ("Theta", "CTC-SP2"), ("CTC", "HPC2N"))
-    for pair in pairs:
-        parts = [read_log(find_logs(options.data, name)[0]) for name in pair]
-        num_procs = parts[0][1]
-        cut = [joinable(trace, procs, num_procs) for trace, procs in parts]
-        trace = join(*cut)
-        jobs = trace.arrays()
-        fixed = fixed_starts(jobs, num_procs)
-        found = mars_replay(trace, num_procs)
-        middle = cut[0].num_jobs
-        for phase, part in enumerate((slice(SETTLE_JOBS, middle), slice(middle + SETTLE_JOBS, None))):
-            cost = {name: judge(jobs, start, part) for name, start in fixed.items()}
-            best = min(cost, key=lambda name: cost[name])
-            ours = judge(jobs, found.start_s, part)
-            row = {"instance": "+".join(pair), "phase": phase, "best": best, "fixed": cost, "ours": ours}
-            yield (
-                row,
-                ("+".join(pair), str(phase), best, f"{cost[best]:.2f}", f"{ours:.2f}", f"{ours / cost[best]:.3f}"),
-            )
+def curve(options: argparse.Namespace) -> None:
+    """The same over several slacks."""
+    logs(options)
 
 
-def joinable(trace: Trace, procs: int, num_procs: int, count: int = 8000) -> Trace:
-    """Return jobs of the middle of a log, as wide on another machine as they were on their own."""
-    part = trace.window(trace.num_jobs // 3, count)
-    width = np.maximum(1, np.round(part.num_procs * (num_procs / procs))).astype(np.int32)
-    return replace(part, num_procs=np.minimum(width, num_procs))
+def _figures(one: Measured, begin: float | None = None) -> dict[str, Any]:
+    return {**vars(one), **({} if begin is None else {"cpu_s": time.process_time() - begin})}
 
 
-def join(first: Trace, second: Trace) -> Trace:
-    """Return one trace after the other; users are not the same people."""
-    gap = float(first.submit_s[-1]) + 60.0
-    users = [trace.user if trace.user is not None else np.zeros(trace.num_jobs, np.int32) for trace in (first, second)]
-    return Trace.of(
-        np.r_[first.submit_s, second.submit_s + gap],
-        np.r_[first.run_s, second.run_s],
-        np.r_[first.num_procs, second.num_procs],
-        np.r_[first.estimate_s, second.estimate_s],
-        user=np.r_[users[0], users[1] + users[0].max() + 1].astype(np.int32),
+def _rows() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in ROWS.read_text().splitlines()] if ROWS.exists() else []
+
+
+def table(options: argparse.Namespace) -> None:
+    """Print geometric means over logs with 95 % intervals over thinnings, and the worst log."""
+    groups: dict[tuple[str, ...], dict[str, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
+    for row in _rows():
+        if row["tag"] == options.tag:
+            what = "parts" if row["what"] == "parts" else "logs"
+            groups[what, row["weights"], str(row["max_jobs"]), row["slack"]][row["log"]].append(row["methods"])
+    for key, by_log in groups.items():
+        print(f"\n{' | '.join(key)}: {len(by_log)} logs, {min(map(len, by_log.values()))} thinnings at least")
+        print(f"{'':30}{'slowdown':>20}{'worst':>7}{'inside':>8}{'worst':>7}{'p99':>6}{'longest':>9}{'Jain':>6}")
+        for name in next(iter(by_log.values()))[0]:
+            if "+ easy" in name and name not in ("fcfs + easy", "portfolio + easy"):
+                continue
+            ratio = {log: np.array([_ratios(rows, name) for rows in found]) for log, found in by_log.items()}
+            _line(name, ratio)
+
+
+def _ratios(rows: dict[str, Any], name: str) -> list[float]:
+    """Return logarithms: slowdown over the best without and inside, p99, longest wait and Jain over FCFS's."""
+    best = min(one["slowdown"] for other, one in rows.items() if other.endswith("+ easy") and "portfolio" not in other)
+    inside = min(one["slowdown"] for other, one in rows.items() if other.endswith(" inside"))
+    base, one = rows["fcfs + easy"], rows[name]
+    waits = [
+        np.log((one[part] + 600.0) / (base[part] + 600.0)) for part in ("p99_wait_s", "longest_wait_s")
+    ]  # ten minutes more, so that logs without waits count as equal
+    slowdown = one["slowdown"]
+    return [np.log(slowdown / best), np.log(slowdown / inside), *waits, np.log(one["jain"] / base["jain"])]
+
+
+def _line(name: str, ratio: dict[str, Floats]) -> None:
+    by_log = np.array([one.mean(axis=0) for one in ratio.values()])
+    rng = np.random.default_rng(0)
+    drawn = [
+        np.mean([one[rng.integers(0, len(one), len(one)), 0].mean() for one in ratio.values()]) for _ in range(500)
+    ]
+    low, high = np.exp(np.percentile(drawn, [2.5, 97.5]))
+    mean, worst = np.exp(by_log.mean(axis=0)), np.exp(by_log.max(axis=0))
+    print(
+        f"{name:30}{mean[0]:7.3f} ({low:.3f}-{high:.3f}){worst[0]:7.2f}{mean[1]:8.3f}{worst[1]:7.2f}"
+        f"{mean[2]:6.2f}{mean[3]:9.2f}{mean[4]:6.2f}"
     )
 
 
-def speed(options: argparse.Namespace) -> Lines:
-    """Measure training and the latency of a decision with a thousand jobs waiting."""
-    yield {}, ("what", "hidden units", "value")
-    trace, num_procs = read_with_users(options.data / "swf" / "lublin_256.swf.gz")
-    rng = np.random.default_rng(options.seeds[0])
-    windows = draw_windows(trace, num_procs, 24, 1024, rng)
-    for hidden in (0, 16, 32):
-        evolution = Evolution(hidden=hidden, windows_per_generation=16, validate_every=1000)
-        trainer = MarsTrainer(windows, windows[:1], seed=1, evolution=evolution)
-        trainer.step()
-        begin = time.perf_counter()
-        num_jobs = sum(trainer.step().num_jobs for _ in range(3))
-        rate = num_jobs / (time.perf_counter() - begin)
-        yield (
-            {"instance": "training", "hidden": hidden, "jobs_per_s": rate},
-            ("training", str(hidden), f"{rate:,.0f} scheduled jobs/s, two threads"),
-        )
-        net = classic_net("saf")
-        net = net.with_hidden(hidden, 1) if hidden else net
-        net = replace(net, net=net.net._replace(out=np.full(hidden, 0.1)))
-        took = latencies(net)
-        p50, p99 = np.percentile(took, [50, 99]) * 1e3
-        yield (
-            {"instance": "latency", "hidden": hidden, "p50_ms": p50, "p99_ms": p99},
-            ("decision, 1,000 waiting", str(hidden), f"p50 {p50:.3f} ms, p99 {p99:.3f} ms"),
-        )
+def sequences(options: argparse.Namespace) -> None:
+    """Replay RLScheduler's ten sequences of 1,024 jobs, each on an empty machine, by MARS."""
+    for name, (file, bar) in SEQUENCES.items():
+        trace, num_procs = rlscheduler.read_jobs(options.data / "swf" / f"{file}.swf.gz")
+        for text in options.slack.split(","):
+            found = []
+            for first in rlscheduler.PUBLISHED_STARTS:
+                part = trace.window(first, rlscheduler.SEQUENCE_JOBS).fitting(num_procs)[0]
+                every = held_out_nets(file, options.shipped)
+                result = mars_replay(part, num_procs, candidates=every, slack=Slack.parse(text))
+                found.append(measured(part.arrays(), result.start_s).slowdown)
+            print(f"{name:10} slack {text:8} mean {np.mean(found):8.2f}, to reach {bar}", flush=True)
 
 
-def latencies(net: MarsNet, waiting: int = 1000, times: int = 2000) -> Floats:
-    """Time single decisions: a narrow job ends or arrives while so many wide ones wait."""
-    rng = np.random.default_rng(1)
-    n = waiting + 1 + times
-    submit = np.r_[0.0, np.full(waiting, 1.0), 2.0 + np.arange(times)]
-    procs = np.r_[60, rng.integers(41, 100, waiting), np.ones(times)].astype(np.int32)
-    run = np.r_[1e7, rng.uniform(100, 1e4, waiting), np.full(times, 0.5)]
-    jobs = Trace.of(submit, run, procs, run * rng.uniform(1, 3, n)).arrays()
-    jobs = jobs._replace(user=rng.integers(0, 50, n).astype(np.int32))
-    kinds = kinds_of(jobs)
-    start = np.full(n, -1.0)
-    state = new_state(jobs, kinds, 100, net.num_hidden, shipped(), np.ones(n, np.bool_))
-    advance(jobs, kinds, 100, net.net, state, waiting + 1, start)
-    took = np.empty(times)
-    for k in range(times):
-        begin = time.perf_counter()
-        advance(jobs, kinds, 100, net.net, state, waiting + 2 + k, start)
-        took[k] = time.perf_counter() - begin
-    return took
+def change(options: argparse.Namespace) -> None:
+    """Replay one log and then another on the machine of the first; what follows the change is judged."""
+    paths = [path for path in find_logs(options.data, options.logs) if not path.name.startswith(LEFT_OUT)]
+    ratios = []
+    for one, other in zip(paths[::2], paths[1::2], strict=False):
+        (before, num_procs), (after, _) = read_log(one), read_log(other)
+        joined, first = _joined(before.window(0, 5000), after.window(0, 5000), num_procs)
+        jobs = joined.arrays()
+        part = slice(first + 1000, None)
+        fixed = fixed_starts(jobs, num_procs)
+        slowdown = {name: measured(_part(jobs, part), start[part]).slowdown for name, start in fixed.items()}
+        found = mars_replay(joined, num_procs, candidates=held_out_nets(other.name, options.shipped))
+        mars = measured(_part(jobs, part), found.start_s[part]).slowdown
+        best = min(slowdown, key=lambda name: slowdown[name])
+        ratios.append(mars / slowdown[best])
+        print(f"{one.name[:14]} then {other.name[:14]}: {ratios[-1]:.3f} of {best}", flush=True)
+    print(f"geometric mean {np.exp(np.mean(np.log(ratios))):.3f}")
 
 
-def _bootstrap(values: Floats) -> tuple[float, float]:
-    rng = np.random.default_rng(0)
-    means = rng.choice(values, size=(2000, len(values))).mean(axis=1)
-    low, high = np.percentile(means, [2.5, 97.5])
-    return float(low), float(high)
+def _joined(before: Trace, after: Trace, num_procs: int) -> tuple[Trace, int]:
+    """Return two logs one after the other, and how many jobs the first has."""
+    after = after.fitting(num_procs)[0]
+    gap = before.submit_s[-1] - after.submit_s[0] + 60.0
+    columns = [
+        np.concatenate([getattr(before, name), getattr(after, name) + (gap if name == "submit_s" else 0)])
+        for name in ("submit_s", "run_s", "num_procs", "estimate_s")
+    ]
+    shift = 0 if before.user is None else int(before.user.max()) + 1
+    users = [
+        np.zeros(part.num_jobs, np.int32) if part.user is None else part.user for part in (before, after)
+    ]
+    user = np.concatenate([users[0], users[1] + shift])
+    return Trace.of(*columns, name="joined", user=user).fitting(num_procs)[0], before.num_jobs
+
+
+def _part(jobs: QueueArrays, part: slice) -> QueueArrays:
+    return jobs._replace(**{name: getattr(jobs, name)[part] for name in ("submit", "run", "procs", "user")})
+
+
+def speed(options: argparse.Namespace) -> None:
+    """Print the CPU time of whole replays, and the longest epochs."""
+    for path in find_logs(options.data, options.logs):
+        trace, num_procs = read_log(path)
+        trace = trace.window(0, min(options.max_jobs or trace.num_jobs, trace.num_jobs))
+        for text in options.slack.split(","):
+            cpu, wall = time.process_time(), time.perf_counter()
+            mars_replay(trace, num_procs, slack=Slack.parse(text))
+            cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+            print(f"{path.name[:20]:22}{trace.num_jobs:8,} jobs, slack {text:8} {wall:7.1f} s, {cpu:7.1f} s of CPU")
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    default = os.environ.get("STRETTO_DATA", HERE.parent.parent / "shared" / "data")
-    parser.add_argument("what", choices=tuple(TABLES))
-    parser.add_argument("--data", type=Path, default=Path(default), help="folder that holds swf/")
-    parser.add_argument("--logs", default="", help="comma-separated beginnings of names; all by default")
-    parser.add_argument("--budget", type=float, default=None, help="seconds of training per trace")
-    parser.add_argument("--load", type=float, default=1.0, help="of the stream of workflows on the owned nodes")
-    parser.add_argument("--seeds", default="1", help="comma-separated")
-    parser.add_argument(
-        "--recorded", action="store_true", help="logs as they are, the portfolio's draws differ (portfolio)"
-    )
-    parser.add_argument("--generated", default="", help="loads of generated logs, comma-separated (portfolio)")
-    options = parser.parse_args()
-    options.seeds = [int(seed) for seed in options.seeds.split(",")]
-    options.generated = [float(load) for load in options.generated.split(",") if load]
-    if options.budget is None:
-        options.budget = 600.0 if options.what == "sequences" else 0.0
-    return options
+    choices = ["logs", "parts", "curve", "sequences", "change", "speed", "table", "cost", "portfolio"]
+    parser.add_argument("what", choices=choices)
+    parser.add_argument("--data", type=Path, default=Path(os.environ.get("STRETTO_DATA", HERE.parents[1] / "shared/data")))
+    parser.add_argument("--logs", default="", help="beginnings of file names, comma-separated")
+    parser.add_argument("--slack", default="24h+4e")
+    parser.add_argument("--thinnings", type=int, default=10)
+    parser.add_argument("--max-jobs", type=int, default=8000, help="0 = whole logs")
+    parser.add_argument("--shipped", action="store_true", help="the weights that come with Stretto, which saw the logs")
+    parser.add_argument("--tag", default="", help="keeps rows of an experiment apart")
+    parser.add_argument("--seeds", type=lambda text: [int(one) for one in text.split(",")], default=[0])
+    parser.add_argument("--generated", default="")
+    parser.add_argument("--recorded", action="store_true")
+    return parser.parse_args()
 
-
-TABLES = {
-    "sequences": sequences,
-    "logs": logs,
-    "portfolio": portfolio,
-    "parts": parts,
-    "unseen": unseen,
-    "change": change,
-    "cost": cost,
-    "speed": speed,
-}
 
 if __name__ == "__main__":
     main()

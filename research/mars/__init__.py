@@ -1,0 +1,1 @@
+"""What MARS once had and what made its shipped weights: studied here, imported by nothing in Stretto."""
