@@ -103,6 +103,9 @@ def methods(log: str, part: bool, shipped: bool) -> dict[str, Any]:
         found["without classic orders"] = chosen([every[0], *networks])
         found["without any forecast"] = chosen([one for one in every if not one.is_network])
         found["without a choice"] = alone(trained[0])
+        found["with online updates"] = lambda trace, procs, slack: mars_replay(
+            trace, procs, candidates=every, slack=slack, num_threads=1, learns=True
+        )
         return found
     found |= {f"{one.name} alone": alone(one) for one in networks}
     return found

@@ -52,9 +52,10 @@ class MarsParameters:
         With this share of the machine free no job is held back.
     num_hidden
         Hidden units of a trained network.
-    learn_epochs, learn_jobs, learn_pairs, learn_spread, learn_rate
-        Online updates: how often, on how many of the latest jobs, by how many mirrored pairs of perturbations, how far
-        they reach, and how far a step goes.
+    learn_jobs
+        Online updates: known jobs before the first one, and between two at least.
+    learn_memory_jobs, learn_window_jobs
+        They use so many of the latest known jobs, in windows of this size.
     """
 
     epoch_jobs: int = 250  # logs
@@ -76,6 +77,9 @@ class MarsParameters:
     long_s: float = 3600.0  # logs of the former MARS
     roomy: float = 1.0 / 3.0  # logs of the former MARS
     num_hidden: int = 4  # logs
+    learn_jobs: int = 3000  # speed
+    learn_memory_jobs: int = 20_000  # speed
+    learn_window_jobs: int = 1500  # speed
 
     def __post_init__(self) -> None:
         for name in ("epoch_jobs", "block_epochs", "num_draws", "known_stretch", "max_tests"):

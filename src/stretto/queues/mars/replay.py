@@ -20,6 +20,7 @@ from stretto.queues.mars.kernels.play import play_beside
 from stretto.queues.mars.kernels.score import new_scores, put_all_through
 from stretto.queues.mars.shadow import Shadow
 from stretto.queues.mars.network import TRAINED, MarsNet, load_nets
+from stretto.queues.mars.online import OnlineLearner
 from stretto.queues.mars.parameters import MARS_PARAMETERS, MarsParameters
 from stretto.queues.mars.run_record import ChoiceRecorder
 from stretto.queues.mars.selector import Choice, EpochCosts, Selector
@@ -142,6 +143,7 @@ def mars_replay(
     watch: Watch | None = None,
     seed: int = 0,
     num_threads: int = 2,
+    learns: bool = False,
 ) -> MarsReplay:
     """Replay a trace, following at each epoch the candidate that the selector trusts.
 
@@ -160,13 +162,24 @@ def mars_replay(
         jobs that have arrived are replayed to their ends, and only they are in the result.
     seed
         For guesses of run times in counterfactual replays, and for the certainty of comparisons.
+    learns
+        Whether the first trained network is trained further while the queue runs.
     """
     if trace.parent is not None and len(trace.parent):
         raise InvalidInput("MARS replays jobs without dependencies only", field="dependencies")
     kept, num_dropped = trace.fitting(num_procs)
     followed = list(candidates if candidates is not None else candidates_of())
+    promised = slack or Slack(np.inf)
+    learner = None
+    if learns:
+        first = next((one for one in followed if one.is_trained), None)
+        if first is None:
+            raise InvalidInput("there is no trained network to train further", field="learns")
+        learner = OnlineLearner(kept, num_procs, MarsNet(first.name, first.net), promised, cost, seed)
+        followed.append(learner.candidate())
     names = [one.name for one in followed]
-    replayed = EpochReplay(kept, num_procs, followed, slack or Slack(np.inf), rules, cost, seed)
+    replayed = EpochReplay(kept, num_procs, followed, promised, rules, cost, seed)
+    replayed.learner = learner
     replayed.recorder = None if run is None else ChoiceRecorder(run, names[replayed.selector.chosen], cost)
     with ThreadPoolExecutor(num_threads) as executor:
         num_played = replayed.play(executor, watch)
@@ -197,9 +210,12 @@ class EpochReplay:
         One per epoch.
     recorder
         Told of choices and rewards at every epoch.
+    learner
+        Trains the last candidate further.
     """
 
     recorder: ChoiceRecorder | None = None
+    learner: OnlineLearner | None = None
 
     def __init__(
         self,
@@ -271,6 +287,7 @@ class EpochReplay:
         played = min(done - rules.lag_jobs, replays.num_playable)
         if played < rules.epoch_jobs:
             return
+        is_taught = self._learn(played)
         replays.play(played, executor)
         epochs = replays.epochs(played, rules.epoch_jobs)
         before = selector.chosen
@@ -280,5 +297,14 @@ class EpochReplay:
         self.choices.append(choice)
         if self.recorder is not None:
             self.recorder.epoch(choice, selector, self.queue.jobs, self.queue.state.start, now)
-        if selector.chosen != before:
+        if selector.chosen != before or is_taught:
             put_all_through(self.queue.state, self._candidates[selector.chosen].net, self._scores)
+
+    def _learn(self, num_known: int) -> bool:
+        """Train the last candidate further where that is due; say whether it has changed."""
+        learner = self.learner
+        if learner is None or not learner.update(self._replays.jobs.run, num_known):
+            return False
+        self._candidates[-1] = learner.candidate()
+        self._replays.replace(len(self._candidates) - 1, self._candidates[-1])
+        return True
