@@ -65,9 +65,9 @@ def smith_net() -> MarsNet:
 
 
 def reserving_net() -> MarsNet:
-    """Return an order by forecasts under which long jobs leave a twentieth of the machine to shorter ones."""
+    """Return an order by forecasts under which long jobs leave room for a short one of mean width."""
     weights = {features.MEAN: -0.5, features.SHARP: -0.5, features.WIDTH: -0.7, features.WAIT: 0.15}
-    return linear_net("reserving", weights, reserve=0.05, passes_s=12 * 3600.0)
+    return linear_net("reserving", weights, reserve=1.0)
 
 
 def untrained_nets() -> list[MarsNet]:

@@ -75,7 +75,7 @@ class CounterfactualReplays:
             queue = PromiseQueue.of(self.jobs, real.num_procs, slack_s, wait_share=wait_share)
             self._states.append(queue.state._replace(length=real.state.length))
             own = np.zeros(n), np.zeros((n, len(one.net.bias)))
-            told = scores.mean, scores.sharp, np.full(n, -1.0), scores.reference
+            told = scores.mean, scores.sharp, np.full(n, -1.0), scores.reference, scores.width
             self._scores.append(ScoreState(scores.static, *own, *told))
         self._costs = CostTable(len(candidates) + 1, n, cost)  # the last row is that of the real queue
         self._shares = cost.shares

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from stretto.errors import InvalidInput
 from stretto.queues.mars.kernels import score as features
 from stretto.queues.mars.parameters import MARS_PARAMETERS as P
 
-_PARTS = ("skip", "hidden", "bias", "out", "reserve", "passes")
+_PARTS = ("skip", "hidden", "bias", "out", "reserve")
 #: What ``stretto train mars`` calls the network that it trains, for ``--default`` beside ``--nets``.
 TRAINED = "trained"
 #: Hidden units that a file may bring.
@@ -40,12 +39,12 @@ class MarsNet:
         num_hidden = len(self.net.bias)
         if num_hidden > _MOST_HIDDEN:
             raise InvalidInput(f"{num_hidden} hidden units; at most {_MOST_HIDDEN}", field="bias")
-        shapes = ((features.NUM_JOB,), (num_hidden, features.NUM_FEATURES), (num_hidden,), (num_hidden,), (1,), (1,))
+        shapes = ((features.NUM_JOB,), (num_hidden, features.NUM_FEATURES), (num_hidden,), (num_hidden,), (1,))
         for part, shape in zip(_PARTS, shapes, strict=True):
             array = getattr(self.net, part)
             if array.shape != shape:
                 raise InvalidInput(f"{part} has shape {array.shape}, expected {shape}", field=part)
-            if np.any(np.isnan(array)) or (part != "passes" and not np.all(np.isfinite(array))):
+            if not np.all(np.isfinite(array)):
                 raise InvalidInput(f"{part} holds a value that is not a finite number", field=part)
 
     @property
@@ -70,13 +69,10 @@ class MarsNet:
 
     def order_only(self) -> MarsNet:
         """Return a network that holds no job back: what somebody else can follow who starts the jobs."""
-        net = self.net._replace(reserve=np.zeros(1), passes=np.array([math.inf]))
-        return MarsNet(self.name, net)
+        return MarsNet(self.name, self.net._replace(reserve=np.zeros(1)))
 
 
-def linear_net(
-    name: str, weights: Mapping[int, float], *, reserve: float = 0.0, passes_s: float = math.inf
-) -> MarsNet:
+def linear_net(name: str, weights: Mapping[int, float], *, reserve: float = 0.0) -> MarsNet:
     """Return a network without hidden units.
 
     Parameters
@@ -84,18 +80,14 @@ def linear_net(
     weights
         Of features, per natural logarithm where a feature is one.
     reserve
-        Share of the machine that jobs with a long forecast leave free for shorter ones.
-    passes_s
-        Jobs with a longer forecast do not pass the head of the queue.
+        Jobs with a long forecast leave room for so many short ones, of the mean width of the latest.
     """
     skip = np.zeros(features.NUM_JOB)
     for feature, weight in weights.items():
         skip[feature] = weight if feature in (features.SHARE, features.URGENCY) else weight * features.SCALE
     hidden = np.zeros((0, features.NUM_FEATURES))
     empty = np.zeros(0)
-    return MarsNet(
-        name, features.ScoreNet(skip, hidden, empty, empty.copy(), np.array([reserve]), np.array([passes_s]))
-    )
+    return MarsNet(name, features.ScoreNet(skip, hidden, empty, empty.copy(), np.array([reserve])))
 
 
 def net_of(name: str, arrays: Mapping[str, NDArray[np.generic]]) -> MarsNet:

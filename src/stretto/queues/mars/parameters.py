@@ -47,7 +47,9 @@ class MarsParameters:
     forecast_pause
         A waiting job is forecast anew after it has waited for this part longer.
     long_s
-        Jobs with a longer forecast leave the reserve share to others.
+        Jobs with a longer forecast leave room for shorter ones.
+    width_rate
+        Rate of the running mean of the processors of short jobs.
     roomy
         With this share of the machine free no job is held back.
     num_hidden
@@ -75,6 +77,7 @@ class MarsParameters:
     max_tests: int = 16  # speed: a refused start waits for the next event
     forecast_pause: float = 0.05  # speed
     long_s: float = 3600.0  # logs of the former MARS
+    width_rate: float = 0.02  # unchanged: some fifty short jobs
     roomy: float = 1.0 / 3.0  # logs of the former MARS
     num_hidden: int = 4  # logs
     learn_jobs: int = 3000  # speed

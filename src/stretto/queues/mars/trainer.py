@@ -27,13 +27,10 @@ from stretto.queues.mars.windows import Window, WindowFigures, num_jobs_of
 from stretto.queues.promises.slack import Slack
 
 _NUM_SKIP = features.NUM_JOB
-_RESERVE, _PASSES = _NUM_SKIP, _NUM_SKIP + 1
-#: How far weights are varied at first: of the linear part, of the reserve share in twentieths, and of the logarithm of
-#: the longest forecast that passes the head.
-_SKIP_SCALE, _RESERVE_SCALE, _PASSES_SCALE = 0.9, 0.5, 1.0
-_RESERVE_UNIT, _MOST_RESERVE = 0.05, 0.33
-#: Bounds of the forecast that may pass the head, in seconds.
-_LEAST_PASSES_S, _MOST_PASSES_S = 1200.0, 1.5e6
+_RESERVE = _NUM_SKIP
+#: How far weights are varied at first: of the linear part, and of the number of short jobs for which room is left.
+_SKIP_SCALE, _RESERVE_SCALE = 0.75, 0.5
+_MOST_RESERVE = 20.0
 #: Longest waits beyond so many times that of the policy cost; what each logarithm of them costs.
 _WAIT_RATIO, _WAIT_PENALTY = 2.0, 0.3
 #: No window counts more than a factor of so many logarithms.
@@ -83,7 +80,7 @@ class MarsTrainer:
         self._rng = np.random.default_rng(seed)
         self._threads, self._count, self._every = num_threads, windows_per_generation, validate_every
         self._first = to_vector(start)
-        scale = np.array([*np.full(_NUM_SKIP, _SKIP_SCALE), _RESERVE_SCALE, _PASSES_SCALE])
+        scale = np.array([*np.full(_NUM_SKIP, _SKIP_SCALE), _RESERVE_SCALE])
         self._cma = Cma(self._first, sigma, scale, population)
         self._order = self._rng.permutation(len(self._train))
         self._place = 0
@@ -172,16 +169,10 @@ def _excess(window: Window, found: WindowFigures) -> float:
 
 def to_vector(net: MarsNet) -> Floats:
     """Return the weights that are trained, in one row."""
-    passes = min(max(float(net.net.passes[0]), _LEAST_PASSES_S), _MOST_PASSES_S)
-    return np.concatenate([net.net.skip, net.net.reserve / _RESERVE_UNIT, [math.log(passes)]])
+    return np.concatenate([net.net.skip, net.net.reserve])
 
 
 def to_net(vector: Floats, name: str, start: MarsNet) -> MarsNet:
     """Return the network of a row of weights, with the hidden layer of another one."""
-    passes = float(np.clip(vector[_PASSES], math.log(_LEAST_PASSES_S), math.log(_MOST_PASSES_S)))
-    net = start.net._replace(
-        skip=np.array(vector[:_NUM_SKIP]),
-        reserve=np.clip(vector[_RESERVE : _RESERVE + 1] * _RESERVE_UNIT, 0.0, _MOST_RESERVE),
-        passes=np.array([math.exp(passes)]),
-    )
-    return MarsNet(name, net)
+    reserve = np.clip(vector[_RESERVE : _RESERVE + 1], 0.0, _MOST_RESERVE)
+    return MarsNet(name, start.net._replace(skip=np.array(vector[:_NUM_SKIP]), reserve=reserve))

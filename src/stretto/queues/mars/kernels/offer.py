@@ -5,20 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from stretto.core.kernels.compile import njit
+from stretto.queues.mars.kernels.score import LONG_S
 from stretto.queues.mars.parameters import MARS_PARAMETERS as P
 from stretto.queues.promises.kernels.starts import reserve, try_start
 
 #: See ``MarsParameters``.
-LONG_S, ROOMY = P.long_s, P.roomy
+ROOMY = P.roomy
 
 
 @njit(cache=True, nogil=True)
 def need_of(q, num_procs, net, t, job):
-    """Return how many processors must be free for a job to start: long ones leave some to shorter ones."""
+    """Return how many processors must be free for a job to start: long ones leave room for short ones."""
     procs = q.procs[job]
     if net.reserve[0] <= 0.0 or t.mean[job] <= LONG_S:
         return procs
-    kept = np.int64(np.ceil(net.reserve[0] * num_procs))
+    kept = np.int64(np.ceil(net.reserve[0] * t.width[0]))
     return max(procs, min(procs + kept, np.int64(np.ceil(ROOMY * num_procs))))
 
 
@@ -61,7 +62,7 @@ def offer(q, num_procs, s, order, net, t):
             continue
         length = min(q.estimate[job], s.length[job])
         ends_late = m.now + length > shadow
-        if head >= 0 and ((ends_late and q.procs[job] > extra) or t.mean[job] > net.passes[0]):
+        if head >= 0 and ends_late and q.procs[job] > extra:
             continue
         started, tested = try_start(q, s, job, num_tests < order.max_tests)
         num_tests += tested

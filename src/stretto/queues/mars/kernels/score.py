@@ -14,6 +14,7 @@ import numpy as np
 
 from stretto.core.kernels.compile import njit
 from stretto.queues.forecasts.kernels.online import LEAST_S, NUM_LEVELS, RING, foresee
+from stretto.queues.mars.parameters import MARS_PARAMETERS as P
 
 #: Features of a job that change with its forecast only: mean, harmonic mean and 90 % quantile of its run time, the
 #: estimate of the user, processors, and their share of the machine.
@@ -31,6 +32,8 @@ NUM_FEATURES = NUM_JOB + NUM_QUEUE
 #: Logarithms are divided by this, so that features are of the order of one.
 SCALE = 3.0
 LOG_HOUR = np.log(3600.0)
+#: See ``MarsParameters``.
+LONG_S, WIDTH_RATE = P.long_s, P.width_rate
 #: Quantiles of the forecast that are features or lengths.
 MEDIAN, UPPER = 2, 4
 
@@ -42,8 +45,7 @@ class ScoreNet(NamedTuple):
     hidden: np.ndarray  # [H, NUM_FEATURES]
     bias: np.ndarray  # [H]
     out: np.ndarray  # [H]
-    reserve: np.ndarray  # [1] share of the machine that jobs with long forecasts leave free for shorter ones
-    passes: np.ndarray  # [1] seconds; jobs with a longer forecast do not pass the head of the queue
+    reserve: np.ndarray  # [1] jobs with long forecasts leave room for so many short ones of mean width
 
 
 class ScoreState(NamedTuple):
@@ -56,6 +58,7 @@ class ScoreState(NamedTuple):
     sharp: np.ndarray  # [n] forecast harmonic mean
     looked: np.ndarray  # [n] when the job was last forecast, -1 = never
     reference: np.ndarray  # [n] when the operator's policy would have started the job, -1 = not yet
+    width: np.ndarray  # [1] running mean of the processors of jobs with a short forecast
 
 
 @njit(cache=True, nogil=True)
@@ -69,6 +72,7 @@ def new_scores(n, num_hidden):
         np.ones(n),
         np.full(n, -1.0),
         np.full(n, -1.0),
+        np.zeros(1),
     )
 
 
@@ -152,6 +156,8 @@ def refresh(q, num_procs, s, f, net, t, pause, is_real):
                 t.looked[job] = m.now
         elif t.looked[job] < 0.0:
             look(q, num_procs, s, f, net, t, job)
+            if t.mean[job] <= LONG_S:
+                t.width[0] += WIDTH_RATE * (q.procs[job] - t.width[0])
         elif f.learned[f.user[job]] > f.told[job] and m.now - t.looked[job] >= pause * (m.now - q.submit[job]):
             look(q, num_procs, s, f, net, t, job)
 
