@@ -11,8 +11,9 @@ import numpy as np
 from stretto.core.csr import Floats, Ints
 from stretto.errors import Infeasible
 from stretto.queues.nodes.kernels.arrays import (
-    AVAIL_JOB,
+    AVAIL_SHAPE,
     BEGIN,
+    CPUS,
     DONE,
     END,
     HEAD,
@@ -175,7 +176,7 @@ def new_state(setup: NodeSetup, num_members: int) -> NodeState:
     num_resources, num_nodes = site.capacity.shape
     island = np.zeros((NUM_ISLAND, num_islands), np.int64)
     island[BEGIN] = island[END] = (q.queue_ptr[:-1] + q.queue_ptr[1:]) // 2
-    island[[PASS_EPOCH, HEAD, RESERVED_JOB, RESERVED_EPOCH, AVAIL_JOB]] = -1
+    island[[PASS_EPOCH, HEAD, RESERVED_JOB, RESERVED_EPOCH, AVAIL_SHAPE]] = -1
     counts = np.zeros(NUM_COUNTS, np.int64)
     counts[UNUSED_SLOT] = -1
 
@@ -198,7 +199,7 @@ def new_state(setup: NodeSetup, num_members: int) -> NodeState:
         later=rooms(),
         fit=np.zeros(num_nodes, np.int64),
         avoid=np.zeros(num_nodes, np.bool_),
-        row=np.zeros(num_resources, np.int64),
+        row=np.zeros(num_resources + int(site.capacity[CPUS].max()) + 1, np.int64),
         times=np.zeros(num_nodes),
         first=np.full(num_nodes, -1),
         planned=np.full(num_nodes, -1),
