@@ -13,7 +13,6 @@ from stretto.errors import Infeasible
 from stretto.queues.nodes.kernels.arrays import (
     AVAIL_SHAPE,
     BEGIN,
-    CPUS,
     DONE,
     END,
     HEAD,
@@ -89,7 +88,7 @@ class NodeReplay:
                 raise Infeasible(f"job {job} of {setup.trace.name!r} can never start on site {setup.site.name!r}")
             if status != STORE_IS_FULL:
                 return bool(status == DONE)
-            self.store = _longer(self.store)
+            self.store = longer(self.store)
 
     def run_out(self, rules: NodeRules) -> None:
         """Go on until nothing more can happen, also where jobs are left that have not arrived."""
@@ -132,6 +131,14 @@ class NodeReplay:
         state.end_time[:count], state.end_job[:count] = ends[order], jobs[order]
         return copy
 
+    def copy(self) -> NodeReplay:
+        """Return a replay that goes its own way from here on; jobs are shared, but for their deadlines."""
+        copy = NodeReplay.__new__(NodeReplay)
+        arrays = self.setup.arrays
+        copy.setup = replace(self.setup, arrays=arrays._replace(deadline=arrays.deadline.copy()))
+        copy.state, copy.out, copy.store = deepcopy((self.state, self.out, self.store))
+        return copy
+
     def result(self) -> NodeRun:
         """Return when and where every job ran, with the entries of the store sorted by job."""
         used = int(self.state.counts[NUM_PLACES])
@@ -161,7 +168,7 @@ def _new_store(size: int) -> PlaceStore:
     )
 
 
-def _longer(store: PlaceStore) -> PlaceStore:
+def longer(store: PlaceStore) -> PlaceStore:
     """Return a store of twice the size with the same entries."""
     larger = _new_store(2 * len(store.node))
     for name, new in larger._asdict().items():
@@ -199,7 +206,7 @@ def new_state(setup: NodeSetup, num_members: int) -> NodeState:
         later=rooms(),
         fit=np.zeros(num_nodes, np.int64),
         avoid=np.zeros(num_nodes, np.bool_),
-        row=np.zeros(num_resources + int(site.capacity[CPUS].max()) + 1, np.int64),
+        row=np.zeros(num_resources + int(setup.shapes.per_node.max()) + 1, np.int64),
         times=np.zeros(num_nodes),
         first=np.full(num_nodes, -1),
         planned=np.full(num_nodes, -1),

@@ -126,7 +126,7 @@ class NodeState(NamedTuple):
     later: Longs  # [R, N] scratch: what is free at a later time
     fit: Longs  # [N] scratch
     avoid: Flags  # [N] scratch
-    row: Longs  # [R, and more than a node has processors] scratch; another array here halves the speed of all
+    row: Longs  # [R + most tasks on a node + 1] scratch; one array more in this tuple halves the speed of everything
     times: Floats  # [N] scratch
     first: Longs  # [N] the slot of a node that is expected to end first, -1 = none
     planned: Longs  # [N] the last planned entry of a node, -1 = none
