@@ -44,8 +44,8 @@ def jobs(num: int, seed: int) -> Trace:
 def setting(where: str) -> dict[str, Any]:
     """Return the parameters of environments on a site or on a plain machine."""
     if where == "site":
-        return {"trace": jobs(120, 1), "site": SITE, "num_jobs": 40}
-    return {"trace": lublin(120, num_procs=32, load=1.3, seed=4), "num_procs": 32, "num_jobs": 40}
+        return {"trace": jobs(120, 1), "site": SITE, "num_jobs": 24}
+    return {"trace": lublin(120, num_procs=32, load=2.5, seed=4), "num_procs": 32, "num_jobs": 40}
 
 
 @pytest.mark.parametrize("where", ["site", "machine"])
@@ -76,7 +76,7 @@ def test_no_agent_breaks_a_promise(where: str, slack: str) -> None:
     )
     for at, agent in enumerate(agents):
         total, info = play(env, agent, 20 * at)
-        assert (info["promises_given"], info["promises_broken"]) == (40, 0)
+        assert (info["promises_given"], info["promises_broken"]) == (env.batch.episode.num_jobs, 0)
         assert total == pytest.approx(-info["mean_bounded_slowdown"])
 
 
@@ -92,7 +92,7 @@ def test_the_mask_is_exact() -> None:
             refused += not may
             assert queue._queue.copy().start(job) == may
         _, _, over, _, info = env.step(np.int64(np.flatnonzero(info["action_mask"])[0]))
-    assert refused > 20
+    assert refused > 5
 
 
 @pytest.mark.parametrize("backfill", ["easy", "promise"])
@@ -104,7 +104,7 @@ def test_one_strategy_all_the_time_is_the_replay(where: str, backfill: str) -> N
     env = StrategyEnv(strategies=["sjf", "fcfs"], backfill=backfill, interval_s=0.0, **given)
     for action, name in enumerate(["sjf", "fcfs"]):
         play(env, lambda info, action=action: np.int64(action), 30)
-        part = given["trace"].take(slice(30, 70))
+        part = given["trace"].take(slice(30, 30 + given["num_jobs"]))
         machine = SITE if where == "site" else 32
         found = replay(part, machine, strategy=name, backfill=backfill)
         assert np.array_equal(env.batch.start_s(0), found.start_s)

@@ -90,10 +90,10 @@ class LedBatch:
         for place, game in enumerate(self._games):
             if game.is_over:
                 game.begin(int(firsts[place]), self._new_queue(int(firsts[place])))
-                game.reward = 0.0
+                self.reward[place] = 0.0  # what it has cost to come to the first decision comes with the next step
             else:
                 game.act(int(actions[place]))
-            self.reward[place] = game.take_reward()
+                self.reward[place] = game.take_reward()
             game.observe(self.jobs[place], self.mask[place], self.machine[place])
 
     def action_masks(self) -> NDArray[np.int8]:
@@ -143,7 +143,7 @@ class _Game:
 
     def begin(self, first: int, queue: LedQueue) -> None:
         """Put the episode before its first decision."""
-        self.first, self.queue, self.is_over = first, queue, False
+        self.first, self.queue, self.is_over, self.reward = first, queue, False, 0.0
         self.order, self.next_choice_s = order_code(self.batch.episode.order), 0.0
         self._paid = np.zeros(len(queue.start_s))
         if len(self.batch.orders):

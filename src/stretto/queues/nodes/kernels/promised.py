@@ -194,7 +194,7 @@ def propose(site, shapes, q, rules, s, store, out, p, island, max_tests):
 def fits_beside(site, shapes, q, s, store, out, job, island, head):
     """Say whether a job fits now, beside the reservation of the head if there is one.
 
-    Returns also how many jobs need no more trying, and whether the nodes of the head must be spared.
+    Returns also how many jobs need no more trying, and whether the head must keep the room on its nodes.
     """
     now, kind = s.clock[0], q.kind[job]
     end = now + q.estimate[job]

@@ -40,7 +40,7 @@ WITH_PLAN = 2  # the plan of the trial must be adopted
 
 @njit(**INNER)
 def set_free(site, shapes, s, store, taken, spares, sign):
-    """Give back or take the entries behind the store's last one, in what is free and beside the reservation."""
+    """Release (+1) or take (-1) the entries behind the store's last one, in what is free and beside the reservation."""
     first = s.counts[NUM_PLACES]
     apply(site, shapes, store, first, first + taken, s.free, sign)
     if spares:
