@@ -74,7 +74,7 @@ class EpisodeEnv(gymnasium.Env[Observation, np.int64]):
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Return which actions mean something, in the form that sb3-contrib asks for."""
-        return self.batch.action_masks()[0].astype(bool)
+        return np.array(self.batch.action_masks()[0], np.bool_)
 
     def _observation(self) -> Observation:
         batch = self.batch

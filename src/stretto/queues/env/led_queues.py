@@ -25,7 +25,11 @@ class LedQueue(Protocol):
     """A queue that stops at every event."""
 
     trace: Trace
-    ready_s: Floats  # [n] when each job joined the queue
+
+    @property
+    def ready_s(self) -> Floats:
+        """When each job joined the queue; [n]."""
+        ...
 
     @property
     def now_s(self) -> float: ...
@@ -52,9 +56,13 @@ class PlainQueue:
     def __init__(self, trace: Trace, num_procs: int, slack: SlackTable) -> None:
         self.trace, self._num_procs = trace, num_procs
         jobs = trace.arrays()
-        self.ready_s = jobs.submit
+        self._submit_s: Floats = jobs.submit
         self._queue = PromiseQueue.of(jobs, num_procs, slack.of(trace, jobs.estimate))
         self._order = preference()
+
+    @property
+    def ready_s(self) -> Floats:
+        return self._submit_s
 
     @property
     def now_s(self) -> float:

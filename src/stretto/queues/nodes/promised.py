@@ -242,7 +242,7 @@ def _empty_lines(capacity: Longs, island_ptr: Longs, island_node: Ints, num_reso
 
 def _larger(plan: NodePlan) -> NodePlan:
     """Return a plan with twice as many slots and steps."""
-    old = len(plan.kept.count)
+    old = len(plan.kept.num_entries)
     unused = np.zeros(2 * old, np.int64)
     left = int(plan.numbers[plan_arrays.NUM_UNUSED])
     unused[:left] = plan.unused[:left]
@@ -254,7 +254,9 @@ def _larger(plan: NodePlan) -> NodePlan:
 def _larger_side(side: PlanSide) -> PlanSide:
     lines = side.lines
     grown = lines._replace(next=_twice(lines.next), begin=_twice(lines.begin), free=_twice(lines.free))
-    return PlanSide(side.start, _twice(side.count), _twice(side.node), _twice(side.tasks), _twice(side.shape), grown)
+    return PlanSide(
+        side.start, _twice(side.num_entries), _twice(side.node), _twice(side.tasks), _twice(side.shape), grown
+    )
 
 
 def _twice(array: np.ndarray) -> np.ndarray:

@@ -37,7 +37,7 @@ def set_between(site, shapes, island, lines, scratch, entry, start, end, sign):
 @njit(**INNER)
 def set_slot(site, shapes, island, side, scratch, slot, start, end, sign):
     """Give or take all entries of a slot between two times."""
-    for k in range(side.count[slot]):
+    for k in range(side.num_entries[slot]):
         entry = (side.node[slot, k], side.tasks[slot, k], side.shape[slot, k])
         set_between(site, shapes, island, side.lines, scratch, entry, start, end, sign)
 
@@ -45,7 +45,7 @@ def set_slot(site, shapes, island, side, scratch, slot, start, end, sign):
 @njit(**INNER)
 def write_slot(side, slot, store, first, taken):
     """Copy entries of the store to a slot."""
-    side.count[slot] = taken
+    side.num_entries[slot] = taken
     for k in range(taken):
         side.node[slot, k] = store.node[first + k]
         side.tasks[slot, k] = store.tasks[first + k]
@@ -55,11 +55,11 @@ def write_slot(side, slot, store, first, taken):
 @njit(**INNER)
 def read_slot(side, slot, store, first):
     """Copy the entries of a slot to the store; return how many."""
-    for k in range(side.count[slot]):
+    for k in range(side.num_entries[slot]):
         store.node[first + k] = side.node[slot, k]
         store.tasks[first + k] = side.tasks[slot, k]
         store.shape[first + k] = side.shape[slot, k]
-    return side.count[slot]
+    return side.num_entries[slot]
 
 
 @njit(**INNER)

@@ -13,7 +13,7 @@ class PlanSide(NamedTuple):
     """A plan: when and on which nodes waiting jobs start. S slots, each for a job on at most K nodes."""
 
     start: Floats  # [n] planned start, inf = not in the plan
-    count: Longs  # [S] entries of a slot
+    num_entries: Longs  # [S] of each slot
     node: Ints  # [S, K]
     tasks: Ints  # [S, K]
     shape: Ints  # [S, K]

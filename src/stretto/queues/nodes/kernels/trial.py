@@ -94,7 +94,7 @@ def start_checked(site, shapes, q, s, store, out, p, job, spares, verdict):
     """Start a job that has just been checked."""
     now, kept = s.clock[0], p.kept
     island = q.island[q.kind[job]]
-    first, taken = s.counts[NUM_PLACES], p.trial.count[0]
+    first, taken = s.counts[NUM_PLACES], p.trial.num_entries[0]
     for k in range(taken):
         store.node[first + k] = p.trial.node[0, k]
         store.tasks[first + k] = p.trial.tasks[0, k]
@@ -195,8 +195,8 @@ def adopt_trial(site, q, p, island, starting):
             continue
         kept.start[job] = trial.start[job]
         slot = p.slot[job]
-        kept.count[slot] = trial.count[slot]
-        for k in range(trial.count[slot]):
+        kept.num_entries[slot] = trial.num_entries[slot]
+        for k in range(trial.num_entries[slot]):
             kept.node[slot, k] = trial.node[slot, k]
             kept.tasks[slot, k] = trial.tasks[slot, k]
             kept.shape[slot, k] = trial.shape[slot, k]
