@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from queues.nodes.promised_cases import make_case as make_node_case
 from queues.nodes.random_sites import random_jobs, random_site
 from stretto.catalog import BACKFILLS, ESTIMATES, POOL_RULES, STRATEGIES
 from stretto.core.pool import Pool, Spot
@@ -28,6 +29,7 @@ from stretto.queues.mars.kernels.forecast import NUM_HEADS, NUM_INPUTS, Forecast
 from stretto.queues.mars.network import classic_net
 from stretto.queues.mars.parameters import Selection
 from stretto.queues.mars.replay import mars_replay
+from stretto.queues.nodes.promised import NodePromiseQueue
 from stretto.queues.nodes.replay import NODE_RULES
 from stretto.queues.portfolio import Forecast, portfolio_replay
 from stretto.queues.promises.queue import BY_LENGTH, GIVEN, WEIGHTED, PromiseQueue, preference
@@ -144,6 +146,27 @@ def on_nodes() -> Iterator[tuple[str, Any]]:
             yield f"nodes {seed}", (found.start_s, found.end_s, found.node, found.tasks)
 
 
+def on_nodes_with_promises() -> Iterator[tuple[str, Any]]:
+    """Lead random queues on random sites: proposals, single starts, the mask, and nothing at all."""
+    for seed in range(40, 76):
+        case = make_node_case(seed)
+        if case is None:
+            continue
+        queue = NodePromiseQueue.of(case.setup, case.slack_s, case.rules)
+        allowed = 0
+        while queue.next_event_s() < np.inf:
+            if queue.happen(case.rules):
+                if seed % 3 == 0 and queue.now_s < 10:
+                    allowed += int(queue.allowed().sum())
+                    queue.start(int(queue.waiting[-1]))
+                if seed % 4:
+                    queue.propose(case.rules, max_tests=case.max_tests)
+            queue.settle()
+        whole = NodePromiseQueue.of(case.setup, case.slack_s, case.rules)
+        whole.advance(case.rules, max_tests=case.max_tests)
+        yield f"promises on nodes {seed}", (queue.start_s, queue.due_s, np.array([allowed]), whole.start_s)
+
+
 def promises() -> Iterator[tuple[str, Any]]:
     trace = make_trace(11, 40)
     jobs = trace.arrays()
@@ -250,6 +273,7 @@ def cases() -> Iterator[tuple[str, Any]]:
     yield from replays()
     yield from under_conditions()
     yield from on_nodes()
+    yield from on_nodes_with_promises()
     yield from promises()
     yield from choosers()
     yield from episodes()

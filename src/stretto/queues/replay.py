@@ -27,8 +27,8 @@ from stretto.queues.kernels.general import run_general
 from stretto.queues.kernels.outcome import ReplayOutcome, new_outcome
 from stretto.queues.kernels.run import run_queue
 from stretto.queues.kernels.state import new_state
-from stretto.queues.promises.facade import KeyedOrder, fill_promised, slack_rule
-from stretto.queues.promises.slack import Slack
+from stretto.queues.promises.facade import KeyedOrder, fill_promised, slack_rule, slack_table
+from stretto.queues.promises.slack import SlackTable
 from stretto.queues.recorded.record import RECORDED, recorded_result
 from stretto.queues.result import QueueResult, Watch
 from stretto.queues.setup import ReplaySetup, notes_of, prepare
@@ -179,7 +179,7 @@ def _replay_order(
     trace: Trace, machine: int | Sequence[Pool], order: Strategy, name: str, seed: int, rules: RuleArguments
 ) -> QueueResult:
     """Replay by a kernel."""
-    setup = _setup(trace, machine, make_rules(order, **rules), seed)
+    setup = _setup(trace, machine, make_rules(order, **rules), seed, rules.get("slack"))
     return to_result(setup, run_setup(setup), _spec(name, seed, rules))
 
 
@@ -189,7 +189,7 @@ def _replay_key(
     """Replay in the order of a key function: by a kernel where the key does not change, by the reference otherwise."""
     from stretto.queues.reference.keyed import KeyedReplay
 
-    setup = _setup(trace, machine, make_rules(DEADLINE, **rules), seed)
+    setup = _setup(trace, machine, make_rules(DEADLINE, **rules), seed, rules.get("slack"))
     spec = _spec(name, seed, rules)
     origin_s = float(trace.submit_s[int(np.argmax(runnable(trace, machine)))])  # a key may depend on the time of day
     if takes_wait(key) and setup.rules.backfill == codes.PROMISE:
@@ -244,10 +244,10 @@ def _replay_selector(
     return _selected(found, machine, {"strategy": name, **needed, **more, "seed": seed}, notes), found
 
 
-def _selector_slack(rules: RuleArguments) -> Slack | None:
+def _selector_slack(rules: RuleArguments) -> SlackTable | None:
     """Return the slack of the promises that a selector keeps, None where it gives none."""
     backfill = lookup("backfill", rules.get("backfill", DEFAULT_RULES["backfill"]), BACKFILLS).code
-    return slack_rule(backfill, rules.get("slack")) if backfill == codes.PROMISE else None
+    return slack_table(rules.get("slack")) if backfill == codes.PROMISE else None
 
 
 def knows_promises(selector: str) -> bool:
@@ -345,10 +345,20 @@ def make_rules(strategy: str | Strategy, **given: Unpack[RuleArguments]) -> code
     )
 
 
-def _setup(trace: Trace, machine: int | Sequence[Pool], rules: codes.RuleCodes, seed: int) -> ReplaySetup:
+def _setup(
+    trace: Trace,
+    machine: int | Sequence[Pool],
+    rules: codes.RuleCodes,
+    seed: int,
+    slack: float | str | None = None,
+) -> ReplaySetup:
     if seed < 0:
         raise InvalidInput(f"{seed} must not be negative", field="seed")
-    return prepare(trace, machine if isinstance(machine, int) else tuple(machine), rules, seed)
+    setup = prepare(trace, machine if isinstance(machine, int) else tuple(machine), rules, seed)
+    if rules.backfill != codes.PROMISE or not slack_table(slack).rows:
+        return setup
+    jobs = trace.keep(runnable(trace, machine))
+    return replaced(setup, slack_s=slack_table(slack).of(jobs, setup.jobs.estimate))
 
 
 def setup_of(
@@ -368,15 +378,15 @@ def setup_of(
     if isinstance(machine, Site):
         message = "a site cannot be calibrated: give the number of processors with --procs, or leave --calibrate out"
         raise InvalidInput(message, field="calibrate")
-    return _setup(trace, machine, make_rules(order, **rules), seed), _spec(name, seed, rules)
+    return _setup(trace, machine, make_rules(order, **rules), seed, rules.get("slack")), _spec(name, seed, rules)
 
 
 def _spec(name: str, seed: int, given: RuleArguments) -> dict[str, object]:
     """Return the rules by name and value, as results carry them."""
     rules = {rule: value for rule, value in {**DEFAULT_RULES, **given}.items() if rule != "weights"}
     code = lookup("backfill", str(rules["backfill"]), BACKFILLS).code
-    slack = slack_rule(code, cast("float | str | None", rules["slack"]))
-    rules["slack"] = str(slack) if code == codes.PROMISE else slack.share
+    slack = cast("float | str | None", rules["slack"])
+    rules["slack"] = str(slack_table(slack)) if code == codes.PROMISE else slack_rule(code, slack).share
     return {"strategy": name, **rules, "seed": seed}
 
 

@@ -45,6 +45,8 @@ class ReplaySetup:
         Unit exponentials, one per job and interruption; empty where nothing is interrupted.
     notes
         What is passed over, as ``QueueResult`` has it.
+    slack_s
+        Of backfill ``promise``, where it differs by more than the estimate; None = as the rules say.
     """
 
     trace: Trace
@@ -56,17 +58,22 @@ class ReplaySetup:
     width: Ints  # [n, K]
     draws: Floats  # [n, NUM_DRAWS] or [0, 0]
     notes: tuple[str, ...] = ()
+    slack_s: Floats | None = None  # [n]
 
     @property
     def is_plain(self) -> bool:
         """Whether this is one machine of fixed size, and jobs that only compete for its processors."""
+        return self.is_one_machine and not len(self.jobs.child)
+
+    @property
+    def is_one_machine(self) -> bool:
+        """Whether this is one machine of fixed size, and jobs that need nothing but processors."""
         pool = self.pools[0]
         return (
             len(self.pools) == 1
             and not pool.is_elastic
             and pool.spot is None
             and pool.speed == 1.0
-            and not len(self.jobs.child)
             and bool(np.array_equal(self.width[:, 0], self.jobs.procs))
         )
 

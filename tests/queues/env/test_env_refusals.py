@@ -25,7 +25,10 @@ TRACE = Trace.of([0, 1, 2, 3], [5, 5, 5, 5], [1, 2, 1, 2])
         ({"reward": "gold"}, "unknown reward 'gold'"),
         ({"backfill": "wild"}, "unknown backfill of an environment: 'wild'"),
         ({"interval_s": -1.0}, "interval_s: -1.0 must not be negative"),
-        ({"num_procs": SITE}, "num_procs: environments need a plain machine"),
+        ({"num_procs": SITE}, "num_procs: is a number of processors; give a site as site="),
+        ({"site": SITE}, "num_procs: a site has its own processors"),
+        ({"slack": "1h"}, "slack: is for backfill 'promise'"),
+        ({"num_procs": None, "site": SITE, "backfill": "easy"}, "backfill: on a site, jobs are picked with none"),
     ],
 )
 def test_wrong_settings_are_refused(params: dict[str, Any], words: str) -> None:

@@ -83,9 +83,9 @@ def random_request(rng: np.random.Generator, site: Site) -> ResourceRequest:
     )
 
 
-def random_jobs(rng: np.random.Generator, site: Site) -> Trace:
-    """Return up to 24 jobs, some with parents, some heterogeneous, some in arrays with a limit."""
-    n = int(rng.integers(1, 25))
+def random_jobs(rng: np.random.Generator, site: Site, most: int = 24) -> Trace:
+    """Return some jobs, some with parents, some heterogeneous, some in arrays with a limit."""
+    n = int(rng.integers(1, most + 1))
     run = rng.integers(1, 20, n).astype(float)
     estimate = np.where(rng.random(n) < 0.15, np.nan, run + rng.integers(0, 15, n))
     requests: list[JobRequest] = []

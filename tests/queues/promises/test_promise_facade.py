@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +16,10 @@ from stretto.errors import InvalidInput
 from stretto.files.traces.load import load_trace
 from stretto.queues.evaluate import evaluate_replay
 from stretto.queues.promises.slack import Slack
-from stretto.queues.promises.validate import check_promises
+from stretto.queues.promises.validate import check_given, check_promises
 from stretto.queues.replay import replay
 from stretto.queues.strategies import Submitted
+from stretto.queues.validate import check_replay
 from stretto.queues.workloads.lublin import lublin
 
 SLACKS = ("0", "6h+1e", "12h+2e", "24h+4e")
@@ -87,6 +89,41 @@ def test_figures_of_promises_are_in_the_json(busy: Trace) -> None:
     assert (found["promises_given"], found["promises_broken"]) == (600, 0)
     assert found["promise_margin_p01_s"] >= 0
     assert "promises_given" not in evaluate_replay(busy, 64, timed=False).to_json()
+
+
+def with_parents(trace: Trace) -> Trace:
+    """Let every third job wait for one of those before it."""
+    child = np.arange(3, trace.num_jobs, 3, dtype=np.int32)
+    return replace(trace, parent=child - 1 - (child % 3), child=child)
+
+
+@pytest.mark.parametrize("slack", SLACKS)
+def test_jobs_with_parents_are_promised_a_start_when_they_become_eligible(busy: Trace, slack: str) -> None:
+    trace = with_parents(busy.take(slice(0, 200)))
+    for strategy in ("fcfs", "ljf", "wfp3"):
+        result = replay(trace, 64, strategy=strategy, backfill="promise", slack=slack)
+        check_replay(trace, 64, result)
+        check_given(result, Slack.parse(slack).of(result.trace.estimate_s))
+    with pytest.raises(InvalidInput, match="dependencies"):
+        replay(trace, 64, strategy="multifactor", backfill="promise")
+
+
+def test_infinite_slack_is_easy_with_parents(busy: Trace) -> None:
+    trace = with_parents(busy.take(slice(0, 200)))
+    promised = replay(trace, 64, strategy="saf", backfill="promise", slack="inf")
+    assert np.array_equal(promised.start_s, replay(trace, 64, strategy="saf").start_s)
+
+
+def test_slack_differs_by_user(busy: Trace) -> None:
+    users = np.unique(busy.user)
+    result = replay(busy, 64, backfill="promise", slack=f"24h,user:{users[0]}=0")
+    every = replay(busy, 64, backfill="promise", slack="24h")
+    assert result.due_s is not None
+    assert every.due_s is not None
+    first = np.flatnonzero(busy.user == users[0])
+    assert len(first) < busy.num_jobs
+    assert np.all(result.start_s <= result.due_s)
+    assert result.due_s[first].mean() < every.due_s[first].mean() - 20 * 3600
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from stretto.core.trace import Trace
 from stretto.errors import InvalidInput
-from stretto.queues.promises.slack import Slack, slack_of_jobs
+from stretto.queues.promises.slack import Slack, SlackTable, slack_of_jobs
 
 
 @pytest.mark.parametrize(
@@ -60,3 +60,14 @@ def test_slack_differs_by_partition_and_user() -> None:
         slack_of_jobs(trace, "2e", {("qos", 1): "0"})
     with pytest.raises(InvalidInput, match="cannot differ"):
         slack_of_jobs(trace, "2e", {("color", 1): "0"})
+
+
+def test_tables_of_slack_are_texts() -> None:
+    text = "24h+4e,partition:debug=1h,qos:high=0,user:alice=2h"
+    table = SlackTable.parse(text)
+    assert table.default == Slack(86400.0, 4.0)
+    assert [name for _, name, _ in table.rows] == ["debug", "high", "alice"]
+    assert str(table) == text
+    for wrong in ("24h,debug=1h", "24h,partition:=1h", "24h,partition:debug", "24h,color:red=1h", "24h,user:a=soon"):
+        with pytest.raises(InvalidInput, match="slack"):
+            SlackTable.parse(wrong)

@@ -71,7 +71,8 @@ class ReplayOutput:
                     "--slack",
                     metavar="24h+4e",
                     help="Of backfill promise: how much later than planned at submission a job may start, as a time "
-                    "plus a multiple of its estimate. Of backfill slack: a share of the estimate.",
+                    "plus a multiple of its estimate; other values for some jobs follow, as in "
+                    "24h+4e,partition:debug=1h,user:alice=2h. Of backfill slack: a share of the estimate.",
                 ),
             ],
             "estimates": EstimatesOption,

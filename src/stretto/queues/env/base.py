@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from stretto.errors import InvalidInput
 from stretto.queues.env.batch import EpisodeBatch
+from stretto.queues.env.led_batch import LedBatch
 
 Array = NDArray[np.generic]
 Observation = dict[str, Any]
@@ -20,7 +21,7 @@ Options = dict[str, Any]
 Info = dict[str, Any]
 
 
-def observation_space(batch: EpisodeBatch) -> spaces.Dict:
+def observation_space(batch: EpisodeBatch | LedBatch) -> spaces.Dict:
     """Return what an observation looks like; every number lies between zero and one."""
     parts: dict[str, spaces.Space[Any]] = {
         "jobs": spaces.Box(0.0, 1.0, batch.jobs.shape[1:], np.float32),
@@ -30,7 +31,7 @@ def observation_space(batch: EpisodeBatch) -> spaces.Dict:
     return spaces.Dict(parts)
 
 
-def first_of(options: Options | None, batch: EpisodeBatch) -> int | None:
+def first_of(options: Options | None, batch: EpisodeBatch | LedBatch) -> int | None:
     """Return the first job that the options of a reset ask for."""
     unknown = set(options or {}) - {"first"}
     if unknown:
@@ -46,10 +47,10 @@ class EpisodeEnv(gymnasium.Env[Observation, np.int64]):
 
     metadata = {"render_modes": []}  # noqa: RUF012 (Gymnasium declares it so)
 
-    def __init__(self, batch: EpisodeBatch, num_actions: int) -> None:
+    def __init__(self, batch: EpisodeBatch | LedBatch) -> None:
         self.batch = batch
         self.render_mode = None
-        self.action_space = spaces.Discrete(num_actions)
+        self.action_space = spaces.Discrete(batch.num_actions)
         self.observation_space = observation_space(batch)
 
     def reset(self, *, seed: int | None = None, options: Options | None = None) -> tuple[Observation, Info]:
@@ -73,17 +74,14 @@ class EpisodeEnv(gymnasium.Env[Observation, np.int64]):
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Return which actions mean something, in the form that sb3-contrib asks for."""
-        return self._action_mask(0).astype(bool)
-
-    def _action_mask(self, place: int) -> NDArray[np.int8]:
-        return np.array(self.batch.mask[place], np.int8)
+        return np.array(self.batch.action_masks()[0], np.bool_)
 
     def _observation(self) -> Observation:
         batch = self.batch
         return {"jobs": batch.jobs[0].copy(), "machine": batch.machine[0].copy(), "mask": batch.mask[0].copy()}
 
     def _info(self) -> Info:
-        info: Info = {"action_mask": self._action_mask(0), "time_s": float(self.batch.time_s[0])}
+        info: Info = {"action_mask": self.batch.action_masks()[0], "time_s": float(self.batch.time_s[0])}
         return info | self.batch.figures(0) if self.batch.is_over[0] else info
 
 
@@ -92,11 +90,11 @@ class EpisodeVectorEnv(VectorEnv[Observation, Array, Array]):
 
     metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012
 
-    def __init__(self, batch: EpisodeBatch, num_envs: int, num_actions: int) -> None:
+    def __init__(self, batch: EpisodeBatch | LedBatch, num_envs: int) -> None:
         self.batch = batch
         self.num_envs = num_envs
         self.render_mode = None
-        self.single_action_space = spaces.Discrete(num_actions)
+        self.single_action_space = spaces.Discrete(batch.num_actions)
         self.single_observation_space = observation_space(batch)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
@@ -127,14 +125,11 @@ class EpisodeVectorEnv(VectorEnv[Observation, Array, Array]):
     def _firsts(self) -> NDArray[np.int64]:
         return self.np_random.integers(self.batch.num_firsts, size=self.num_envs)
 
-    def _action_mask(self) -> NDArray[np.int8]:
-        return np.array(self.batch.mask, np.int8)
-
     def _observation(self) -> Observation:
         return {"jobs": self.batch.jobs.copy(), "machine": self.batch.machine.copy(), "mask": self.batch.mask.copy()}
 
     def _info(self, over: NDArray[np.bool_]) -> Info:
-        info: Info = {"action_mask": self._action_mask(), "time_s": self.batch.time_s}
+        info: Info = {"action_mask": self.batch.action_masks(), "time_s": self.batch.time_s}
         for place in np.flatnonzero(over):
             for name, value in self.batch.figures(int(place)).items():
                 info.setdefault(name, np.zeros(self.num_envs))[place] = value

@@ -18,6 +18,8 @@ from stretto.errors import InvalidInput, UnknownName
 from stretto.files.traces.load import load_trace
 from stretto.queues.kernels import env as queue_env
 from stretto.queues.kernels import episode as queue_episode
+from stretto.queues.promises.facade import slack_table
+from stretto.queues.promises.slack import SlackTable
 from stretto.queues.workloads.lublin import lublin
 from stretto.registry import lookup
 
@@ -29,7 +31,7 @@ REWARDS = {
     "wait": queue_episode.WAIT,
     "final-bounded-slowdown": queue_episode.FINAL_SLOWDOWN,
 }
-_BACKFILLS = {"none": False, "easy": True}
+_BACKFILLS = {"none": False, "easy": True, "promise": True}
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,11 +52,16 @@ class Episode:
     order
         The order of the queue, a strategy of the catalog.
     backfill
-        ``none``, or ``easy``: jobs that do not delay the head start before it.
+        ``none``, ``easy``: jobs that do not delay the head start before it, or ``promise``: every job is promised a
+        latest start, and only starts that keep all promises are allowed.
     reward
         A name of ``REWARDS``. The first two come as time passes, the last when the episode is over.
     interval_s
         Least time between two choices of a strategy.
+    site
+        Nodes and partitions to replay on, in place of ``num_procs``.
+    slack
+        Of backfill ``promise``, as in replays; ``24h+4e`` by default.
     """
 
     trace: TraceLike = None
@@ -65,13 +72,20 @@ class Episode:
     backfill: str = "none"
     reward: str = "bounded-slowdown"
     interval_s: float = 0.0
+    site: Site | None = None
+    slack: float | str | None = None
 
     def __post_init__(self) -> None:
         for name in ("num_jobs", "num_visible"):
             if getattr(self, name) < 1:
                 raise InvalidInput(f"{getattr(self, name)} must be at least 1", field=name)
         if isinstance(self.num_procs, Site):
-            raise InvalidInput("environments need a plain machine: give its number of processors", field="num_procs")
+            raise InvalidInput("is a number of processors; give a site as site=", field="num_procs")
+        if self.site is not None and self.num_procs is not None:
+            raise InvalidInput("a site has its own processors; leave num_procs out", field="num_procs")
+        if self.slack is not None and self.backfill != "promise":
+            raise InvalidInput("is for backfill 'promise'", field="slack")
+        self.slack_table()
         if self.reward not in REWARDS:
             raise UnknownName("reward", self.reward, REWARDS)
         if self.backfill not in _BACKFILLS:
@@ -82,18 +96,28 @@ class Episode:
 
     def jobs(self) -> tuple[Trace, int]:
         """Return the jobs that episodes are cut from, and the processors of the machine."""
-        source = self.trace
-        if source is None:
-            trace = default_trace()
-        else:
-            trace = source if isinstance(source, Trace) else load_trace(source)
+        trace = self.source()
         num_procs = self.num_procs if self.num_procs is not None else trace.recorded_procs("num_procs=N")
         fitted, _ = trace.fitting(num_procs)
         if fitted.child is not None and len(fitted.child):
             raise InvalidInput("jobs that wait for other jobs are not supported here", field="trace")
-        if fitted.num_jobs < self.num_jobs:
-            raise InvalidInput(f"{fitted.num_jobs} jobs are too few for episodes of {self.num_jobs}", field="num_jobs")
+        self.check_length(fitted)
         return fitted, num_procs
+
+    def source(self) -> Trace:
+        """Return the trace as it is."""
+        if self.trace is None:
+            return default_trace()
+        return self.trace if isinstance(self.trace, Trace) else load_trace(self.trace)
+
+    def check_length(self, trace: Trace) -> None:
+        """Raise where there are too few jobs for an episode."""
+        if trace.num_jobs < self.num_jobs:
+            raise InvalidInput(f"{trace.num_jobs} jobs are too few for episodes of {self.num_jobs}", field="num_jobs")
+
+    def slack_table(self) -> SlackTable:
+        """Return what is promised; nothing where backfill is not ``promise``."""
+        return slack_table(self.slack if self.backfill == "promise" else "inf")
 
     def rules(self, num_procs: int) -> queue_episode.EpisodeRules:
         """Return the same as numbers."""
@@ -142,6 +166,7 @@ class EpisodeBatch:
         self.episode = episode
         self.num_firsts = self.trace.num_jobs - episode.num_jobs + 1
         self.orders = np.array([order_code(name) for name in strategies], dtype=np.int64)
+        self.num_actions = len(self.orders) or episode.num_visible
         self.reward = np.zeros(count)  # [B]
         self.jobs = np.zeros((count, episode.num_visible, queue_env.NUM_JOB_FEATURES), np.float32)
         self.mask = np.zeros((count, episode.num_visible), np.int8)
@@ -166,6 +191,12 @@ class EpisodeBatch:
     def first(self, place: int) -> int:
         """Return where in the trace an episode begins."""
         return int(self._state.now["first"][place])
+
+    def action_masks(self) -> NDArray[np.int8]:
+        """Return which actions mean something: places that hold a job, or all strategies; [B, actions]."""
+        if len(self.orders):
+            return np.ones((len(self.reward), len(self.orders)), np.int8)
+        return np.array(self.mask, np.int8)
 
     def restart(self, places: NDArray[np.bool_]) -> None:
         """Let episodes be over, whatever their state."""

@@ -5,7 +5,12 @@ order of the queue. A job that fits starts, and the next decision is at the same
 that does not fit blocks the queue until the next event; with backfilling, jobs that do not delay it start before.
 It may be left for another then: nothing is sticky. A place without a job means the head of the queue.
 
-Always picking place 0 with ``order="sjf"`` is ``replay(strategy="sjf", backfill="none")``, to the last bit.
+On a site (``site=``) and with promises (``backfill="promise"``) only jobs that may start now can be picked: they fit,
+and every promise can still be kept. ``info["action_mask"]`` says which; one more action, the last, waits for the next
+event. Jobs whose promise leaves no more time start by themselves.
+
+On a plain machine, always picking place 0 with ``order="sjf"`` is ``replay(strategy="sjf", backfill="none")``, to the
+last bit.
 """
 
 from __future__ import annotations
@@ -13,20 +18,19 @@ from __future__ import annotations
 from typing import Any
 
 from stretto.queues.env.base import EpisodeEnv, EpisodeVectorEnv
-from stretto.queues.env.batch import Episode, EpisodeBatch
+from stretto.queues.env.batch import Episode
+from stretto.queues.env.led_batch import make_batch
 
 
 class QueueEnv(EpisodeEnv):
     """Pick the next job; the parameters are those of ``Episode``."""
 
     def __init__(self, **params: Any) -> None:
-        episode = Episode(**params)
-        super().__init__(EpisodeBatch(episode, 1), episode.num_visible)
+        super().__init__(make_batch(Episode(**params), 1))
 
 
 class QueueVectorEnv(EpisodeVectorEnv):
     """Many of them, in compiled code."""
 
     def __init__(self, num_envs: int = 1, **params: Any) -> None:
-        episode = Episode(**params)
-        super().__init__(EpisodeBatch(episode, num_envs), num_envs, episode.num_visible)
+        super().__init__(make_batch(Episode(**params), num_envs), num_envs)

@@ -9,19 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from stretto.errors import InvalidInput
 from stretto.queues.env.base import EpisodeEnv, EpisodeVectorEnv
 from stretto.queues.env.batch import Episode, EpisodeBatch, plain_strategies
+from stretto.queues.env.led_batch import LedBatch, make_batch
 
 
-def _batch(count: int, strategies: Sequence[str] | None, params: dict[str, Any]) -> EpisodeBatch:
+def _batch(count: int, strategies: Sequence[str] | None, params: dict[str, Any]) -> EpisodeBatch | LedBatch:
     names = plain_strategies() if strategies is None else tuple(strategies)
     if not names:
         raise InvalidInput("there is nothing to choose from", field="strategies")
-    return EpisodeBatch(Episode(**{"backfill": "easy", "interval_s": 3600.0, **params}), count, names)
+    return make_batch(Episode(**{"backfill": "easy", "interval_s": 3600.0, **params}), count, names)
 
 
 class StrategyEnv(EpisodeEnv):
@@ -34,19 +32,11 @@ class StrategyEnv(EpisodeEnv):
     """
 
     def __init__(self, strategies: Sequence[str] | None = None, **params: Any) -> None:
-        batch = _batch(1, strategies, params)
-        super().__init__(batch, len(batch.orders))
-
-    def _action_mask(self, place: int) -> NDArray[np.int8]:
-        return np.ones(len(self.batch.orders), np.int8)
+        super().__init__(_batch(1, strategies, params))
 
 
 class StrategyVectorEnv(EpisodeVectorEnv):
     """Many of them, in compiled code."""
 
     def __init__(self, num_envs: int = 1, strategies: Sequence[str] | None = None, **params: Any) -> None:
-        batch = _batch(num_envs, strategies, params)
-        super().__init__(batch, num_envs, len(batch.orders))
-
-    def _action_mask(self) -> NDArray[np.int8]:
-        return np.ones((self.num_envs, len(self.batch.orders)), np.int8)
+        super().__init__(_batch(num_envs, strategies, params), num_envs)

@@ -41,7 +41,7 @@ class CounterfactualReplays:
         The real queue; run times of its jobs are looked at only once they have ended.
     scores
         Features of the jobs, as the real queue forecasts them.
-    slack_s, wait_share
+    slack_s
         Of all promises; see :class:`PromiseQueue`.
     cost
         What a job costs.
@@ -55,7 +55,6 @@ class CounterfactualReplays:
         scores: ScoreState,
         candidates: Sequence[Candidate],
         slack_s: Floats,
-        wait_share: float = 0.0,
         cost: JobCost = USUAL,
         seed: int = 0,
     ) -> None:
@@ -72,7 +71,7 @@ class CounterfactualReplays:
         self._states: list[PromiseState | None] = []
         self._scores: list[ScoreState] = []
         for one in candidates:
-            queue = PromiseQueue.of(self.jobs, real.num_procs, slack_s, wait_share=wait_share)
+            queue = PromiseQueue.of(self.jobs, real.num_procs, slack_s)
             self._states.append(queue.state._replace(length=real.state.length))
             own = np.zeros(n), np.zeros((n, len(one.net.bias)))
             told = scores.mean, scores.sharp, np.full(n, -1.0), scores.reference, scores.width

@@ -25,7 +25,7 @@ from stretto.queues.mars.parameters import MARS_PARAMETERS, MarsParameters
 from stretto.queues.mars.run_record import ChoiceRecorder
 from stretto.queues.mars.selector import Choice, EpochCosts, Selector
 from stretto.queues.promises.queue import PromiseQueue
-from stretto.queues.promises.slack import Slack
+from stretto.queues.promises.slack import Slack, SlackTable
 from stretto.queues.result import Watch
 from stretto.runlog import Run
 
@@ -119,7 +119,7 @@ def play_mars(
     num_procs: int,
     *,
     settings: MarsSettings | None = None,
-    slack: Slack | None = None,
+    slack: Slack | SlackTable | None = None,
     run: Run | None = None,
     watch: Watch | None = None,
     seed: int = 0,
@@ -136,7 +136,7 @@ def mars_replay(
     num_procs: int,
     *,
     candidates: Sequence[Candidate] | None = None,
-    slack: Slack | None = None,
+    slack: Slack | SlackTable | None = None,
     rules: MarsParameters = MARS_PARAMETERS,
     cost: JobCost = USUAL,
     run: Run | None = None,
@@ -169,13 +169,13 @@ def mars_replay(
         raise InvalidInput("MARS replays jobs without dependencies only", field="dependencies")
     kept, num_dropped = trace.fitting(num_procs)
     followed = list(candidates if candidates is not None else candidates_of())
-    promised = slack or Slack(np.inf)
+    promised = SlackTable.parse(slack or Slack(np.inf))
     learner = None
     if learns:
         first = next((one for one in followed if one.is_trained), None)
         if first is None:
             raise InvalidInput("there is no trained network to train further", field="learns")
-        learner = OnlineLearner(kept, num_procs, MarsNet(first.name, first.net), promised, cost, seed)
+        learner = OnlineLearner(kept, num_procs, MarsNet(first.name, first.net), promised.default, cost, seed)
         followed.append(learner.candidate())
     names = [one.name for one in followed]
     replayed = EpochReplay(kept, num_procs, followed, promised, rules, cost, seed)
@@ -222,14 +222,14 @@ class EpochReplay:
         trace: Trace,
         num_procs: int,
         candidates: list[Candidate],
-        slack: Slack,
+        slack: SlackTable,
         rules: MarsParameters,
         cost: JobCost,
         seed: int = 0,
     ) -> None:
         jobs = trace.arrays()
         n = len(jobs.submit)
-        slack_s = slack.of(jobs.estimate)
+        slack_s = slack.of(trace, jobs.estimate)
         self.queue = PromiseQueue.of(jobs, num_procs, slack_s, new_forecasts(jobs, trace))
         self._candidates, self._rules = candidates, rules
         self._shadow = Shadow.of(jobs, num_procs, candidates[0])

@@ -11,7 +11,7 @@ import numpy as np
 from stretto.core.csr import Floats, Ints
 from stretto.errors import Infeasible
 from stretto.queues.nodes.kernels.arrays import (
-    AVAIL_JOB,
+    AVAIL_SHAPE,
     BEGIN,
     DONE,
     END,
@@ -88,7 +88,7 @@ class NodeReplay:
                 raise Infeasible(f"job {job} of {setup.trace.name!r} can never start on site {setup.site.name!r}")
             if status != STORE_IS_FULL:
                 return bool(status == DONE)
-            self.store = _longer(self.store)
+            self.store = longer(self.store)
 
     def run_out(self, rules: NodeRules) -> None:
         """Go on until nothing more can happen, also where jobs are left that have not arrived."""
@@ -131,6 +131,14 @@ class NodeReplay:
         state.end_time[:count], state.end_job[:count] = ends[order], jobs[order]
         return copy
 
+    def copy(self) -> NodeReplay:
+        """Return a replay that goes its own way from here on; jobs are shared, but for their deadlines."""
+        copy = NodeReplay.__new__(NodeReplay)
+        arrays = self.setup.arrays
+        copy.setup = replace(self.setup, arrays=arrays._replace(deadline=arrays.deadline.copy()))
+        copy.state, copy.out, copy.store = deepcopy((self.state, self.out, self.store))
+        return copy
+
     def result(self) -> NodeRun:
         """Return when and where every job ran, with the entries of the store sorted by job."""
         used = int(self.state.counts[NUM_PLACES])
@@ -160,7 +168,7 @@ def _new_store(size: int) -> PlaceStore:
     )
 
 
-def _longer(store: PlaceStore) -> PlaceStore:
+def longer(store: PlaceStore) -> PlaceStore:
     """Return a store of twice the size with the same entries."""
     larger = _new_store(2 * len(store.node))
     for name, new in larger._asdict().items():
@@ -175,7 +183,7 @@ def new_state(setup: NodeSetup, num_members: int) -> NodeState:
     num_resources, num_nodes = site.capacity.shape
     island = np.zeros((NUM_ISLAND, num_islands), np.int64)
     island[BEGIN] = island[END] = (q.queue_ptr[:-1] + q.queue_ptr[1:]) // 2
-    island[[PASS_EPOCH, HEAD, RESERVED_JOB, RESERVED_EPOCH, AVAIL_JOB]] = -1
+    island[[PASS_EPOCH, HEAD, RESERVED_JOB, RESERVED_EPOCH, AVAIL_SHAPE]] = -1
     counts = np.zeros(NUM_COUNTS, np.int64)
     counts[UNUSED_SLOT] = -1
 
@@ -198,7 +206,7 @@ def new_state(setup: NodeSetup, num_members: int) -> NodeState:
         later=rooms(),
         fit=np.zeros(num_nodes, np.int64),
         avoid=np.zeros(num_nodes, np.bool_),
-        row=np.zeros(num_resources, np.int64),
+        row=np.zeros(num_resources + int(setup.shapes.per_node.max()) + 1, np.int64),
         times=np.zeros(num_nodes),
         first=np.full(num_nodes, -1),
         planned=np.full(num_nodes, -1),

@@ -6,11 +6,12 @@ import math
 
 import numpy as np
 
+from stretto.core.csr import Floats
 from stretto.errors import InvalidInput
 from stretto.queues.kernels import codes
 from stretto.queues.kernels.outcome import ReplayOutcome
 from stretto.queues.promises.queue import BY_ESTIMATE, BY_LENGTH, GIVEN, Preference, PromiseQueue, preference
-from stretto.queues.promises.slack import DEFAULT_SLACK, Slack
+from stretto.queues.promises.slack import DEFAULT_SLACK, Slack, SlackTable
 from stretto.queues.setup import ReplaySetup
 from stretto.queues.strategies import Submitted, WaitKey, checked_key, submitted
 
@@ -18,10 +19,15 @@ from stretto.queues.strategies import Submitted, WaitKey, checked_key, submitted
 DEFAULT_SHARE = 0.5
 
 
+def slack_table(slack: float | str | None) -> SlackTable:
+    """Return the slack of backfill ``promise``, for all jobs and for some."""
+    return SlackTable.parse(DEFAULT_SLACK if slack is None else slack)
+
+
 def slack_rule(backfill: int, slack: float | str | None) -> Slack:
     """Return the slack of a replay; of other backfillings than ``promise`` it is a share of the estimate."""
     if backfill == codes.PROMISE:
-        return Slack.parse(DEFAULT_SLACK if slack is None else slack)
+        return slack_table(slack).default
     try:
         share = DEFAULT_SHARE if slack is None else float(slack)
     except ValueError:
@@ -60,7 +66,10 @@ def fill_promised(setup: ReplaySetup, out: ReplayOutcome, key: KeyedOrder | None
     _check(setup)
     run = np.minimum(setup.jobs.run, setup.limit) if rules.kill else setup.jobs.run
     jobs = setup.jobs._replace(run=run)
-    slack_s = Slack(rules.slack_s, rules.slack).of(jobs.estimate)
+    slack_s = Slack(rules.slack_s, rules.slack).of(jobs.estimate) if setup.slack_s is None else setup.slack_s
+    if len(jobs.child):
+        _fill_dependent(setup, run, slack_s, out, key)
+        return
     queue = PromiseQueue.of(jobs, setup.pools[0].num_procs, slack_s)
     if key is None:
         predicts = rules.estimates >= codes.LAST_TWO
@@ -84,10 +93,27 @@ def _lead(queue: PromiseQueue, order: Preference, key: KeyedOrder) -> None:
             queue.settle()
 
 
+def _fill_dependent(
+    setup: ReplaySetup, run: Floats, slack_s: Floats, out: ReplayOutcome, key: KeyedOrder | None
+) -> None:
+    """Replay jobs that wait for others, on a site of one node: a job is promised a start when it becomes eligible."""
+    from stretto.queues.nodes.one_node import run_on_one_node
+
+    rules = setup.rules
+    if key is not None or rules.strategy == codes.MULTIFACTOR or rules.estimates >= codes.LAST_TWO:
+        message = "with dependencies works for fixed orders and estimates 'user' and 'perfect', without weights"
+        raise InvalidInput(message, field="backfill promise")
+    estimate = np.maximum(setup.jobs.estimate, run)  # nobody outlives it: promises hold
+    jobs = setup.jobs._replace(run=run, estimate=estimate)
+    out.start[:], out.ready[:], out.due[:] = run_on_one_node(jobs, setup.pools[0].num_procs, rules.strategy, slack_s)
+    np.add(out.start, run, out=out.end)
+    out.killed[:] = run < setup.jobs.run
+
+
 def _check(setup: ReplaySetup) -> None:
     """Raise where promises are not known."""
-    if not setup.is_plain:
-        message = "works on one machine of fixed size, for jobs without dependencies and needs beside processors"
+    if not setup.is_one_machine:
+        message = "works on one machine of fixed size, for jobs without needs beside processors, or on a site"
         raise InvalidInput(message, field="backfill promise")
     if setup.rules.one_event:
         raise InvalidInput("works with tie 'batch' only", field="backfill promise")

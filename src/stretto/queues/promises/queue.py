@@ -81,21 +81,9 @@ class PromiseQueue:
 
     @staticmethod
     def of(
-        jobs: QueueArrays,
-        num_procs: int,
-        slack_s: Floats | float,
-        forecasts: ForecastState | None = None,
-        wait_share: Floats | float = 0.0,
+        jobs: QueueArrays, num_procs: int, slack_s: Floats | float, forecasts: ForecastState | None = None
     ) -> PromiseQueue:
-        """Return a queue before its first event.
-
-        Parameters
-        ----------
-        slack_s
-            In seconds, one for all or one per job.
-        wait_share
-            Of the wait that is planned at submission; it is added to the slack.
-        """
+        """Return a queue before its first event; ``slack_s`` is in seconds, one for all or one per job."""
         slack = np.asarray(slack_s, np.float64)
         if slack.ndim > 1 or (slack.ndim == 1 and len(slack) != len(jobs.submit)):
             raise InvalidInput(f"{slack.shape} slacks for {len(jobs.submit)} jobs", field="slack")
@@ -104,7 +92,7 @@ class PromiseQueue:
         if bool(np.any(jobs.procs > num_procs)):
             job = int(np.argmax(jobs.procs > num_procs))
             raise InvalidInput(f"job {job} needs {jobs.procs[job]} of {num_procs} processors", field="machine")
-        state = new_promise_state(jobs, num_procs, slack, wait_share)
+        state = new_promise_state(jobs, num_procs, slack)
         return PromiseQueue(jobs, num_procs, state, nothing_foreseen() if forecasts is None else forecasts)
 
     def copy(self) -> PromiseQueue:

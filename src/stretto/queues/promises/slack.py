@@ -8,11 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stretto.core.csr import Floats
+from stretto.core.request import components_of
 from stretto.core.trace import Trace
 from stretto.core.units import parse_seconds
-from stretto.errors import InvalidInput
+from stretto.errors import InvalidInput, UnknownName
 
 #: What is promised where the operator says nothing.
 DEFAULT_SLACK = "24h+4e"
@@ -85,6 +87,72 @@ def _time_s(word: str, text: str) -> float:
         return parse_seconds(word)
     except InvalidInput as error:
         raise InvalidInput(f"{text!r}: {error.message}; {help_text}", field="slack") from None
+
+
+@dataclass(frozen=True)
+class SlackTable:
+    """Slack that may differ by partition, QOS, account, queue, group or user.
+
+    Attributes
+    ----------
+    default
+        Of all jobs that no row names.
+    rows
+        A column, the name or number that it has there, and the slack; the first row that names a job counts.
+    """
+
+    default: Slack
+    rows: tuple[tuple[str, str, Slack], ...] = ()
+
+    @staticmethod
+    def parse(text: str | float | Slack | SlackTable) -> SlackTable:
+        """Return the table that a text such as ``24h+4e,partition:debug=1h,user:alice=2h`` stands for."""
+        if isinstance(text, SlackTable):
+            return text
+        if not isinstance(text, str):
+            return SlackTable(Slack.parse(text))
+        first, *others = text.split(",")
+        return SlackTable(Slack.parse(first), tuple(_row(part, text) for part in others))
+
+    def of(self, trace: Trace, estimate_s: Floats) -> Floats:
+        """Return the slack of every job of a trace with these estimates, in seconds."""
+        found = self.default.of(estimate_s)
+        for column, name, slack in reversed(self.rows):
+            chosen = _named(trace, column, name)
+            found[chosen] = slack.of(estimate_s[chosen])
+        return found
+
+    def __str__(self) -> str:
+        return ",".join([str(self.default), *(f"{column}:{name}={slack}" for column, name, slack in self.rows)])
+
+
+def _row(part: str, text: str) -> tuple[str, str, Slack]:
+    """Return one row of a table of slacks."""
+    who, equals, slack = part.strip().partition("=")
+    column, colon, name = who.partition(":")
+    if not (equals and colon and name):
+        message = f"{text!r}: {part.strip()!r} is not COLUMN:NAME=SLACK, such as partition:debug=1h"
+        raise InvalidInput(message, field="slack")
+    if column not in COLUMNS:
+        raise InvalidInput(f"slack cannot differ by {column!r}; by {', '.join(COLUMNS)}", field="slack")
+    return column, name, Slack.parse(slack)
+
+
+def _named(trace: Trace, column: str, name: str) -> NDArray[np.bool_]:
+    """Say which jobs have a name in a column; raise where the trace has no such column or name."""
+    numbers = getattr(trace, column)
+    if column == "partition" and trace.request is not None:
+        asked = [any(name in part.partitions for part in components_of(one)) for one in trace.requests]
+        if any(asked):
+            return np.array(asked, np.bool_)[trace.request]
+    if numbers is None:
+        raise InvalidInput(f"{trace.name!r} has no column {column}, by which slack is to differ", field="slack")
+    names = [str(known) for known in trace.meta.get(f"{column}_names", ())]
+    if name in names:
+        return np.asarray(numbers == names.index(name), np.bool_)
+    if not names and re.fullmatch(r"-?[0-9]+", name) and bool(np.any(numbers == int(name))):
+        return np.asarray(numbers == int(name), np.bool_)
+    raise UnknownName(f"{column} of {trace.name!r}:", name, names or [str(n) for n in np.unique(numbers)[:20]])
 
 
 def slack_of_jobs(

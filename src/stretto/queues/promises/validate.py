@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from stretto.core.csr import Floats
 from stretto.core.trace import QueueArrays
+from stretto.errors import InvalidPlan
+from stretto.queues.result import QueueResult
 
 Jobs = NDArray[np.int64]
 
@@ -49,6 +51,24 @@ def check_promises(jobs: QueueArrays, num_procs: int, slack_s: Floats, start_s: 
         early=_where(~(start_s >= jobs.submit)),
         crowded=_crowded(jobs, num_procs, start_s),
     )
+
+
+def check_given(result: QueueResult, slack_s: Floats) -> None:
+    """Raise where a replay promised a job nothing, or too little, or started it after the promised time.
+
+    Promises count from the time at which a job became eligible. What runs where is for ``check_replay`` to check.
+    """
+    if result.due_s is None:
+        raise InvalidPlan("the replay promised nothing")
+    promised = np.isfinite(slack_s)
+    given = np.isfinite(result.due_s)
+    little = (promised & ~(given & (result.due_s >= result.ready_s + slack_s))) | (~promised & given)
+    late = given & (result.start_s > result.due_s)
+    for what, jobs in (("was not promised its slack", little), ("starts after its promise", late)):
+        if np.any(jobs):
+            job = int(np.argmax(jobs))
+            times = f"eligible at {result.ready_s[job]}, due at {result.due_s[job]}, started at {result.start_s[job]}"
+            raise InvalidPlan(f"job {job} {what} ({times}); {np.count_nonzero(jobs)} such promises")
 
 
 def _where(chosen: NDArray[np.bool_]) -> Jobs:

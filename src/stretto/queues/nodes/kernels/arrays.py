@@ -126,7 +126,7 @@ class NodeState(NamedTuple):
     later: Longs  # [R, N] scratch: what is free at a later time
     fit: Longs  # [N] scratch
     avoid: Flags  # [N] scratch
-    row: Longs  # [R] scratch
+    row: Longs  # [R + most tasks on a node + 1] scratch; one array more in this tuple halves the speed of everything
     times: Floats  # [N] scratch
     first: Longs  # [N] the slot of a node that is expected to end first, -1 = none
     planned: Longs  # [N] the last planned entry of a node, -1 = none
@@ -176,7 +176,7 @@ RESERVED_JOB = 7
 RESERVED_EPOCH = 8
 RESERVED_NUMBER = 9
 NUM_HELD = 10
-AVAIL_JOB = 11  # for whom ``avail`` is kept
+AVAIL_SHAPE = 11  # for which ``avail`` is kept
 NUM_ACTIVE = 12
 IS_DIRTY = 13  # a pass may start something
 NUM_ISLAND = 14

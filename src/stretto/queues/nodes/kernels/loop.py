@@ -104,34 +104,40 @@ def reopen(site, s):
 @njit(**INNER)
 def end_jobs(site, shapes, q, rules, s, store, out):
     """End the jobs whose time has come, and let their children arrive."""
+    while s.counts[NUM_ENDS] > 0 and s.end_time[0] == s.clock[0]:
+        end_next(site, shapes, q, rules, s, store, out)
+
+
+@njit(**INNER)
+def end_next(site, shapes, q, rules, s, store, out):
+    """End the job that is the next to end."""
     now = s.clock[0]
-    while s.counts[NUM_ENDS] > 0 and s.end_time[0] == now:
-        job = s.end_job[0]
-        drop_timed(s.end_time, s.end_job, 0, s.counts[NUM_ENDS])
-        s.counts[NUM_ENDS] -= 1
-        for entry in range(out.first_place[job], out.first_place[job] + out.num_places[job]):
-            leave(site, shapes, s, store, entry)
-        island = q.island[q.kind[job]]
-        s.island[EPOCH, island] += 1
-        s.island[IS_DIRTY, island] = 1
-        last = s.counts[NUM_RUNNING] - 1
-        at = s.run_place[job]
-        s.running[at] = s.running[last]
-        s.expected[at] = s.expected[last]
-        s.run_place[s.running[at]] = at
-        s.counts[NUM_RUNNING] = last
-        s.counts[NUM_DONE] += 1
-        if rules.strategy == MULTIFACTOR and rules.fair_share > 0.0:
-            charge(rules, s.usage, s.used_at, rules.member[job], now, q.procs[job] * q.run[job])
-        if q.limit_group[job] >= 0:
-            s.group_running[q.limit_group[job]] -= 1
-        for i in range(q.child_ptr[job], q.child_ptr[job + 1]):
-            child = q.child[i]
-            s.missing[child] -= 1
-            if s.missing[child] == 0:
-                time = max(now, q.submit[child])
-                push_timed(s.arrival_time, s.arrival_job, 0, s.counts[NUM_ARRIVALS], time, child)
-                s.counts[NUM_ARRIVALS] += 1
+    job = s.end_job[0]
+    drop_timed(s.end_time, s.end_job, 0, s.counts[NUM_ENDS])
+    s.counts[NUM_ENDS] -= 1
+    for entry in range(out.first_place[job], out.first_place[job] + out.num_places[job]):
+        leave(site, shapes, s, store, entry)
+    island = q.island[q.kind[job]]
+    s.island[EPOCH, island] += 1
+    s.island[IS_DIRTY, island] = 1
+    last = s.counts[NUM_RUNNING] - 1
+    at = s.run_place[job]
+    s.running[at] = s.running[last]
+    s.expected[at] = s.expected[last]
+    s.run_place[s.running[at]] = at
+    s.counts[NUM_RUNNING] = last
+    s.counts[NUM_DONE] += 1
+    if rules.strategy == MULTIFACTOR and rules.fair_share > 0.0:
+        charge(rules, s.usage, s.used_at, rules.member[job], now, q.procs[job] * q.run[job])
+    if q.limit_group[job] >= 0:
+        s.group_running[q.limit_group[job]] -= 1
+    for i in range(q.child_ptr[job], q.child_ptr[job + 1]):
+        child = q.child[i]
+        s.missing[child] -= 1
+        if s.missing[child] == 0:
+            time = max(now, q.submit[child])
+            push_timed(s.arrival_time, s.arrival_job, 0, s.counts[NUM_ARRIVALS], time, child)
+            s.counts[NUM_ARRIVALS] += 1
 
 
 @njit(**INNER)

@@ -7,7 +7,7 @@ import numpy as np
 from stretto.core.kernels.compile import njit
 from stretto.core.kernels.heap import drop_timed, push_timed
 from stretto.queues.nodes.kernels.arrays import (
-    AVAIL_JOB,
+    AVAIL_SHAPE,
     CPUS,
     EPOCH,
     INNER,
@@ -104,33 +104,29 @@ def room_at(site, shapes, s, store, node, time, room):
 def reserve_equal(site, shapes, q, s, store, job, island):
     """Reserve nodes that take equal numbers of tasks: each is there at a time of its own, and the last decides.
 
-    These times are kept while a job with one shape is the head, and computed anew for nodes on which something has
-    changed. Of several shapes, the one that is there first is taken.
+    These times are kept while heads have the same shape, and computed anew for nodes on which something has changed. Of
+    several shapes, the one that is there first is taken.
     """
     component = q.component_ptr[q.kind[job]]
     first, last = q.alternative_ptr[component], q.alternative_ptr[component + 1]
     best, time = q.alternative[first], np.inf
     for i in range(first, last):
-        if last - first > 1:
-            s.island[AVAIL_JOB, island] = -1
-        found = equal_time(site, shapes, s, store, job, q.alternative[i], island)
+        found = equal_time(site, shapes, s, store, q.alternative[i], island)
         if found < time:
             best, time = q.alternative[i], found
     if last - first > 1:
-        s.island[AVAIL_JOB, island] = -1
-        equal_time(site, shapes, s, store, job, best, island)
-        s.island[AVAIL_JOB, island] = -1
+        equal_time(site, shapes, s, store, best, island)
     hold_equal(site, shapes, s, store, best, island, time)
     return time
 
 
 @njit(**INNER)
-def equal_time(site, shapes, s, store, job, shape, island):
+def equal_time(site, shapes, s, store, shape, island):
     """Return when enough nodes hold their tasks of a shape, and leave in ``avail`` when each of them does."""
     first, last = site.set_first[shapes.node_set[shape]], site.set_last[shapes.node_set[shape]]
     in_set, avail = site.in_set[shapes.node_set[shape]], s.avail
-    is_new = s.island[AVAIL_JOB, island] != job
-    s.island[AVAIL_JOB, island] = job
+    is_new = s.island[AVAIL_SHAPE, island] != shape
+    s.island[AVAIL_SHAPE, island] = shape
     for node in range(first, last):
         if in_set[node] and (is_new or np.isnan(avail[node])):
             avail[node] = node_time(site, shapes, shape, s, store, node)
@@ -236,6 +232,11 @@ def reserve_by_walk(site, shapes, q, s, store, out, job, island):
     count, total = 0, 0
     if shape >= 0:
         count, total = measure(site, shapes, shape, s.later, s.beside, s.is_reserved, ask, s.fit)
+        node_set, per_node = shapes.node_set[shape], shapes.per_node[shape]
+        count_fits(site.in_set[node_set], s.fit, per_node, s.row)
+        wanted, fewest, most = shapes.tasks[shape], shapes.min_nodes[shape], shapes.max_nodes[shape]
+    else:
+        wanted, fewest, most, per_node = 0, 0, 0, 0
     reopening = 0
     while reopening < site.reopening.shape[0] and site.reopening[reopening] <= s.clock[0]:
         reopening += 1
@@ -255,7 +256,7 @@ def reserve_by_walk(site, shapes, q, s, store, out, job, island):
                 apply(site, shapes, store, start, stop, s.later, 1)
             else:
                 count, total = give_back(site, shapes, s, store, start, stop, shape, count, total)
-        if shape >= 0 and (count < shapes.min_nodes[shape] or total < shapes.tasks[shape]):
+        if shape >= 0 and (count < fewest or total < wanted or not is_enough(wanted, most, per_node, s.row)):
             continue
         taken, _ = place(site, shapes, q, s, store, kind, s.later, (False, time, time + q.estimate[job], True))
         if taken > 0:
@@ -280,4 +281,28 @@ def give_back(site, shapes, s, store, first, last, shape, count, total):
             after = tasks_on(s.later, site.capacity, unit, base, exclusive, node, most)
             count += before == 0 and after > 0
             total += after - before
+            s.row[before] -= 1
+            s.row[after] += 1
     return count, total
+
+
+@njit(**INNER)
+def count_fits(in_set, fit, per_node, num_fit):
+    """Count the nodes of a set on which so many tasks fit."""
+    for tasks in range(per_node + 1):
+        num_fit[tasks] = 0
+    for node in range(in_set.shape[0]):
+        if in_set[node]:
+            num_fit[fit[node]] += 1
+
+
+@njit(**INNER)
+def is_enough(wanted, nodes, per_node, num_fit):
+    """Say whether so many nodes at most, the roomiest, hold the tasks that are wanted."""
+    tasks = per_node
+    while wanted > 0 and nodes > 0 and tasks > 0:
+        used = min(nodes, num_fit[tasks])
+        wanted -= used * tasks
+        nodes -= used
+        tasks -= 1
+    return wanted <= 0
