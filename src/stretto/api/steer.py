@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stretto.api.inputs import TraceLike, trace_of
-from stretto.api.options import MarsOptions, SlurmPlace, SteerOptions, mars_settings
+from stretto.api.options import MarsOptions, mars_settings
+from stretto.api.slurm_options import SlurmPlace, SteerOptions
 from stretto.catalog import ONLINE_ORDERS, STRATEGIES
 from stretto.core.host.private_files import make_private_folder, write_private
 from stretto.core.trace import Trace
