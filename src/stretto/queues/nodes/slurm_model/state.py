@@ -56,7 +56,7 @@ class ControllerState:
         self.value: list[dict[int, int]] = [{} for _ in range(n)]
         self.pending: set[int] = set()
         self.running: set[int] = set()
-        self.group_running: list[int] = [0] * len(self.q.group_limit)
+        self.limit_used: list[int] = [0] * len(self.q.limit_most)
         #: Nodes that still clean up after jobs, by how many.
         self.completing: dict[int, int] = {}
         #: Ends of work and of clean-up: (time, 0 or 1, job).
@@ -90,8 +90,9 @@ class ControllerState:
         return sorted((entry for job in self.pending for entry in self.entries[job]), key=key)
 
     def is_startable(self, job: int) -> bool:
-        group = int(self.q.limit_group[job])
-        return job in self.pending and (group < 0 or self.group_running[group] < self.q.group_limit[group])
+        return job in self.pending and all(
+            self.limit_used[limit] + amount <= self.q.limit_most[limit] for limit, amount in self._limits(job)
+        )
 
     # Nodes.
 
@@ -165,8 +166,13 @@ class ControllerState:
                 del self.completing[place.node]
 
     def _count(self, job: int, change: int) -> None:
-        if self.q.limit_group[job] >= 0:
-            self.group_running[int(self.q.limit_group[job])] += change
+        for limit, amount in self._limits(job):
+            self.limit_used[limit] += change * amount
+
+    def _limits(self, job: int) -> list[tuple[int, int]]:
+        """Return the limits that count a job, each with what it adds."""
+        span = slice(int(self.q.limit_ptr[job]), int(self.q.limit_ptr[job + 1]))
+        return list(zip(self.q.limit_of[span].tolist(), self.q.limit_amount[span].tolist(), strict=True))
 
 
 def _entries(inputs: SlurmInputs) -> list[tuple[QueueEntry, ...]]:
