@@ -146,6 +146,9 @@ class ReplayRules:
         Of pool rule ``burst``: what an hour less of waiting is worth.
     weights
         Of strategy ``multifactor``.
+    as_steered
+        On a site: play what steering its Slurm can do, with a look at the queue every so often, such as ``30s``: the
+        order alone is ours, Slurm's own schedulers start the jobs. With backfill ``promise``, inside promises.
     """
 
     backfill: str = "easy"
@@ -157,6 +160,7 @@ class ReplayRules:
     quantile: float = 0.9
     wait_usd_per_hour: float = 1.0
     weights: PriorityWeights | None = None
+    as_steered: str | None = None
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,7 @@ class RuleDetails(TypedDict, total=False):
     quantile: float
     wait_usd_per_hour: float
     weights: PriorityWeights
+    as_steered: str | None
 
 
 class ReplayDetails(RuleDetails, total=False):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from stretto.errors import InvalidInput
 
 if TYPE_CHECKING:
     from stretto.engines.slurm.client.rest import RestPlace
+    from stretto.queues.view import QueueOrder
 
 
 @dataclass(frozen=True)
@@ -26,18 +28,48 @@ class SteerOptions:
         For a decision; a later one is dropped.
     depth
         Jobs from the head of the queue on that are ordered.
+    backfill
+        ``promise``: every job is promised a latest start when it is first seen, and jobs that would miss it come
+        first. By default nothing is promised.
+    slack
+        Of backfill ``promise``: how much later than planned at submission a job may start, a time plus a multiple of
+        its estimate; ``24h+4e`` by default.
     """
 
     mode: str = "sitefactor"
     interval: str = "2s"
     budget: str = "1s"
     depth: int = 200
+    backfill: str | None = None
+    slack: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.backfill not in (None, "promise"):
+            message = f"{self.backfill!r}: Slurm backfills itself; promise is what steering can add"
+            raise InvalidInput(message, field="--backfill")
+        if self.slack is not None and self.backfill is None:
+            raise InvalidInput("needs --backfill promise", field="--slack")
 
     @property
     def interval_s(self) -> float:
         from stretto.core.units import parse_seconds
 
         return parse_seconds(self.interval)
+
+    def promised(self, order: QueueOrder) -> QueueOrder:
+        """Return an order inside promises, where they are asked for.
+
+        Plans keep a margin of two looks at the queue and one pass of Slurm's backfilling, 30 s by default.
+        """
+        if self.backfill is None:
+            return order
+        from stretto.queues.promises.live import PromisedOrder
+        from stretto.queues.promises.slack import DEFAULT_SLACK, Slack
+
+        slack = Slack.parse(DEFAULT_SLACK if self.slack is None else self.slack)
+        if slack.time_s == math.inf:
+            raise InvalidInput("inf promises nothing: leave --backfill out", field="--slack")
+        return PromisedOrder(order, slack, 2 * self.interval_s + 30.0)
 
     @property
     def budget_s(self) -> float:

@@ -79,6 +79,15 @@ class ReplayOutput:
             "estimates": EstimatesOption,
             "pool_rule": PoolRuleOption,
             "kill": KillOption,
+            "as_steered": Annotated[
+                str | None,
+                typer.Option(
+                    "--as-steered",
+                    metavar="30s",
+                    help="With --site: play what stretto steer slurm can do, with a look at the queue every so often.",
+                    show_default=False,
+                ),
+            ],
             "tie": Annotated[
                 str, typer.Option("--tie", metavar="batch|one-event", help="One pass per moment, or one per event.")
             ],
@@ -152,7 +161,7 @@ def replay(
         "seed": seed,
         "strategy": strategy,
     }
-    names = ("backfill", "slack", "estimates", "pool_rule", "kill", "tie")
+    names = ("backfill", "slack", "estimates", "pool_rule", "kill", "tie", "as_steered")
     settings |= {name: getattr(rules, name) for name in names}
     settings |= {"pools": machine.pools, "site": machine.site, **(said.spec() if said else {})}
     settings |= {"calibrate": True} if calibrate else {}
@@ -180,7 +189,7 @@ def _check_before(context: typer.Context, strategy: str, machine: MachineFlags, 
     if machine.pools is None:
         refuse_without(context, "--pools", ("pool_rule",))
     if strategy == RECORDED:
-        rules_of_orders = ("backfill", "estimates", "pool_rule", "kill", "tie", "calibrate")
+        rules_of_orders = ("backfill", "estimates", "pool_rule", "kill", "tie", "calibrate", "as_steered")
         refuse_with(context, "--strategy recorded", rules_of_orders, "what really happened follows no rule")
     check_folder(out.plot)
     if out.jobs is not None:

@@ -46,7 +46,8 @@ class SlurmModel:
             submit, tick = self.submission(), self.tick(now)
             backfill = self.backfill_turn(now)
             end = state.ends[0][0] if state.ends else math.inf
-            now = min(submit, tick, backfill, end)
+            other = self.other_turn(now)
+            now = min(submit, tick, backfill, end, other)
             assert math.isfinite(now), "jobs wait for ever"
             self.check_progress(now)
             if end == now:
@@ -54,10 +55,20 @@ class SlurmModel:
             elif submit == now:
                 self.submit(self.order[self.next_submit], now)
                 self.next_submit += 1
+            elif other == now:
+                self.handle_other(now)
             elif tick == now:
                 self.handle_tick(now)
             else:
                 self.handle_backfill(now)
+
+    def other_turn(self, now: float) -> float:
+        """Return when somebody else acts on the queue; in a Slurm on its own, never."""
+        return math.inf
+
+    def handle_other(self, now: float) -> None:
+        """Let somebody else act on the queue."""
+        raise AssertionError("nobody else acts on this queue")
 
     def check_progress(self, now: float) -> None:
         """Raise where both schedulers have had several turns on an idle site and start none of the jobs that wait."""

@@ -52,6 +52,8 @@ class ControllerState:
         self.missing = self.q.num_parents.tolist()
         self.eligible = self.q.submit.tolist()
         self.value: list[dict[int, int]] = [{} for _ in range(n)]
+        #: What a steerer adds to priorities.
+        self.label: dict[int, int] = {}
         self.pending: set[int] = set()
         self.running: set[int] = set()
         self.limit_used: list[int] = [0] * len(self.q.limit_most)
@@ -89,7 +91,8 @@ class ControllerState:
     def set_priority(self, job: int, now: float) -> None:
         age = now - self.eligible[job]
         for entry in self.entries[job]:
-            self.value[job][entry.partition] = self.priority.of(job, self.partitions[entry.partition], age)
+            own = self.priority.of(job, self.partitions[entry.partition], age)
+            self.value[job][entry.partition] = own + self.label.get(job, 0)
 
     def queue(self) -> list[QueueEntry]:
         """Return pending jobs by tier, priority, second of submission and number."""
