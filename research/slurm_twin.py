@@ -15,7 +15,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -192,8 +193,19 @@ class Recorded:
     timing: DaemonTiming
 
 
-def run_daemons(mix: Mix, folder: Path, debug_flags: str = "") -> Recorded:
-    """Start a private Slurm with the site of a mix, submit its jobs in time, and return what happened."""
+def run_daemons(
+    mix: Mix,
+    folder: Path,
+    debug_flags: str = "",
+    beside: Callable[[Testbed], AbstractContextManager[object]] | None = None,
+) -> Recorded:
+    """Start a private Slurm with the site of a mix, submit its jobs in time, and return what happened.
+
+    Parameters
+    ----------
+    beside
+        What goes on beside the daemons while they have jobs: a steerer, say.
+    """
     settings = site_settings(mix.site, priority_period_min=PRIORITY_PERIOD_MIN)
     # With an epilog, the end of a job runs the main scheduler; without one that depends on a race in slurmd.
     settings |= {
@@ -213,11 +225,12 @@ def run_daemons(mix: Mix, folder: Path, debug_flags: str = "") -> Recorded:
         begin = soon + (found.first_tick_s + 0.5 * found.tick_s) % found.tick_s
         timing = daemons.timing(begin, overhead, scheduler)
         trace, jobs = mix.jobs, []
-        for job in range(trace.num_jobs):
-            time.sleep(max(0.0, begin + float(trace.submit_s[job]) - time.time()))
-            request = components_of(trace.requests[job])[0]
-            jobs.append(daemons.submit(options_of(request, float(trace.estimate_s[job])), float(trace.run_s[job])))
-        log = daemons.wait(jobs, 600.0)
+        with nullcontext() if beside is None else beside(bed):
+            for job in range(trace.num_jobs):
+                time.sleep(max(0.0, begin + float(trace.submit_s[job]) - time.time()))
+                request = components_of(trace.requests[job])[0]
+                jobs.append(daemons.submit(options_of(request, float(trace.estimate_s[job])), float(trace.run_s[job])))
+            log = daemons.wait(jobs, 600.0)
     finally:
         bed.down()
     return recorded_by(log, jobs, begin, timing)
