@@ -126,7 +126,7 @@ class PromisedOrder:
         return {"promises": allowed, "slack": str(self.slack), "counts": vars(self.counts), "inner": inner}
 
     def restore(self, state: dict[str, Any]) -> bool:
-        """Go on with promises that were given under the same slack."""
+        """Resume promises that were given under the same slack."""
         if not isinstance(state.get("promises"), dict) or state.get("slack") != str(self.slack):
             return False
         self._allowed = {int(job): float(value) for job, value in state["promises"].items()}
