@@ -90,8 +90,6 @@ def _print(name: str, found: Evaluation, seconds: float) -> tuple[bool, bool]:
         *([f"by {parts.split_by}"] if parts.split_by else []),
         *([f"windows {parts.window_s / 3600:g} h"] if parts.window_s else []),
         *(["outages"] if parts.has_outages else []),
-        *(["user limit"] if parts.has_user_limit else []),
-        *([f"delay {parts.delay_s:g} s"] if parts.delay_s else []),
         *([f"share {parts.share:.3f}"] if parts.share != 1.0 else []),
     ]
     says = "yes" if near else "no"

@@ -1,6 +1,8 @@
 """Submit the same sleep jobs to Slurm's daemons and to the model of Slurm, and compare when they start.
 
 python research/slurm_twin.py --jobs 320 --save twin.json
+python research/slurm_twin.py --jobs 320 --repeat 2 --keep logs   # also the daemons against themselves
+python research/slurm_twin.py --jobs 320 --again logs             # compare recorded runs with the model as it is now
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -124,14 +127,18 @@ class Daemons:
         left = sum(job not in log.end for job in jobs)
         raise EngineFailure(f"{left} jobs have not ended after {timeout_s:g} s; see {self.log}")
 
-    def overhead_s(self, num_jobs: int = 6) -> float:
-        """Return the median of what a job takes beyond its sleep, from allocation to completion."""
+    def overhead_s(self, num_jobs: int = 3, num_rounds: int = 3) -> float:
+        """Return the median of what a job takes beyond its sleep, from allocation to completion.
+
+        Several rounds show several turns of the background loop, and so its period.
+        """
         sleeps = [1.0 + 0.3 * i for i in range(num_jobs)]  # their ends must be told apart
-        jobs = [self.submit(["--ntasks=1", "--time=1"], sleep_s) for sleep_s in sleeps]
-        log = self.wait(jobs, 60.0)
-        return float(
-            np.median([log.end[job] - log.start[job] - sleep_s for job, sleep_s in zip(jobs, sleeps, strict=True)])
-        )
+        beyond = []
+        for _ in range(num_rounds):
+            jobs = [self.submit(["--ntasks=1", "--time=1"], sleep_s) for sleep_s in sleeps]
+            log = self.wait(jobs, 60.0)
+            beyond += [log.end[job] - log.start[job] - sleep_s for job, sleep_s in zip(jobs, sleeps, strict=True)]
+        return float(np.median(beyond))
 
     def epilog_s(self, begin: float) -> float:
         """Return the median time from a job's completion to the pass of the main scheduler that follows its epilog."""
@@ -153,7 +160,7 @@ class Daemons:
         passes = times(r".*Running job scheduler")
         passes = [p for p in passes if all(not 0 <= p - end < 0.2 for end in ends)]
         # Passes are a whole number of turns apart; a turn takes a little more than a second.
-        turns = [gap / round(gap) for gap in np.diff(passes).tolist() if 0.5 < gap < 10.0]
+        turns = [gap / round(gap) for gap in np.diff(passes).tolist() if 0.5 < gap < 30.0]
         started = times(r".*slurmctld version .* started")[-1]
         full = times(r".*Running job scheduler for full queue")[-1]
         period = 60.0 * PRIORITY_PERIOD_MIN
@@ -186,8 +193,19 @@ class Recorded:
     timing: DaemonTiming
 
 
-def run_daemons(mix: Mix, folder: Path, debug_flags: str = "") -> Recorded:
-    """Start a private Slurm with the site of a mix, submit its jobs in time, and return what happened."""
+def run_daemons(
+    mix: Mix,
+    folder: Path,
+    debug_flags: str = "",
+    beside: Callable[[Testbed], AbstractContextManager[object]] | None = None,
+) -> Recorded:
+    """Start a private Slurm with the site of a mix, submit its jobs in time, and return what happened.
+
+    Parameters
+    ----------
+    beside
+        What goes on beside the daemons while they have jobs: a steerer, say.
+    """
     settings = site_settings(mix.site, priority_period_min=PRIORITY_PERIOD_MIN)
     # With an epilog, the end of a job runs the main scheduler; without one that depends on a race in slurmd.
     settings |= {
@@ -200,15 +218,19 @@ def run_daemons(mix: Mix, folder: Path, debug_flags: str = "") -> Recorded:
         daemons = Daemons(bed)
         overhead = daemons.overhead_s()
         time.sleep(2.0)
-        begin = time.time() + 0.2
         scheduler = mix.site.policy.scheduler or SchedulerTiming()
+        soon = time.time() + 0.2
+        found = daemons.timing(soon, overhead, scheduler)
+        # Between two turns of the background loop: which of two events comes first should not be a matter of a hair.
+        begin = soon + (found.first_tick_s + 0.5 * found.tick_s) % found.tick_s
         timing = daemons.timing(begin, overhead, scheduler)
         trace, jobs = mix.jobs, []
-        for job in range(trace.num_jobs):
-            time.sleep(max(0.0, begin + float(trace.submit_s[job]) - time.time()))
-            request = components_of(trace.requests[job])[0]
-            jobs.append(daemons.submit(options_of(request, float(trace.estimate_s[job])), float(trace.run_s[job])))
-        log = daemons.wait(jobs, 600.0)
+        with nullcontext() if beside is None else beside(bed):
+            for job in range(trace.num_jobs):
+                time.sleep(max(0.0, begin + float(trace.submit_s[job]) - time.time()))
+                request = components_of(trace.requests[job])[0]
+                jobs.append(daemons.submit(options_of(request, float(trace.estimate_s[job])), float(trace.run_s[job])))
+            log = daemons.wait(jobs, 600.0)
     finally:
         bed.down()
     return recorded_by(log, jobs, begin, timing)
@@ -296,6 +318,18 @@ def compare(mix: Mix, recorded: Recorded) -> dict[str, Agreement]:
     return found
 
 
+def between(first: Recorded, second: Recorded) -> Agreement:
+    """Compare two runs of the daemons with the same jobs: no model can be nearer to one of them than they are."""
+    return agreement(first.start_s, first.nodes, second)
+
+
+def read_again(folder: Path, num_jobs: int) -> Recorded:
+    """Return what an earlier run with ``--keep`` recorded; the jobs of the mix are the last of its log."""
+    timing = DaemonTiming(**json.loads((folder / "timing.json").read_text()))
+    log = DaemonLog.read(folder / "log" / "slurmctld.log")
+    return recorded_by(log, sorted(log.submit)[-num_jobs:], timing.clock_s, timing)
+
+
 def table(rows: Mapping[str, Mapping[str, Agreement]]) -> str:
     lines = [f"{'mix':8} {'replay':27} {'rank':>7} {'median':>8} {'p90':>8} {'wait':>8} {'Slurm':>8} {'nodes':>6}"]
     for mix, found in rows.items():
@@ -306,6 +340,16 @@ def table(rows: Mapping[str, Mapping[str, Agreement]]) -> str:
     return "\n".join(lines)
 
 
+def _one_run(mix: Mix, folder: Path, options: argparse.Namespace) -> Recorded:
+    """Run the daemons once, or read what an earlier run left."""
+    if options.again is not None:
+        return read_again(folder, mix.jobs.num_jobs)
+    recorded = run_daemons(mix, folder, options.debug_flags)
+    if options.keep is not None:
+        (folder / "timing.json").write_text(json.dumps(asdict(recorded.timing)))
+    return recorded
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--jobs", type=int, default=320, help="Jobs per mix.")
@@ -313,18 +357,24 @@ def main() -> None:
     parser.add_argument("--mix", choices=list(MIXES), action="append", help="One of the mixes; default: all.")
     parser.add_argument("--save", type=Path, help="A JSON file for the figures.")
     parser.add_argument("--keep", type=Path, help="A folder in which records and logs stay.")
+    parser.add_argument("--repeat", type=int, default=1, help="Runs of each mix on the daemons.")
+    parser.add_argument("--again", type=Path, help="A folder of --keep: compare its runs, start no daemons.")
     parser.add_argument("--debug-flags", default="", help="DebugFlags of the controller, for --keep.")
     options = parser.parse_args()
     rows: dict[str, dict[str, Agreement]] = {}
     with tempfile.TemporaryDirectory(prefix="twin-", ignore_cleanup_errors=True) as scratch:
         for name in options.mix or MIXES:
             mix = MIXES[name](options.jobs, options.seed)
-            folder = (options.keep or Path(scratch)) / name
-            recorded = run_daemons(mix, folder, options.debug_flags)
-            if options.keep is not None:
-                (folder / "timing.json").write_text(json.dumps(asdict(recorded.timing)))
-            rows[name] = compare(mix, recorded)
-            print(table({name: rows[name]}), f"\nbackfilled: {recorded.num_backfilled}", flush=True)
+            runs = [
+                _one_run(mix, (options.again or options.keep or Path(scratch)) / f"{name}-{number}", options)
+                for number in range(options.repeat)
+            ]
+            for number, recorded in enumerate(runs):
+                row = f"{name}-{number}"
+                rows[row] = compare(mix, recorded)
+                if number:
+                    rows[row]["daemons, first run"] = between(runs[0], recorded)
+                print(table({row: rows[row]}), f"\nbackfilled: {recorded.num_backfilled}", flush=True)
     if options.save is not None:
         figures = {mix: {name: asdict(a) for name, a in found.items()} for mix, found in rows.items()}
         options.save.write_text(json.dumps({"jobs": options.jobs, "seed": options.seed, "mixes": figures}, indent=1))

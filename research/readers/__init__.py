@@ -1,1 +1,1 @@
-"""Readers that no entry point of Stretto uses yet: machines, counters, carbon intensity."""
+"""Readers that no entry point of Stretto uses yet: machines and counters."""

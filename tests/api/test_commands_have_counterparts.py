@@ -57,7 +57,12 @@ RENAMED = {"time_limit": "time_limit_s", "dim": "dims", "param": "params", "engi
 RENAMED_IN: dict[str, dict[str, str]] = {
     "compare": {"graphs": "sources", "procs": "cluster", "pools": "cluster", "site": "cluster"},
     "explain": {"procs": "machine", "pools": "machine", "site": "machine"},
-    "replay": {"procs": "machine", "pools": "machine", "site": "machine"},
+    "replay": {
+        "procs": "machine",
+        "pools": "machine",
+        "site": "machine",
+        **dict.fromkeys(("power", "idle_power", "carbon", "carbon_start"), "energy"),
+    },
     "report": {"procs": "machine", "pools": "machine", "site": "machine"},
     "run": {"workflow": "work", "attempts": "max_attempts"},
     "bound": {"dim": "dims"},

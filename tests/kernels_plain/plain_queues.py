@@ -23,6 +23,8 @@ from stretto.queues.env.queue_env import QueueEnv
 from stretto.queues.env.strategy_env import StrategyEnv
 from stretto.queues.forecasts.kernels.online import NUM_QUANTILES, forecast_all
 from stretto.queues.forecasts.state import new_forecasts
+from stretto.queues.kernels.codes import MULTIFACTOR
+from stretto.queues.kernels.keys import EXPANSION
 from stretto.queues.live_order import PortfolioOrder
 from stretto.queues.mars.candidates import untrained_nets
 from stretto.queues.mars.kernels.forecast import NUM_HEADS, NUM_INPUTS, Forecaster
@@ -33,7 +35,7 @@ from stretto.queues.nodes.promised import NodePromiseQueue
 from stretto.queues.nodes.replay import NODE_RULES
 from stretto.queues.portfolio import Forecast, portfolio_replay
 from stretto.queues.promises.queue import BY_LENGTH, GIVEN, WEIGHTED, PromiseQueue, preference
-from stretto.queues.recorded.kernels.conditions import ConditionArrays
+from stretto.queues.recorded.kernels.conditions import ConditionArrays, PolicyCode
 from stretto.queues.recorded.kernels.limited import run_limited
 from stretto.queues.replay import replay
 from stretto.queues.view import QueueView
@@ -113,7 +115,7 @@ def replays() -> Iterator[tuple[str, Any]]:
 
 
 def under_conditions() -> Iterator[tuple[str, Any]]:
-    """Replay on a machine that shrinks and fails, with limits for users."""
+    """Replay on a machine that shrinks and fails."""
     for seed in (1, 4):
         trace = make_trace(seed, 40)
         assert trace.user is not None
@@ -121,14 +123,12 @@ def under_conditions() -> Iterator[tuple[str, Any]]:
             np.array([0.0, 60.0, 120.0, 200.0]),
             np.array([6, 0, 5, PROCS], np.int64),
             np.array([PROCS, 0, PROCS, PROCS], np.int64),
-            trace.user,
-            np.array([4, 3, 8], np.int64),
-            2.0,
         )
-        for easy in (False, True):
+        for easy, code in itertools.product((False, True), (seed - 1, EXPANSION, MULTIFACTOR)):
             start = np.empty(trace.num_jobs)
-            status = run_limited(trace.arrays(), conditions, seed - 1, easy, start)
-            yield f"limited {seed} {easy}", (start, np.array([status]))
+            policy = PolicyCode(code, easy, 5.0, 3.0, 100.0, 50.0, 30.0)
+            status = run_limited(trace.arrays(), conditions, policy, start)
+            yield f"limited {seed} {easy} {code}", (start, np.array([status]))
 
 
 def on_nodes() -> Iterator[tuple[str, Any]]:

@@ -17,6 +17,7 @@ NAMES = {
     "compare": "compare",
     "continue_training": "train",
     "convert": "convert",
+    "energy": "replay",
     "explain": "explain",
     "find_offers": "prices",
     "gantt": "gantt",
@@ -41,20 +42,22 @@ NAMES = {
     "steer_off": "steer",
     "steer_on": "steer",
     "train": "train",
+    "EnergyOptions": "energy_options",
     "MarsOptions": "options",
     "OfferFilter": "options",
     "PoolOptions": "options",
     "PoolShape": "options",
     "Record": "options",
     "ReplayRules": "options",
-    "SlurmPlace": "options",
+    "SlurmPlace": "slurm_options",
     "SpotOptions": "options",
-    "SteerOptions": "options",
+    "SteerOptions": "slurm_options",
     "TraceOptions": "options",
     "TrainOptions": "train",
 }
 
 __all__ = [
+    "EnergyOptions",
     "MarsOptions",
     "OfferFilter",
     "PoolOptions",
@@ -70,6 +73,7 @@ __all__ = [
     "compare",
     "continue_training",
     "convert",
+    "energy",
     "explain",
     "find_offers",
     "gantt",
@@ -100,6 +104,7 @@ if TYPE_CHECKING:
     from stretto.api.bound import bound
     from stretto.api.compare import compare
     from stretto.api.convert import convert
+    from stretto.api.energy_options import EnergyOptions
     from stretto.api.explain import explain
     from stretto.api.gantt import gantt
     from stretto.api.inputs import load, load_cluster, load_pools, load_site, load_trace, problem, save
@@ -110,20 +115,19 @@ if TYPE_CHECKING:
         PoolShape,
         Record,
         ReplayRules,
-        SlurmPlace,
         SpotOptions,
-        SteerOptions,
         TraceOptions,
     )
     from stretto.api.place import place
     from stretto.api.plan import plan
     from stretto.api.prices import find_offers, pool_of_offer
     from stretto.api.rack import rack
-    from stretto.api.replay import job_table, replay
+    from stretto.api.replay import energy, job_table, replay
     from stretto.api.report import report
     from stretto.api.run import run
     from stretto.api.show import show
     from stretto.api.simulate import simulate
+    from stretto.api.slurm_options import SlurmPlace, SteerOptions
     from stretto.api.steer import steer, steer_off, steer_on
     from stretto.api.train import TrainOptions, continue_training, train
 

@@ -149,6 +149,7 @@ def _compare_trace(
     options: TraceOptions,
     on_row: Callable[[PolicyRow], None] | Callable[[QueueRow], None] | None,
 ) -> QueueComparison:
+    meter = options.meter()
     trace = trace_of(source, strict=options.strict)
     place = machine_of(trace, machine)
     names, _ = strategies_to_compare(trace, place, strategies, options)
@@ -160,5 +161,7 @@ def _compare_trace(
         num_windows=options.windows,
         window_jobs=options.window_size,
         on_row=cast("Callable[[QueueRow], None] | None", on_row),
+        meter=meter,
+        rank_by=options.rank_by,
         **options.rules(),
     )

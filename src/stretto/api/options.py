@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from stretto.api.energy_options import EnergyOptions
 from stretto.errors import InvalidInput
 
 if TYPE_CHECKING:
     from stretto.core.planner import Progress
     from stretto.core.pool import Pool, Spot
     from stretto.core.problem import Problem
-    from stretto.engines.slurm.client.rest import RestPlace
     from stretto.files.prices.offer import Offer
     from stretto.queues.mars.replay import MarsSettings
     from stretto.queues.replay import Tie
@@ -139,6 +139,9 @@ class ReplayRules:
         Of pool rule ``burst``: what an hour less of waiting is worth.
     weights
         Of strategy ``multifactor``.
+    as_steered
+        On a site: play what steering its Slurm can do, with a look at the queue every so often, such as ``30s``: the
+        order alone is ours, Slurm's own schedulers start the jobs. With backfill ``promise``, inside promises.
     """
 
     backfill: str = "easy"
@@ -150,11 +153,12 @@ class ReplayRules:
     quantile: float = 0.9
     wait_usd_per_hour: float = 1.0
     weights: PriorityWeights | None = None
+    as_steered: str | None = None
 
 
 @dataclass(frozen=True)
-class TraceOptions:
-    """How strategies are compared on a trace.
+class TraceOptions(EnergyOptions):
+    """How strategies are compared on a trace, and what nodes draw that do not state it.
 
     Attributes
     ----------
@@ -170,6 +174,9 @@ class TraceOptions:
         Stop at the first invalid row of a file.
     seed
         Draws the windows, and interruptions of spot pools.
+    rank_by
+        The figure that decides which strategy is best, such as ``mean_wait_s``, ``p99_wait_s``, ``max_wait_s``,
+        ``utilization``, ``cost_usd``, ``energy_kwh`` or ``carbon_kg``.
     """
 
     backfill: str | Sequence[str] = "easy"
@@ -180,8 +187,10 @@ class TraceOptions:
     kill: bool = False
     strict: bool = False
     seed: int = 0
+    rank_by: str = "mean_bounded_slowdown"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.windows < 0:
             raise InvalidInput(f"{self.windows} must not be negative", field="windows")
         if self.window_size < 1:
@@ -237,80 +246,6 @@ class Record:
     def __post_init__(self) -> None:
         if self.force and self.resume is None:
             raise InvalidInput("--force belongs to --resume: there is no run to take over", field="--force")
-
-
-@dataclass(frozen=True)
-class SteerOptions:
-    """How a live queue is steered.
-
-    Attributes
-    ----------
-    mode
-        ``sitefactor`` is added to Slurm's own priority; ``priority`` takes its place.
-    interval
-        Between looks at the queue.
-    budget
-        For a decision; a later one is dropped.
-    depth
-        Jobs from the head of the queue on that are ordered.
-    """
-
-    mode: str = "sitefactor"
-    interval: str = "2s"
-    budget: str = "1s"
-    depth: int = 200
-
-    @property
-    def interval_s(self) -> float:
-        from stretto.core.units import parse_seconds
-
-        return parse_seconds(self.interval)
-
-    @property
-    def budget_s(self) -> float:
-        from stretto.core.units import parse_seconds
-
-        return parse_seconds(self.budget)
-
-
-@dataclass(frozen=True)
-class SlurmPlace:
-    """How Slurm is reached: by its programs and a ``slurm.conf``, or by its REST daemon.
-
-    Attributes
-    ----------
-    conf
-        By default ``$SLURM_CONF``.
-    rest
-        URL of slurmrestd.
-    token_file
-        Holds the token for it; by default ``$SLURM_JWT``.
-    """
-
-    conf: Path | None = None
-    rest: str | None = None
-    token_file: Path | None = None
-
-    def __post_init__(self) -> None:
-        if self.rest is None and self.token_file is not None:
-            raise InvalidInput("is for --rest URL", field="--token-file")
-        if self.rest is not None and self.conf is not None:
-            raise InvalidInput("Slurm is reached by its programs (--conf) or by --rest, not by both", field="--conf")
-
-    def rest_place(self) -> RestPlace | None:
-        """Return the REST daemon, where that is meant."""
-        from stretto.engines.slurm.client.rest import RestPlace
-
-        if self.rest is None:
-            return None
-        return RestPlace(self.rest, str(self.token_file.resolve()) if self.token_file is not None else None)
-
-    def conf_path(self) -> str | None:
-        """Return the slurm.conf that is meant, such that a guard process finds it from any directory."""
-        import os
-
-        named = str(self.conf) if self.conf is not None else os.environ.get("SLURM_CONF")
-        return str(Path(named).resolve()) if named and self.rest is None else None
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from stretto.core.trace import Trace
 from stretto.core.units import format_count
 from stretto.errors import InvalidInput
 from stretto.files.load import write_atomically
-from stretto.queues.energy import energy_of
 from stretto.queues.replay import Machine, check_rules, replay
 from stretto.queues.result import QueueResult
 from stretto.queues.setup import procs_of
@@ -61,7 +60,7 @@ def compare_policies(
         results.append((name, replay(tagged, place, strategy=name, backfill=options.backfill, seed=options.seed)))
         if on_policy is not None:
             on_policy(name)
-    energy, said = _energies(given, [result for _, result in results], options)
+    energy, said = _energies(given, place, [result for _, result in results], options)
     notes = dict.fromkeys(note for _, result in results for note in result.notes)
     return compared(
         given,
@@ -84,23 +83,22 @@ def policy_names(strategies: Sequence[str] | str | None) -> list[str]:
 
 
 def _energies(
-    trace: Trace, results: list[QueueResult], options: PolicyReportOptions
+    trace: Trace, machine: Machine, results: list[QueueResult], options: PolicyReportOptions
 ) -> tuple[list[dict[str, float]], list[str]]:
     """Return the energy of each replay up to the same end, where power is known."""
-    power, carbon, start = options.meters()
-    has_site = results[0].site is not None and any(node.power_w is not None for node in results[0].site.nodes)
-    if power is None and not has_site:
-        if carbon is not None:
-            raise InvalidInput("needs the power of nodes: say --power, or give a site with power_w", field="--carbon")
+    meter = options.meter()
+    if not meter.applies(machine):
         return [], []
-    if start is None and trace.origin_unix_s is not None and results[0].trace.job_id is not None:
-        start = trace.origin_unix_s + float(trace.submit_s[results[0].trace.job_id[0]])
-    until = max(float(result.end_s.max()) for result in results)
-    found = [energy_of(result, power, carbon=carbon, start_unix_s=start, until_s=until) for result in results]
+    first = None
+    if trace.origin_unix_s is not None and results[0].trace.job_id is not None:
+        first = trace.origin_unix_s + float(trace.submit_s[results[0].trace.job_id[0]])
+    each = [meter.measure(result, machine, first) for result in results]
+    until = max(one.until_s for one in each)
+    found = [one.until(until) for one in each]
     notes = list(dict.fromkeys(note for one in found for note in one.notes))
     notes.append("energy counts idle and busy nodes up to the end of the last job of the slowest policy")
-    if carbon is not None:
-        notes.append(f"carbon by column {carbon.column!r} of {carbon.source}")
+    if meter.carbon is not None:
+        notes.append(f"carbon by column {meter.carbon.column!r} of {meter.carbon.source}")
     return [one.figures() for one in found], notes
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import TypedDict, Unpack, cast
 
+from stretto.api.energy_options import EnergyOptions
 from stretto.api.inputs import MachineLike, TraceLike, cut_window, machine_of, trace_of
 from stretto.api.options import MarsOptions, ReplayRules, mars_settings
+from stretto.errors import InvalidInput
+from stretto.queues.energy import Energy
 from stretto.queues.evaluate import Evaluation, Machine, evaluate_replay
 from stretto.queues.recorded.job_table import JobOutcomes, check_ending
 from stretto.queues.recorded.job_table import job_table as table_of_jobs
@@ -22,8 +26,10 @@ __all__ = [
     "can_be_watched",
     "check_ending",
     "check_rules",
+    "energy",
     "job_table",
     "measured_replay",
+    "metered",
     "replay",
     "save_jobs",
 ]
@@ -36,6 +42,7 @@ class RuleDetails(TypedDict, total=False):
     quantile: float
     wait_usd_per_hour: float
     weights: PriorityWeights
+    as_steered: str | None
 
 
 class ReplayDetails(RuleDetails, total=False):
@@ -172,6 +179,45 @@ def measured_replay(
         seed=seed,
         **how,
     )
+
+
+def metered(found: Evaluation, options: EnergyOptions) -> Evaluation:
+    """Return a measured replay that counts energy with these options, too; its ``energy`` has the figures."""
+    return dataclasses.replace(found, meter=options.meter())
+
+
+def energy(
+    trace: TraceLike,
+    result: QueueResult,
+    machine: MachineLike | None = None,
+    *,
+    options: EnergyOptions | None = None,
+    window: tuple[int, int] | None = None,
+) -> Energy:
+    """Return the energy and carbon of a replay.
+
+    Parameters
+    ----------
+    trace, machine, window
+        What was replayed, as it was given to :func:`replay`.
+    options
+        The power of nodes that state none, and the carbon intensity of electricity.
+
+    Examples
+    --------
+    >>> import stretto
+    >>> trace = stretto.load_trace("trace:lublin?num_jobs=500&num_procs=64&load=0.9")
+    >>> result = stretto.replay(trace, 64)
+    >>> used = stretto.energy(trace, result, 64, options=stretto.EnergyOptions(power=100, idle_power=20))
+    >>> used.kwh == used.idle_kwh + used.busy_kwh
+    True
+    """
+    jobs = cut_window(trace_of(trace), window)
+    found = Evaluation(result, result.metrics, float("nan"), jobs, machine_of(jobs, machine))
+    used = metered(found, options or EnergyOptions()).energy
+    if used is None:
+        raise InvalidInput("the machine states no power: give the watts of a node", field="power")
+    return used
 
 
 def job_table(

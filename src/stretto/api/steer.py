@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stretto.api.inputs import TraceLike, trace_of
-from stretto.api.options import MarsOptions, SlurmPlace, SteerOptions, mars_settings
+from stretto.api.options import MarsOptions, mars_settings
+from stretto.api.slurm_options import SlurmPlace, SteerOptions
 from stretto.catalog import ONLINE_ORDERS, STRATEGIES
 from stretto.core.host.private_files import make_private_folder, write_private
 from stretto.core.trace import Trace
@@ -34,6 +35,7 @@ from stretto.engines.slurm.steer.steer import Steerer, SteerSettings, Step
 from stretto.engines.slurm.steer.steering_guard import SteeringGuard
 from stretto.errors import InvalidInput, StrettoError, UnknownName
 from stretto.queues.live_order import PluginOrder, StrategyOrder, warm_up
+from stretto.queues.promises.live import PromisedOrder
 from stretto.registry import construct, plugins
 from stretto.runlog import Run, RunLog
 
@@ -103,12 +105,21 @@ def steer(
     store.mode = "priority" if how.mode == "priority" else "sitefactor"
     _check(store.client(), how.mode, partition, tell, is_applied=apply)
     order = make_order(strategy, settings.budget_s, said) if isinstance(strategy, str) else strategy
-    warm_up(order)  # compiling is no part of a decision
     name = strategy if isinstance(strategy, str) else type(strategy).__name__
+    warm_up(order)  # compiling is no part of a decision
+    order = how.promised(order)
+    warm_up_promises(order)
     named = {"strategy": name, "mode": how.mode, "apply": apply, "interval": how.interval, "budget": how.budget}
+    named |= {"backfill": how.backfill, "slack": str(order.slack)} if isinstance(order, PromisedOrder) else {}
     named |= said.spec() if said is not None else {}
     past = None if history is None else trace_of(history)
     return _follow(store, order, settings, named, past, on_step or (lambda step: None), tell, once=once)
+
+
+def warm_up_promises(order: QueueOrder) -> None:
+    """Compile what an order inside promises needs, without giving any promise."""
+    if isinstance(order, PromisedOrder):
+        warm_up(PromisedOrder(StrategyOrder("fcfs")))
 
 
 def make_order(name: str, budget_s: float, said: MarsSettings | None = None) -> QueueOrder:

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from stretto.api.energy_options import EnergyOptions
 from stretto.api.options import MarsOptions
 from stretto.cli.completion import (
     estimate_names,
@@ -254,4 +255,30 @@ SiteOption = Annotated[
         show_default=False,
     ),
 ]
+
+
+def _watts(name: str, what: str) -> object:
+    return Annotated[float | None, typer.Option(name, metavar="WATTS", help=what, show_default=False)]
+
+
+ENERGY_OPTIONS = {
+    "power": _watts("--power", "Of a trace: watts of a busy node, or of a processor with --procs."),
+    "idle_power": _watts("--idle-power", "Of a trace: watts of an idle one."),
+    "carbon": Annotated[
+        str | None,
+        typer.Option(
+            "--carbon", metavar="FILE.csv", help="Of a trace: grams of CO2 per kWh by hour.", show_default=False
+        ),
+    ],
+    "carbon_start": Annotated[
+        str | None,
+        typer.Option(
+            "--carbon-start",
+            metavar="TIME",
+            help="The time in that file at which the trace begins.",
+            show_default="as recorded",
+        ),
+    ],
+}
+ENERGY_GROUP = (EnergyOptions, ENERGY_OPTIONS)
 MACHINE_GROUP = (MachineFlags, {"procs": ProcsOption, "pools": PoolsOption, "site": SiteOption})

@@ -7,6 +7,11 @@ from dataclasses import dataclass
 from stretto.errors import InvalidInput
 
 DAY_S = 86400.0
+#: The limits of a QOS that count something.
+QOS_LIMITS = (
+    *(f"max_{what}{scope}" for scope in ("_per_user", "_per_account", "") for what in ("jobs", "cpus", "gpus")),
+    *("max_cpus_per_job", "max_gpus_per_job", "max_submitted_per_user", "max_submitted"),
+)
 
 
 @dataclass(frozen=True)
@@ -44,13 +49,44 @@ class PriorityFactors:
 
 @dataclass(frozen=True)
 class Qos:
-    """A quality of service: a priority and limits that jobs ask for by name; None = no limit."""
+    """A quality of service: a priority and limits that jobs ask for by name; None = no limit.
+
+    Attributes
+    ----------
+    max_time_s
+        The longest time limit of a job.
+    max_jobs_per_user, max_cpus_per_user, max_gpus_per_user
+        What the running jobs of a user may have at once; the same per account, and for all jobs of the QOS.
+    max_cpus_per_job, max_gpus_per_job
+        What one job may ask for.
+    max_submitted_per_user, max_submitted
+        How many jobs may wait and run; further ones are refused when they are submitted.
+    """
 
     name: str
     priority: int = 0
     max_time_s: float = float("inf")
     max_jobs_per_user: int | None = None
     max_cpus_per_user: int | None = None
+    max_gpus_per_user: int | None = None
+    max_jobs_per_account: int | None = None
+    max_cpus_per_account: int | None = None
+    max_gpus_per_account: int | None = None
+    max_jobs: int | None = None
+    max_cpus: int | None = None
+    max_gpus: int | None = None
+    max_cpus_per_job: int | None = None
+    max_gpus_per_job: int | None = None
+    max_submitted_per_user: int | None = None
+    max_submitted: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in QOS_LIMITS:
+            value = getattr(self, name)
+            if value is not None and value < 0:
+                raise InvalidInput(f"{name} {value} must not be negative", field=f"qos {self.name}")
+        if not self.max_time_s > 0:
+            raise InvalidInput(f"max_time_s {self.max_time_s} must be positive", field=f"qos {self.name}")
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,7 +16,8 @@ from stretto.core.results.table import Record, ResultTable
 from stretto.core.site import Site
 from stretto.core.trace import Trace
 from stretto.core.units import format_count, format_wait
-from stretto.errors import InvalidInput
+from stretto.errors import InvalidInput, UnknownName
+from stretto.queues.energy import Energy, EnergyMeter
 from stretto.queues.evaluate import evaluate_replay, figures
 from stretto.queues.metrics import QueueMetrics, bounded_slowdown
 from stretto.queues.recorded.occupancy import known_waits
@@ -38,6 +39,11 @@ SUMMARY_FIGURES = (
     "cost_usd",
     "makespan_s",
 )
+#: Figures of energy, where they are known.
+ENERGY_FIGURES = ("energy_kwh", "carbon_kg")
+#: What strategies are ranked by, where nobody says, and the figures of which more is better.
+BEST_BY = "mean_bounded_slowdown"
+MORE_IS_BETTER = ("utilization",)
 #: Points of a distribution that a row keeps; more than a picture can show.
 _KEPT_POINTS = 2000
 
@@ -81,10 +87,15 @@ class QueueRow:
     first_job: int
     metrics: QueueMetrics
     slowdowns: Floats  # ascending, thinned out
+    energy: Energy | None = None
 
     def to_json(self) -> dict[str, Any]:
         row: dict[str, Any] = {"strategy": self.strategy, "backfill": self.backfill, "first_job": self.first_job}
-        return row | figures(self.metrics)
+        return row | self.figures()
+
+    def figures(self) -> dict[str, float]:
+        """Return all figures by name."""
+        return figures(self.metrics) | ({} if self.energy is None else self.energy.figures())
 
 
 @dataclass(frozen=True)
@@ -112,13 +123,14 @@ class QueueComparison(ResultTable):
 
     METHOD = ("strategy", "backfill")
     CASE = ("first_job",)
-    FIGURE = "mean_bounded_slowdown"
+    FIGURE = BEST_BY
 
     trace: str
     num_procs: int
     window_jobs: int
     rows: tuple[QueueRow, ...]
     notes: tuple[str, ...] = ()
+    rank_by: str = BEST_BY
 
     @property
     def num_windows(self) -> int:
@@ -129,19 +141,17 @@ class QueueComparison(ResultTable):
         return [row for row in self.rows if (row.strategy, row.backfill) == (strategy, backfill)]
 
     def summary(self) -> list[QueueSummary]:
-        """Return one line per strategy, the least median of mean bounded slowdowns first; ``recorded`` comes last."""
+        """Return one line per strategy, the best median of the ranking figure first; ``recorded`` comes last."""
         lines = []
         for strategy, backfill in dict.fromkeys((row.strategy, row.backfill) for row in self.rows):
-            flat = [figures(row.metrics) for row in self.of(strategy, backfill)]
-            ranges = {name: MedianInterval.of([part[name] for part in flat]) for name in SUMMARY_FIGURES}
+            flat = [row.figures() for row in self.of(strategy, backfill)]
+            names = [*SUMMARY_FIGURES, *(name for name in ENERGY_FIGURES if all(name in part for part in flat))]
+            ranges = {name: MedianInterval.of([part[name] for part in flat]) for name in names}
             lines.append(QueueSummary(strategy, backfill, len(flat), ranges))
+        sign = -1.0 if self.rank_by in MORE_IS_BETTER else 1.0
         return sorted(
             lines,
-            key=lambda line: (
-                line.is_recorded,
-                -line.num_windows,
-                line.ranges["mean_bounded_slowdown"].median,
-            ),
+            key=lambda line: (line.is_recorded, -line.num_windows, sign * line.ranges[self.rank_by].median),
         )
 
     def records(self) -> list[Record]:
@@ -166,6 +176,7 @@ class QueueComparison(ResultTable):
             "trace": self.trace,
             "num_procs": self.num_procs,
             "window_jobs": self.window_jobs,
+            "rank_by": self.rank_by,
             "notes": list(self.notes),
             "rows": [row.to_json() for row in self.rows],
             "summary": [line.to_json() for line in self.summary()],
@@ -207,6 +218,8 @@ def compare_strategies(
     seed: int = 0,
     num_threads: int = 2,
     on_row: Callable[[QueueRow], None] | None = None,
+    meter: EnergyMeter | None = None,
+    rank_by: str = BEST_BY,
     **rules: Any,
 ) -> QueueComparison:
     """Replay every window with every strategy and backfilling; Ctrl-C keeps the rows made so far.
@@ -215,9 +228,15 @@ def compare_strategies(
     ----------
     num_windows
         Zero replays the whole trace once; otherwise so many random stretches of it, the same for all.
+    meter
+        How energy is counted; by default by what the site says. All replays of a window are counted up to the same end.
+    rank_by
+        The figure that decides which strategy is best.
     rules
         Further arguments of :func:`stretto.queues.replay.replay`.
     """
+    count_energy = meter or EnergyMeter()
+    check_ranking(rank_by, count_energy, machine)
     for strategy in strategies:  # a misspelt name is found before the work, not in the midst of it
         lookup("strategy", strategy, catalog.RECORDS) if strategy == RECORDED else strategy_of(strategy)
     for backfill in backfills:
@@ -233,9 +252,10 @@ def compare_strategies(
         place = machine
         if isinstance(machine, Site):  # its reservations count from the first job of the whole trace
             place = machine.later(float(trace.submit_s[first] - trace.submit_s[0]))
-        found = evaluate_replay(part, place, timed=False, strategy=strategy, backfill=backfill, seed=seed, **rules)
+        how: dict[str, Any] = {"strategy": strategy, "backfill": backfill, "seed": seed, **rules}
+        found = evaluate_replay(part, place, timed=False, meter=count_energy, **how)
         slowdowns = _thinned(np.sort(bounded_slowdown(found.result)))
-        return QueueRow(name_of_strategy(strategy), backfill, first, found.metrics, slowdowns)
+        return QueueRow(name_of_strategy(strategy), backfill, first, found.metrics, slowdowns, found.energy)
 
     rows: list[QueueRow] = []
     try:
@@ -246,12 +266,45 @@ def compare_strategies(
     except KeyboardInterrupt:
         if not rows:
             raise
-    notes = notes_on(trace, machine)
+    rows = _to_one_end(rows)
+    notes = notes_on(trace, machine) + energy_notes(rows, count_energy)
     if RECORDED in strategies:
         notes += record_notes(trace, machine)
         if num_windows:
             notes += (f"replays of windows begin on an empty machine, which {RECORDED} did not",)
-    return QueueComparison(trace.name, procs_of(machine), count, tuple(rows), notes)
+    return QueueComparison(trace.name, procs_of(machine), count, tuple(rows), notes, rank_by)
+
+
+def check_ranking(rank_by: str, meter: EnergyMeter, machine: Machine) -> None:
+    """Raise where a comparison would not have the figure that it is to be ranked by."""
+    if rank_by not in (*SUMMARY_FIGURES, *ENERGY_FIGURES):
+        raise UnknownName("figure", rank_by, (*SUMMARY_FIGURES, *ENERGY_FIGURES))
+    has_energy = meter.applies(machine)
+    if rank_by in ENERGY_FIGURES and not has_energy:
+        message = f"{rank_by} needs the power of nodes: say --power, or give a site with power_w"
+        raise InvalidInput(message, field="rank_by")
+    if rank_by == "carbon_kg" and meter.carbon is None:
+        raise InvalidInput("carbon_kg needs --carbon FILE.csv, grams of CO2 per kWh by the hour", field="rank_by")
+
+
+def _to_one_end(rows: list[QueueRow]) -> list[QueueRow]:
+    """Count the energy of all replays of a window up to the end of the last of them."""
+    until: dict[int, float] = {}
+    for row in rows:
+        if row.energy is not None:
+            until[row.first_job] = max(row.energy.until_s, until.get(row.first_job, 0.0))
+    return [row if row.energy is None else replace(row, energy=row.energy.until(until[row.first_job])) for row in rows]
+
+
+def energy_notes(rows: Sequence[QueueRow], meter: EnergyMeter) -> tuple[str, ...]:
+    """Say what was assumed of power, up to when energy counts, and where intensities come from."""
+    if not any(row.energy is not None for row in rows):
+        return ()
+    notes = dict.fromkeys(note for row in rows if row.energy is not None for note in row.energy.notes)
+    notes["energy counts idle and busy nodes up to the end of the last job of the slowest strategy"] = None
+    if meter.carbon is not None:
+        notes[f"carbon by column {meter.carbon.column!r} of {meter.carbon.source}"] = None
+    return tuple(notes)
 
 
 def pairs_of(strategies: Sequence[T], backfills: Sequence[str]) -> list[tuple[T, str]]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stretto.core.csr import Floats
+from stretto.core.pool import Pool
 from stretto.core.request import ResourceRequest, components_of
 from stretto.core.site import Site
 from stretto.errors import InvalidInput
@@ -40,40 +42,6 @@ class NodePower:
             )
 
 
-@dataclass(frozen=True)
-class Energy:
-    """What a replay consumed.
-
-    Attributes
-    ----------
-    idle_kwh
-        What nodes that are up draw whether they work or not.
-    busy_kwh
-        What busy processors draw beyond that.
-    carbon_kg
-        None without a series of intensities.
-    until_s
-        The end of the time that was counted; it begins with the first submission.
-    notes
-        What was assumed or not known.
-    """
-
-    idle_kwh: float
-    busy_kwh: float
-    carbon_kg: float | None
-    until_s: float
-    notes: tuple[str, ...] = ()
-
-    @property
-    def kwh(self) -> float:
-        return self.idle_kwh + self.busy_kwh
-
-    def figures(self) -> dict[str, float]:
-        """Return the figures by the names that tables and rankings use; less is better."""
-        found = {"energy_kwh": self.kwh}
-        return found if self.carbon_kg is None else found | {"carbon_kg": self.carbon_kg}
-
-
 @dataclass(frozen=True, eq=False)
 class _Draws:
     """Amounts of power, each from a begin to an end."""
@@ -89,8 +57,9 @@ class _Draws:
     def joules_by_edge(self, edges: Floats) -> Floats:
         """Return the energy up to each edge."""
         order_begin, order_end = np.argsort(self.begin_s), np.argsort(self.end_s)
+        ended = order_end[np.isfinite(self.end_s[order_end])]
         return _ramp(self.begin_s[order_begin], self.watts[order_begin], edges) - _ramp(
-            self.end_s[order_end], self.watts[order_end], edges
+            self.end_s[ended], self.watts[ended], edges
         )
 
 
@@ -103,6 +72,109 @@ def _ramp(times: Floats, watts: Floats, edges: Floats) -> Floats:
     return found
 
 
+@dataclass(frozen=True)
+class _Grid:
+    """The intensities of a replay's hours: a series, and the Unix time at which the replay begins."""
+
+    series: CarbonSeries
+    start_unix_s: float
+
+    def kg(self, draws: _Draws, until_s: float) -> float:
+        first = math.floor(self.start_unix_s / HOUR_S) * HOUR_S
+        count = max(1, math.ceil((self.start_unix_s + until_s - first) / HOUR_S))
+        grams = self.series.hours(first, count)
+        edges = np.clip(first - self.start_unix_s + HOUR_S * np.arange(count + 1), 0.0, until_s)
+        return float(grams @ np.diff(draws.joules_by_edge(edges))) / _JOULES_PER_KWH / 1000.0
+
+
+@dataclass(frozen=True, eq=False)
+class Energy:
+    """What a replay consumed.
+
+    Attributes
+    ----------
+    idle
+        What nodes that are up draw whether they work or not.
+    busy_kwh, busy_carbon_kg
+        What busy processors draw beyond that; carbon is None without a series of intensities.
+    until_s
+        The end of the time that is counted; it begins with the first submission.
+    notes
+        What was assumed or not known.
+    """
+
+    idle: _Draws
+    busy_kwh: float
+    busy_carbon_kg: float | None
+    until_s: float
+    grid: _Grid | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def idle_kwh(self) -> float:
+        return self.idle.joules(self.until_s) / _JOULES_PER_KWH
+
+    @property
+    def kwh(self) -> float:
+        return self.idle_kwh + self.busy_kwh
+
+    @property
+    def carbon_kg(self) -> float | None:
+        if self.grid is None or self.busy_carbon_kg is None:
+            return None
+        return self.busy_carbon_kg + self.grid.kg(self.idle, self.until_s)
+
+    def until(self, until_s: float) -> Energy:
+        """Return the same replay counted up to a later end: a machine that is done earlier goes on idling."""
+        return replace(self, until_s=max(self.until_s, until_s))
+
+    def figures(self) -> dict[str, float]:
+        """Return the figures by the names that tables and rankings use; less is better."""
+        found = {"energy_kwh": self.kwh}
+        carbon = self.carbon_kg
+        return found if carbon is None else found | {"carbon_kg": carbon}
+
+    def to_json(self) -> dict[str, float]:
+        """Return the figures with what idle and busy nodes drew, for ``--output json``."""
+        return self.figures() | {"idle_energy_kwh": self.idle_kwh, "busy_energy_kwh": self.busy_kwh}
+
+
+@dataclass(frozen=True)
+class EnergyMeter:
+    """What is needed to count the energy of replays.
+
+    Attributes
+    ----------
+    power
+        Of a node of the machine or of each pool; on a site, of nodes that state none.
+    carbon
+        Grams of CO2 per kWh by the hour.
+    start_unix_s
+        When the first submission is in that series; by default as the trace says.
+    """
+
+    power: NodePower | None = None
+    carbon: CarbonSeries | None = None
+    start_unix_s: float | None = None
+
+    def applies(self, machine: int | Sequence[Pool] | Site) -> bool:
+        """Say whether anything is known about the power of a machine; raise where carbon is asked for without it."""
+        has_power = isinstance(machine, Site) and any(node.power_w is not None for node in machine.nodes)
+        if self.power is not None or has_power:
+            return True
+        if self.carbon is not None:
+            raise InvalidInput("needs the power of nodes: say --power, or give a site with power_w", field="--carbon")
+        return False
+
+    def measure(
+        self, result: QueueResult, machine: int | Sequence[Pool] | Site, first_unix_s: float | None = None
+    ) -> Energy:
+        """Return the energy of a replay whose first submission was at a Unix time."""
+        start = first_unix_s if self.start_unix_s is None else self.start_unix_s
+        site = machine if isinstance(machine, Site) and result.site is None else None
+        return energy_of(result, self.power, carbon=self.carbon, start_unix_s=start, site=site)
+
+
 def energy_of(
     result: QueueResult,
     power: NodePower | None = None,
@@ -110,6 +182,7 @@ def energy_of(
     carbon: CarbonSeries | None = None,
     start_unix_s: float | None = None,
     until_s: float | None = None,
+    site: Site | None = None,
 ) -> Energy:
     """Return the energy of a replay, from the first submission on.
 
@@ -124,18 +197,22 @@ def energy_of(
     until_s
         The end of the time that is counted, by default the end of the last job. Give the same to all replays that are
         compared: a machine that is done earlier goes on idling.
+    site
+        Of a result that does not say on which nodes jobs ran, such as the recorded past.
     """
     end = float(result.end_s.max())
     until = end if until_s is None else until_s
     if not (math.isfinite(until) and until >= end):
         raise InvalidInput(f"{until} s is before the end of the last job at {end:g} s", field="until_s")
-    idle, busy, notes = (
-        _of_pools(result, power, until) if result.site is None else _of_site(result, result.site, power, until)
-    )
-    kg = None
-    if carbon is not None:
-        kg = _carbon_kg((idle, busy), carbon, _start(result, start_unix_s), until)
-    return Energy(idle.joules(until) / _JOULES_PER_KWH, busy.joules(until) / _JOULES_PER_KWH, kg, until, tuple(notes))
+    if result.site is not None:
+        idle, busy, notes = _of_site(result, result.site, power)
+    elif site is not None:
+        idle, busy, notes = _of_mean_node(result, site, power)
+    else:
+        idle, busy, notes = _of_pools(result, power, until)
+    grid = None if carbon is None else _Grid(carbon, _start(result, start_unix_s))
+    kg = None if grid is None else grid.kg(busy, until)
+    return Energy(idle, busy.joules(until) / _JOULES_PER_KWH, kg, until, grid, tuple(notes))
 
 
 def _start(result: QueueResult, given: float | None) -> float:
@@ -150,15 +227,6 @@ def _start(result: QueueResult, given: float | None) -> float:
     return result.trace.origin_unix_s + result.shift_s
 
 
-def _carbon_kg(draws: tuple[_Draws, _Draws], carbon: CarbonSeries, start_unix_s: float, until_s: float) -> float:
-    first = math.floor(start_unix_s / HOUR_S) * HOUR_S
-    count = max(1, math.ceil((start_unix_s + until_s - first) / HOUR_S))
-    grams = carbon.hours(first, count)
-    edges = np.clip(first - start_unix_s + HOUR_S * np.arange(count + 1), 0.0, until_s)
-    joules = sum(np.diff(part.joules_by_edge(edges)) for part in draws)
-    return float(grams @ joules) / _JOULES_PER_KWH / 1000.0
-
-
 def _of_pools(result: QueueResult, power: NodePower | None, until: float) -> tuple[_Draws, _Draws, list[str]]:
     if power is None:
         raise InvalidInput(
@@ -167,14 +235,15 @@ def _of_pools(result: QueueResult, power: NodePower | None, until: float) -> tup
     notes = []
     begin, end, watts = [], [], []
     for k, pool in enumerate(result.pools):
-        nodes = float(pool.num_nodes)
+        nodes, ends = float(pool.num_nodes), math.inf
         if pool.is_elastic or pool.spot is not None:
             nodes = float(result.billed_node_s[k]) / until if until > 0 else 0.0
             notes.append(
                 f"assumed: the {nodes:,.1f} nodes of pool {pool.name!r} that were up in the mean were up all the time"
             )
+            ends = until
         begin.append(0.0)
-        end.append(until)
+        end.append(ends)
         watts.append(nodes * power.idle_power_w)
     if np.any(result.num_interruptions):
         notes.append("not counted: what interrupted attempts drew beyond idle power")
@@ -184,23 +253,34 @@ def _of_pools(result: QueueResult, power: NodePower | None, until: float) -> tup
     return idle, _Draws(result.start_s, result.end_s, each), notes
 
 
-def _of_site(
-    result: QueueResult, site: Site, power: NodePower | None, until: float
-) -> tuple[_Draws, _Draws, list[str]]:
+def _of_site(result: QueueResult, site: Site, power: NodePower | None) -> tuple[_Draws, _Draws, list[str]]:
     full, idle, notes = _node_power(site, power)
-    begin, end, watts = [0.0] * len(site.nodes), [until] * len(site.nodes), list(idle)
-    index = {node.name: i for i, node in enumerate(site.nodes)}
-    for item in site.reservations:  # a closed node counts as switched off
-        for name in item.nodes:
-            begin.append(max(0.0, item.start_s - result.shift_s))
-            end.append(max(0.0, item.end_s - result.shift_s))
-            watts.append(-float(idle[index[name]]))
     assert result.node is not None
     job, cpus = _allocated(result, site)
     total = np.array([node.cpus for node in site.nodes], np.float64)[result.node]
     each = (full - idle)[result.node] * cpus / total
     busy = _Draws(result.start_s[job], result.end_s[job], each)
-    return _Draws(np.array(begin), np.array(end), np.array(watts)), busy, notes
+    return _idle_nodes(site, idle, result.shift_s), busy, notes
+
+
+def _of_mean_node(result: QueueResult, site: Site, power: NodePower | None) -> tuple[_Draws, _Draws, list[str]]:
+    """Return what jobs draw whose nodes nobody recorded: their share of the site's processors."""
+    full, idle, notes = _node_power(site, power)
+    each = result.trace.num_procs * float(np.sum(full - idle)) / site.num_cpus
+    notes.append("assumed: a recorded job draws its share of the whole site, for its nodes are not known")
+    return _idle_nodes(site, idle, result.shift_s), _Draws(result.start_s, result.end_s, each), notes
+
+
+def _idle_nodes(site: Site, idle: Floats, shift_s: float) -> _Draws:
+    """Return what nodes draw for ever; a closed node counts as switched off."""
+    begin, end, watts = [0.0] * len(site.nodes), [math.inf] * len(site.nodes), idle.tolist()
+    index = {node.name: i for i, node in enumerate(site.nodes)}
+    for item in site.reservations:
+        for name in item.nodes:
+            begin.append(max(0.0, item.start_s - shift_s))
+            end.append(max(0.0, item.end_s - shift_s))
+            watts.append(-float(idle[index[name]]))
+    return _Draws(np.array(begin), np.array(end), np.array(watts))
 
 
 def _node_power(site: Site, power: NodePower | None) -> tuple[Floats, Floats, list[str]]:
@@ -209,6 +289,8 @@ def _node_power(site: Site, power: NodePower | None) -> tuple[Floats, Floats, li
     missing = sum(node.power_w is None for node in site.nodes)
     if power is None and missing == len(site.nodes):
         raise InvalidInput(f"no node of site {site.name!r} states its power_w", field="power")
+    if not missing and power is not None:
+        raise InvalidInput(f"every node of site {site.name!r} states its power_w: leave --power out", field="--power")
     if missing and power is None:
         notes.append(f"not counted: {missing:,} of {len(site.nodes):,} nodes state no power_w")
     no_idle = sum(node.power_w is not None and node.idle_power_w is None for node in site.nodes)

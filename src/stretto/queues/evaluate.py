@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from stretto.core.trace import Trace
 from stretto.errors import StrettoError
+from stretto.queues.energy import Energy, EnergyMeter
 from stretto.queues.metrics import QueueMetrics, Spread, measure
 from stretto.queues.promises.replay import PromiseFigures
 from stretto.queues.recorded.calibrate import LogCalibration, calibrated_replay
@@ -53,6 +54,8 @@ class Evaluation:
         What was replayed.
     calibration
         What was fitted to the log and applied, None where nothing was asked for.
+    meter
+        How the energy is counted.
     """
 
     result: QueueResult
@@ -62,6 +65,7 @@ class Evaluation:
     machine: Machine
     found: SelectorReplay | None = None
     calibration: LogCalibration | None = None
+    meter: EnergyMeter = field(default_factory=EnergyMeter)
 
     @property
     def jobs_per_second(self) -> float:
@@ -105,6 +109,28 @@ class Evaluation:
         """Return what was followed from when on, and why."""
         return choices_of(self.found, str(self.result.spec["strategy"]))
 
+    @cached_property
+    def energy(self) -> Energy | None:
+        """What the replay consumed; None where the machine states no power, and none was given."""
+        return self._energy(self.result)
+
+    @cached_property
+    def recorded_energy(self) -> Energy | None:
+        """What the recorded jobs consumed, up to the same end as the replay where that is later."""
+        if self.recorded is None or self.energy is None:
+            return None
+        found = self._energy(self.recorded)
+        return None if found is None else found.until(self.energy.until_s)
+
+    def _energy(self, result: QueueResult) -> Energy | None:
+        if not self.meter.applies(self.machine):
+            return None
+        origin, first = self.trace.origin_unix_s, None
+        if origin is not None:
+            rows = rows_of_result(self.trace, self.machine, result)
+            first = origin + float(self.trace.submit_s[int(np.argmax(rows))])
+        return self.meter.measure(result, self.machine, first)
+
     @property
     def promises(self) -> PromiseFigures | None:
         """What became of promised latest starts; None where nothing was promised."""
@@ -121,11 +147,15 @@ class Evaluation:
             "num_dropped": self.result.num_dropped,
             "num_unplayed": self.num_unplayed,
             **(self.promises.to_json() if self.promises is not None else {}),
-            "notes": list(self.result.notes),
+            **(self.energy.to_json() if self.energy is not None else {}),
+            "notes": [*self.result.notes, *(self.energy.notes if self.energy is not None else ())],
             "replay_seconds": self.replay_seconds,
             "jobs_per_second": self.jobs_per_second,
             **(_checked(self.result) if isinstance(self.result, RecordedResult) else {}),
-            "recorded": None if self.recorded is None else record_figures(self.recorded),
+            "recorded": None
+            if self.recorded is None
+            else record_figures(self.recorded)
+            | (self.recorded_energy.to_json() if self.recorded_energy is not None else {}),
             "departure": None if self.departure is None else self.departure.to_json(),
             "calibration": None if self.calibration is None else self.calibration.to_json(),
         }
@@ -186,6 +216,7 @@ def evaluate_replay(
     calibrate: bool = False,
     run: Run | None = None,
     watch: Watch | None = None,
+    meter: EnergyMeter | None = None,
     **rules: Any,
 ) -> Evaluation:
     """Replay and measure; ``rules`` are those of :func:`stretto.queues.replay.replay`.
@@ -200,9 +231,13 @@ def evaluate_replay(
         Where a selector records what it does; nothing is repeated then.
     watch
         As for :func:`stretto.queues.replay.replay_told`.
+    meter
+        How energy is counted; by default by what the site says.
     """
+    count = meter or EnergyMeter()
+    count.applies(machine)  # carbon without any power is found before the replay
     if calibrate:
-        return _calibrated(trace, machine, rules)
+        return replace(_calibrated(trace, machine, rules), meter=count)
     if timed:
         with suppress(StrettoError):  # a few jobs may fit nowhere, or the rules be wrong: the replay itself will say so
             replay(trace.take(slice(0, _FEW_JOBS)), machine, **rules)
@@ -214,7 +249,7 @@ def evaluate_replay(
         seconds = min(seconds, took)
         if took > _SHORT_S or _num_unplayed(found):
             break
-    return Evaluation(result, measure(result), seconds, trace, machine, found)
+    return Evaluation(result, measure(result), seconds, trace, machine, found, meter=count)
 
 
 def _calibrated(trace: Trace, machine: Machine, rules: dict[str, Any]) -> Evaluation:

@@ -68,7 +68,8 @@ class RuleArguments(TypedDict, total=False):
     submission a job may start, a time plus a multiple of its estimate (by default ``24h+4e``); of backfill ``slack``:
     the share of its estimate by which the head may be delayed (by default 0.5). ``quantile``: of estimates
     ``quantile``. ``wait_usd_per_hour`` (of pool rule ``burst``): what an hour less of waiting is worth. ``weights``: of
-    strategy ``multifactor``.
+    strategy ``multifactor``. ``as_steered``: on a site, play what steering its Slurm can do, with a look at the queue
+    every so often, such as ``30s``.
     """
 
     backfill: str
@@ -80,6 +81,7 @@ class RuleArguments(TypedDict, total=False):
     quantile: float
     wait_usd_per_hour: float
     weights: PriorityWeights | None
+    as_steered: str | None
 
 
 DEFAULT_RULES = RuleArguments(
@@ -92,6 +94,7 @@ DEFAULT_RULES = RuleArguments(
     quantile=0.9,
     wait_usd_per_hour=1.0,
     weights=None,
+    as_steered=None,
 )
 
 
@@ -161,6 +164,10 @@ def replay_told(
         return recorded_result(trace, machine), None
     found = strategy_of(strategy)
     name = name_of_strategy(strategy)
+    if rules.get("as_steered") is not None:
+        from stretto.queues.nodes.slurm_model.steered import steered_by_rules
+
+        return steered_by_rules(trace, machine, name, rules), None
     if isinstance(found, StrategySelector):
         return _replay_selector(trace, machine, name, seed, settings, run, watch, rules)
     if settings is not None:

@@ -7,6 +7,7 @@ than it should, and no pool is used beyond its processors, beyond the nodes that
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stretto.core.csr import Floats
 from stretto.core.pool import Pool
@@ -16,6 +17,7 @@ from stretto.core.trace import Trace
 from stretto.errors import InvalidPlan
 from stretto.queues.result import QueueResult
 
+Rows = NDArray[np.intp]
 #: Ends are sums of floats.
 _ROUNDING = 1e-9
 
@@ -59,15 +61,43 @@ def _check_complete(trace: Trace, result: QueueResult) -> None:
         _fail("never ran", lost, result.start_s)
 
 
-def _check_times(result: QueueResult) -> None:
+def early_starts(result: QueueResult) -> Rows:
+    """Return the jobs that start before they are submitted."""
+    return np.flatnonzero(result.start_s < result.trace.submit_s)
+
+
+def starts_before_parents(result: QueueResult) -> Rows:
+    """Return the jobs that start before a parent has ended, one for each such parent."""
     trace = result.trace
-    early = np.flatnonzero(result.start_s < trace.submit_s)
+    if trace.parent is None or trace.child is None:
+        return np.zeros(0, np.intp)
+    hasty = result.start_s[trace.child] < result.end_s[trace.parent]
+    return trace.child[hasty].astype(np.intp)
+
+
+def starts_beyond(result: QueueResult, num_procs: int) -> Rows:
+    """Return the jobs that run, are not wider than a machine, and start when it has more in use than it has."""
+    ran = np.flatnonzero(result.end_s > result.start_s)
+    times, load = load_over_time(result.trace.num_procs[ran].astype(np.float64), result.start_s[ran], result.end_s[ran])
+    # The load at a start counts all that starts at that moment.
+    at_start = load[np.searchsorted(times, result.start_s[ran], side="right") - 1]
+    return ran[(at_start > num_procs) & (result.trace.num_procs[ran] <= num_procs)]
+
+
+def load_over_time(need: Floats, start_s: Floats, end_s: Floats) -> tuple[Floats, Floats]:
+    """Return the moments of starts and ends and what is in use after each; what ends is given back first."""
+    times = np.concatenate((end_s, start_s))
+    order = np.argsort(times, kind="stable")
+    return times[order], np.cumsum(np.concatenate((-need, need))[order])
+
+
+def _check_times(result: QueueResult) -> None:
+    early = early_starts(result)
     if len(early):
         _fail("starts before it is submitted", early, result.start_s)
-    if trace.parent is not None and trace.child is not None:
-        hasty = np.flatnonzero(result.start_s[trace.child] < result.end_s[trace.parent])
-        if len(hasty):
-            _fail("starts before a parent has ended", trace.child[hasty], result.start_s)
+    hasty = starts_before_parents(result)
+    if len(hasty):
+        _fail("starts before a parent has ended", hasty, result.start_s)
 
 
 def _check_durations(pools: tuple[Pool, ...], result: QueueResult) -> None:
@@ -101,15 +131,12 @@ def _check_capacity(pools: tuple[Pool, ...], result: QueueResult) -> None:
 
 def _check_load(need: Floats, capacity: float, what: str, pool: Pool, result: QueueResult, here: np.ndarray) -> None:
     """Sweep over time; at one time, what ends is given back before what starts is taken."""
-    times = np.concatenate((result.end_s[here], result.start_s[here]))
-    change = np.concatenate((-need, need))
-    order = np.argsort(times, kind="stable")
-    load = np.cumsum(change[order])
+    times, load = load_over_time(need, result.start_s[here], result.end_s[here])
     over = np.flatnonzero(load > capacity)
     if len(over):
         at = int(over[0])
         raise InvalidPlan(
-            f"pool {pool.name!r} has {capacity:g} {what}, {load[at]:g} are in use at {float(times[order[at]]):.17g} s"
+            f"pool {pool.name!r} has {capacity:g} {what}, {load[at]:g} are in use at {float(times[at]):.17g} s"
         )
 
 

@@ -114,11 +114,17 @@ class QueueDecision:
         Whose order it is.
     costs
         What was expected of each candidate; empty where there was nothing to choose.
+    due_s
+        Promised latest starts of waiting jobs, by index of the view; empty where nothing is promised.
+    at_risk
+        Jobs that come first because they would miss their promise otherwise.
     """
 
     order: tuple[int, ...]
     chosen: str
     costs: Mapping[str, float] = field(default_factory=dict)
+    due_s: Mapping[int, float] = field(default_factory=dict)
+    at_risk: tuple[int, ...] = ()
 
 
 class QueueOrder(Protocol):

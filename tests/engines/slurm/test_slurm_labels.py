@@ -7,7 +7,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stretto.engines.slurm.steer.relabel import MOST, relabel
+from stretto.queues.relabel import MOST, relabel
 
 ORDERS = st.lists(st.integers(0, 60), unique=True, max_size=40)
 LABELS = st.dictionaries(

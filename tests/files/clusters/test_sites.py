@@ -323,3 +323,35 @@ def test_the_real_nodes_of_openb() -> None:
     site = load_site(folder / "cluster" / "alibaba-openb_node_list_all_node.csv.gz")
     assert len(site.nodes) == 1523
     assert sum(sum(node.gpus.values()) for node in site.nodes) == 6212
+
+
+def test_limits_of_qos_from_sacctmgr() -> None:
+    """As ``sacctmgr show qos -P`` prints it: the columns of Slurm 22 to 24."""
+    header = (
+        "Name|Priority|GraceTime|GrpTRES|GrpTRESMins|GrpJobs|GrpSubmit|MaxTRES|MaxTRESPerNode|MaxWall|"
+        "MaxTRESPU|MaxJobsPU|MaxSubmitPU|MaxTRESPA|MaxJobsPA|MaxSubmitPA"
+    )
+    row = "long|5|00:00:00|cpu=640,gres/gpu=8,node=9|cpu=7|40|90|cpu=128,mem=1T||2-00:00:00|cpu=64|4|10|gres/gpu=2|6|"
+    site = read(f"{SCONTROL.rstrip()}\n{header}\n{row}\n" if "Name|" not in SCONTROL else _with_qos(header, row))
+    found = next(qos for qos in site.policy.qos if qos.name == "long")
+    assert found == Qos(
+        "long", 5, 2 * 86400.0, max_jobs_per_user=4, max_cpus_per_user=64, max_jobs_per_account=6,
+        max_gpus_per_account=2, max_jobs=40, max_cpus=640, max_gpus=8, max_cpus_per_job=128,
+        max_submitted_per_user=10, max_submitted=90,
+    )  # fmt: skip
+    note = next(note for note in site.notes if "QOS 'long'" in note)
+    assert all(word in note for word in ("grptres node", "maxtres mem", "grptresmins"))
+    assert read(_toml(site)).policy.qos == site.policy.qos
+
+
+def _with_qos(header: str, row: str) -> str:
+    lines = SCONTROL.splitlines()
+    at = next(i for i, line in enumerate(lines) if line.lower().startswith("name|"))
+    end = next((i for i in range(at, len(lines)) if "|" not in lines[i]), len(lines))
+    return "\n".join([*lines[:at], header, row, *lines[end:]]) + "\n"
+
+
+def _toml(site: Site) -> str:
+    from stretto.files.clusters.site_toml import FORMAT
+
+    return FORMAT.write(site).decode()

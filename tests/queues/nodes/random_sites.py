@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from stretto.core.request import ANY_GPU, JobRequest, ResourceRequest
 from stretto.core.site import MIB, Partition, Reservation, Site, SiteNode
-from stretto.core.site_policy import Account, PriorityFactors, Qos, SitePolicy
+from stretto.core.site_policy import QOS_LIMITS, Account, PriorityFactors, Qos, SitePolicy
 from stretto.core.trace import Trace
 
 KINDS = ("a100", "v100")
@@ -52,8 +53,15 @@ def random_policy(rng: np.random.Generator) -> SitePolicy:
     weights = [float(rng.choice([0, 10, 1000])) for _ in range(5)]
     factors = PriorityFactors(*weights, max_age_s=50, half_life_s=float(rng.choice([20, np.inf])))
     accounts = (Account("a0", None, 2), Account("a1", "a0", 3), Account("a1", user="u0", shares=5))
-    qos = (Qos("q0", 10), Qos("q1", 3))
+    qos = (Qos("q0", 10, **random_limits(rng)), Qos("q1", 3, **random_limits(rng)))
     return SitePolicy(factors, None, qos, accounts if rng.random() < 0.7 else ())
+
+
+def random_limits(rng: np.random.Generator) -> dict[str, Any]:
+    """Return some limits of a QOS, most of them low enough to matter."""
+    least = {"jobs": 1, "cpus": 6, "gpus": 2}
+    names = [name for name in QOS_LIMITS if name.split("_")[1] in least and rng.random() < 0.12]
+    return {name: int(rng.integers(0, 4)) + least[name.split("_")[1]] for name in names}
 
 
 def random_request(rng: np.random.Generator, site: Site) -> ResourceRequest:

@@ -8,7 +8,7 @@ import numpy as np
 
 from stretto.core.trace import Trace
 from stretto.queues.kernels.keys import FCFS
-from stretto.queues.recorded.kernels.conditions import DONE, ConditionArrays
+from stretto.queues.recorded.kernels.conditions import DONE, ConditionArrays, PolicyCode
 from stretto.queues.recorded.kernels.limited import run_limited
 from stretto.queues.workloads.lublin import lublin
 
@@ -26,11 +26,11 @@ def jobs(num_jobs: int = 3000, load: float = 0.7, seed: int = 1) -> Trace:
 def conditions(trace: Trace) -> ConditionArrays:
     """Return a machine that never changes, without limits."""
     whole = np.array([PROCS], np.int64)
-    return ConditionArrays(np.zeros(1), whole, whole, np.full(trace.num_jobs, -1, np.int32), np.zeros(1, np.int64), 0.0)
+    return ConditionArrays(np.zeros(1), whole, whole)
 
 
 def log_under(trace: Trace, planted: ConditionArrays) -> Trace:
     """Return the jobs with the waits that FCFS with EASY backfilling gives them under planted conditions."""
     start = np.empty(trace.num_jobs)
-    assert run_limited(trace.arrays(), planted, FCFS, True, start) == DONE
+    assert run_limited(trace.arrays(), planted, PolicyCode(FCFS, True), start) == DONE
     return replace(trace, wait_s=start - trace.submit_s)

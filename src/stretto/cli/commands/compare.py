@@ -16,6 +16,7 @@ from stretto.cli.configured import is_typed
 from stretto.cli.console import Output, new_table, print_json, print_notes, print_tables, remark
 from stretto.cli.logged import kept
 from stretto.cli.options import (
+    ENERGY_OPTIONS,
     MACHINE_GROUP,
     ClusterOption,
     ContentionChoice,
@@ -61,7 +62,7 @@ if TYPE_CHECKING:
 _OF_GRAPHS = ("cluster", "policies", "seeds", "time_limit", "contention", "discipline", "dim")
 _OF_TRACES = (
     *("backfill", "estimates", "procs", "pools", "site", "pool_rule", "windows", "window_size"),
-    *("kill", "strict", "plot"),
+    *("kill", "strict", "plot", "rank_by", "power", "idle_power", "carbon", "carbon_start"),
 )
 
 
@@ -110,6 +111,15 @@ class CompareOutput:
             "kill": KillOption,
             "strict": StrictOption,
             "seed": SeedOption,
+            **ENERGY_OPTIONS,
+            "rank_by": Annotated[
+                str,
+                typer.Option(
+                    "--rank-by",
+                    metavar="FIGURE",
+                    help="Of a trace: what decides which strategy is best, such as p99_wait_s or carbon_kg.",
+                ),
+            ],
         },
     ),
     out=(

@@ -38,9 +38,10 @@ def compare_trace(
     place = machine_named(trace, machine)
     names, planned = strategies_to_compare(trace, place, strategies, options)
     check_before(out.baseline, names, out.save)
-    told = {"strategies": names, "trace": source, "procs": place if isinstance(place, int) else None}
+    told: dict[str, object] = {"strategies": names, "trace": source, "procs": place if isinstance(place, int) else None}
     told |= {"backfills": backfills, "num_windows": options.windows, "window_jobs": options.window_size}
-    told |= options.rules()
+    told |= options.rules() | {"rank_by": options.rank_by}
+    told |= options.given()
     with kept(out.log, "compare", trace.name, told) as run, Interrupt() as interrupt:
         with ProgressBar(f"replaying {trace.name}", planned) as bar:
 
@@ -56,7 +57,7 @@ def compare_trace(
     written = _draw(comparison, out.plot)
     if out.save is not None:
         written.append(str(comparison.save(out.save)))
-    paired = [] if out.baseline is None else comparison.paired(out.baseline)
+    paired = [] if out.baseline is None else comparison.paired(out.baseline, figure=comparison.rank_by)
     if out.output is Output.JSON:
         more = {} if out.baseline is None else {"paired": [line.to_json() for line in paired]}
         print_json(comparison.to_json() | {"plots": written} | more)
@@ -82,6 +83,8 @@ def _draw(comparison: QueueComparison, folder: str | None) -> list[str]:
 #: Columns of waits, and their figures.
 _WAITS = (("mean\nwait", "mean_wait_s"), ("p99\nwait", "p99_wait_s"), ("max\nwait", "max_wait_s"))
 
+_ENERGY = (("energy\nkWh", "energy_kwh"), ("CO2\nkg", "carbon_kg"))
+
 
 def _table(comparison: QueueComparison) -> Table:
     lines = comparison.summary()
@@ -98,13 +101,16 @@ def _table(comparison: QueueComparison) -> Table:
     if many_backfills:
         table.add_column("backfill", no_wrap=True)
     names = ["bounded\nslowdown", "95 %" if windows > 1 else "its p99", *(name for name, _ in _WAITS), "use"]
-    for name in (*names, *(["cost"] if priced else [])):
+    energy = [(name, figure) for name, figure in _ENERGY if all(figure in line.ranges for line in lines)]
+    for name in (*names, *(["cost"] if priced else []), *(name for name, _ in energy)):
         table.add_column(name, justify="right", no_wrap=True)
     best = _best(orders)
     columns = [format_waits_alike([line.ranges[figure].median for line in lines]) for _, figure in _WAITS]
     for line, *waits in zip(lines, *columns, strict=True):
         is_order = line in orders
-        cells = _cells(line, waits, best if is_order else {}, windows, priced)
+        bold = best if is_order else {}
+        cells = _cells(line, waits, bold, windows, priced)
+        cells += [_cell(line, figure, f"{line.ranges[figure].median:,.0f}", bold) for _, figure in energy]
         table.add_row(line.strategy, *([line.backfill if is_order else ""] if many_backfills else []), *cells)
     if windows > 1:
         table.caption = "medians over windows, and the interval of the first; the best of each column in bold"
@@ -116,11 +122,17 @@ def _best(lines: list[QueueSummary]) -> dict[str, float]:
     return least | {"utilization": max(line.ranges["utilization"].median for line in lines)}
 
 
+def _cell(line: QueueSummary, figure: str, text: str, best: dict[str, float]) -> Text:
+    from rich.text import Text
+
+    return Text(text, style="bold" if line.ranges[figure].median == best.get(figure) else "")
+
+
 def _cells(line: QueueSummary, waits: list[str], best: dict[str, float], windows: int, priced: bool) -> list[Text]:
     from rich.text import Text
 
     def cell(figure: str, text: str) -> Text:
-        return Text(text, style="bold" if line.ranges[figure].median == best.get(figure) else "")
+        return _cell(line, figure, text, best)
 
     first = line.ranges["mean_bounded_slowdown"]
     cells = [cell("mean_bounded_slowdown", _number(first.median))]

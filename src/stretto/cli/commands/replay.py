@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from stretto.api.energy_options import EnergyOptions
 from stretto.api.options import MarsOptions, ReplayRules
 from stretto.cli.checks import check_folder, check_target, expanded, refuse_with, refuse_without
 from stretto.cli.commands.replay_record import print_explanation, print_opening, record_lines
@@ -15,6 +16,7 @@ from stretto.cli.completion import backfill_names, strategy_names
 from stretto.cli.console import Output, facts, print_json, remark, stdout
 from stretto.cli.logged import kept
 from stretto.cli.options import (
+    ENERGY_GROUP,
     MACHINE_GROUP,
     MARS_GROUP,
     EstimatesOption,
@@ -78,12 +80,22 @@ class ReplayOutput:
             "estimates": EstimatesOption,
             "pool_rule": PoolRuleOption,
             "kill": KillOption,
+            "as_steered": Annotated[
+                str | None,
+                typer.Option(
+                    "--as-steered",
+                    metavar="30s",
+                    help="With --site: play what stretto steer slurm can do, with a look at the queue every so often.",
+                    show_default=False,
+                ),
+            ],
             "tie": Annotated[
                 str, typer.Option("--tie", metavar="batch|one-event", help="One pass per moment, or one per event.")
             ],
         },
     ),
     mars=MARS_GROUP,
+    energy=ENERGY_GROUP,
     out=(
         ReplayOutput,
         {
@@ -125,6 +137,7 @@ def replay(
             "--calibrate", help="Replay under what the log shows: usable processors, outages, partitions, limits."
         ),
     ] = False,
+    energy: EnergyOptions,
     strict: StrictOption = False,
     seed: SeedOption = 0,
     out: ReplayOutput,
@@ -132,7 +145,7 @@ def replay(
     """Replay recorded jobs with a strategy."""
     from stretto.api.inputs import cut_window
     from stretto.api.options import mars_settings
-    from stretto.api.replay import can_be_watched, check_rules, measured_replay
+    from stretto.api.replay import can_be_watched, check_rules, measured_replay, metered
     from stretto.cli.progress import JobsBar, ProgressLine, in_background
 
     check_rules(strategy, **vars(rules))  # a misspelt name is found before a large file is read
@@ -142,22 +155,25 @@ def replay(
     whole = load_queue(trace, strict=strict)
     jobs = cut_window(whole, part)
     place = machine_named(jobs, machine)
+    energy.meter().applies(place)
     settings: dict[str, object] = {
         "trace": trace,
         "procs": place if isinstance(place, int) else None,
         "seed": seed,
         "strategy": strategy,
     }
-    names = ("backfill", "slack", "estimates", "pool_rule", "kill", "tie")
+    names = ("backfill", "slack", "estimates", "pool_rule", "kill", "tie", "as_steered")
     settings |= {name: getattr(rules, name) for name in names}
     settings |= {"pools": machine.pools, "site": machine.site, **(said.spec() if said else {})}
     settings |= {"calibrate": True} if calibrate else {}
+    settings |= energy.given()
     doing = f"replaying {jobs.num_jobs:,} jobs"
     line = JobsBar(doing) if can_be_watched(strategy) else ProgressLine(doing)
     how: dict[str, Any] = {"rules": rules, "mars": mars, "seed": seed, "calibrate": calibrate}
     how["watch"] = line.watch if isinstance(line, JobsBar) else None
     with kept(out.log, "replay", whole.name, settings) as run, line:
-        found = in_background(lambda: measured_replay(jobs, place, strategy=strategy, run=run, **how))
+        done = in_background(lambda: measured_replay(jobs, place, strategy=strategy, run=run, **how))
+        found = metered(done, energy)
         if run is not None:
             from stretto.reports.replay import record_replay
 
@@ -174,7 +190,7 @@ def _check_before(context: typer.Context, strategy: str, machine: MachineFlags, 
     if machine.pools is None:
         refuse_without(context, "--pools", ("pool_rule",))
     if strategy == RECORDED:
-        rules_of_orders = ("backfill", "estimates", "pool_rule", "kill", "tie", "calibrate")
+        rules_of_orders = ("backfill", "estimates", "pool_rule", "kill", "tie", "calibrate", "as_steered")
         refuse_with(context, "--strategy recorded", rules_of_orders, "what really happened follows no rule")
     check_folder(out.plot)
     if out.jobs is not None:
@@ -183,7 +199,7 @@ def _check_before(context: typer.Context, strategy: str, machine: MachineFlags, 
 
 
 def _show(found: Evaluation, whole: Trace, output: Output, pictures: list[str], jobs_file: str | None) -> None:
-    tell_notes(found.result.notes)
+    tell_notes((*found.result.notes, *(found.energy.notes if found.energy is not None else ())))
     if output is Output.QUIET:
         print(repr(found.metrics.bounded_slowdown.mean))
     elif output is Output.JSON:
@@ -245,6 +261,7 @@ def _print(found: Evaluation, whole: Trace, written: list[str]) -> None:
         lines["compared by"] = spec["measure"]
     if metrics.cost_usd > 0:
         lines["cost"] = f"${metrics.cost_usd:,.2f}"
+    lines |= _energy(found)
     for name, count in (("killed", metrics.num_killed), ("interruptions", metrics.num_interruptions)):
         if count:
             lines[name] = f"{count:,}"
@@ -272,6 +289,18 @@ def _promises(found: Evaluation) -> dict[str, str]:
     return {
         "promises": f"slack {found.result.spec['slack']}: {figures.given:,} latest starts given, {kept_or_not}{margin}"
     }
+
+
+def _energy(found: Evaluation) -> dict[str, str]:
+    energy, past = found.energy, None if found.is_recorded else found.recorded_energy
+    if energy is None:
+        return {}
+    log = "" if past is None else f"; the log: {past.kwh:,.1f} kWh"
+    lines = {"energy": f"{energy.kwh:,.1f} kWh (idle {energy.idle_kwh:,.1f}, busy {energy.busy_kwh:,.1f}){log}"}
+    if energy.carbon_kg is not None:
+        log = "" if past is None or past.carbon_kg is None else f"; the log: {past.carbon_kg:,.1f} kg"
+        lines["carbon"] = f"{energy.carbon_kg:,.1f} kg of CO2{log}"
+    return lines
 
 
 def _machine_name(pools: tuple[Pool, ...]) -> str:

@@ -15,7 +15,7 @@ from stretto.api.policy_options import PolicyReportOptions
 from stretto.cli.checks import check_target, expanded, refuse_with, refuse_without
 from stretto.cli.completion import backfill_names
 from stretto.cli.console import Output, print_json
-from stretto.cli.options import MACHINE_GROUP, MachineFlags, OutputOption, SeedOption
+from stretto.cli.options import ENERGY_OPTIONS, MACHINE_GROUP, MachineFlags, OutputOption, SeedOption
 from stretto.core.units import format_count
 
 if TYPE_CHECKING:
@@ -33,10 +33,6 @@ _OF_TRACES = (
     "carbon",
     "carbon_start",
 )
-
-
-def _watts(name: str, what: str) -> object:
-    return Annotated[float | None, typer.Option(name, metavar="WATTS", help=what, show_default=False)]
 
 
 @expanded(
@@ -61,23 +57,7 @@ def _watts(name: str, what: str) -> object:
                     help="Of a trace: what decides which policy is best, such as p95_wait_s or carbon_kg.",
                 ),
             ],
-            "power": _watts("--power", "Of a trace: watts of a busy node, or of a processor with --procs."),
-            "idle_power": _watts("--idle-power", "Of a trace: watts of an idle one."),
-            "carbon": Annotated[
-                str | None,
-                typer.Option(
-                    "--carbon", metavar="FILE.csv", help="Of a trace: grams of CO2 per kWh by hour.", show_default=False
-                ),
-            ],
-            "carbon_start": Annotated[
-                str | None,
-                typer.Option(
-                    "--carbon-start",
-                    metavar="TIME",
-                    help="The time in that file at which the trace begins.",
-                    show_default="as recorded",
-                ),
-            ],
+            **ENERGY_OPTIONS,
             "seed": SeedOption,
         },
     ),

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stretto.api.options import MarsOptions, SlurmPlace, SteerOptions
+from stretto.api.options import MarsOptions
+from stretto.api.slurm_options import SlurmPlace, SteerOptions
 from stretto.cli.checks import expanded
 from stretto.cli.console import Output, print_json, remark, stdout
 from stretto.cli.options import MARS_OPTIONS, OutputOption
@@ -45,6 +46,24 @@ steer = typer.Typer(
             ],
             "depth": Annotated[
                 int, typer.Option("--depth", metavar="N", help="Jobs from the head on that are ordered.")
+            ],
+            "backfill": Annotated[
+                str | None,
+                typer.Option(
+                    "--backfill",
+                    metavar="promise",
+                    help="Promise every job a latest start; jobs that would miss it come first.",
+                    show_default=False,
+                ),
+            ],
+            "slack": Annotated[
+                str | None,
+                typer.Option(
+                    "--slack",
+                    metavar="24h+4e",
+                    help="Of --backfill promise: how much later than planned at submission a job may start.",
+                    show_default="24h+4e",
+                ),
             ],
         },
     ),
@@ -111,9 +130,26 @@ def steer_slurm(
         raise typer.Exit(130) from None
 
 
+_BY_JOB = ("updates", "latest_start_s")
+
+
+def _promises(step: Step) -> str:
+    """Say what became of promises, and the most urgent ones that wait."""
+    from datetime import datetime
+
+    counts = step.promises
+    assert counts is not None
+    said = f"promises: {counts.given} given, {counts.broken} broken, {counts.at_risk} at risk"
+    urgent = sorted(step.latest_start_s.items(), key=lambda item: item[1])[:3]
+    latest = ", ".join(f"{job} by {datetime.fromtimestamp(due).astimezone():%m-%d %H:%M}" for job, due in urgent)
+    return said + (f"; latest starts: {latest}" if latest else "")
+
+
 def _print(step: Step, output: Output) -> None:
     if output is Output.JSON:
-        print_json({**vars(step), "updates": {str(job): label for job, label in step.updates.items()}})
+        named = {name: {str(job): value for job, value in getattr(step, name).items()} for name in _BY_JOB}
+        counts = None if step.promises is None else vars(step.promises)
+        print_json({**vars(step), **named, "promises": counts})
     elif output is Output.QUIET:
         stdout().print(" ".join(map(str, step.order)), soft_wrap=True)
     else:
@@ -121,6 +157,8 @@ def _print(step: Step, output: Output) -> None:
         told = f"{len(step.updates)} labels" if step.updates else "no change"
         told += f", {len(step.left_alone)} left alone" if step.left_alone else ""
         why = f"Slurm's order: {step.fallback}" if step.fallback else f"{step.chosen}: {head or 'nothing waits'}"
+        if step.promises is not None and not step.fallback:
+            told += "; " + _promises(step)
         line = f"{step.number:5d}  {step.num_running} run, {step.num_waiting} wait  {why}  ({told})"
         stdout().print(line, soft_wrap=True)
     sys.stdout.flush()

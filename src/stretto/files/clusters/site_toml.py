@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from datetime import UTC, date, datetime
 
 from stretto.core.site import MAX_COUNT, Partition, Reservation, Site, SiteNode
-from stretto.core.site_policy import Account, PriorityFactors, Qos, SchedulerTiming, SitePolicy
+from stretto.core.site_policy import QOS_LIMITS, Account, PriorityFactors, Qos, SchedulerTiming, SitePolicy
 from stretto.errors import InvalidInput
 from stretto.files.clusters.site_builder import ALL, FilePlace, SiteBuilder
 from stretto.files.document import Document
@@ -47,7 +47,6 @@ _PRIORITY_TIMES = {"max_age": "max_age_s", "half_life": "half_life_s"}
 _SCHEDULER_TIMES = {name: f"{name}_s" for name in ("bf_interval", "bf_window", "bf_resolution", "sched_interval")}
 _SCHEDULER_COUNTS = ("bf_max_job_test", "queue_depth")
 _SCHEDULER_FLAGS = {"backfill": "has_backfill", "bf_continue": "bf_continue"}
-_QOS_COUNTS = ("max_jobs_per_user", "max_cpus_per_user")
 _UNITS = ("s", "min", "h")
 _NEVER = ("unlimited", "infinite", "inf", "never")
 _DAYS = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*d")
@@ -261,8 +260,8 @@ def _scheduler(builder: SiteBuilder, table: Fields) -> SchedulerTiming:
 
 
 def _qos(builder: SiteBuilder, table: Fields) -> Qos:
-    table.only("name", "priority", "max_time", *_QOS_COUNTS)
-    limits = {key: table.count(key, 1, 0, MAX_COUNT) for key in _QOS_COUNTS if key in table}
+    table.only("name", "priority", "max_time", *QOS_LIMITS)
+    limits = {key: table.count(key, 1, 0, MAX_COUNT) for key in QOS_LIMITS if key in table}
     with builder.at(_place(table)):
         return Qos(
             table.as_text(table.need("name"), "name"),

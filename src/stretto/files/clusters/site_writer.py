@@ -11,7 +11,7 @@ from itertools import groupby
 import tomli_w
 
 from stretto.core.site import Partition, Reservation, Site, SiteNode
-from stretto.core.site_policy import Account, PriorityFactors, Qos, SchedulerTiming
+from stretto.core.site_policy import QOS_LIMITS, Account, PriorityFactors, Qos, SchedulerTiming
 from stretto.files.clusters.host_list import compress_hosts
 from stretto.files.clusters.site_builder import ALL
 from stretto.files.fields import write_tables
@@ -114,8 +114,7 @@ def _qos(qos: Qos) -> dict[str, object]:
     values: dict[str, object] = {"name": qos.name, "priority": qos.priority}
     if math.isfinite(qos.max_time_s):
         values["max_time"] = _number(qos.max_time_s)
-    limits = ("max_jobs_per_user", "max_cpus_per_user")
-    return values | {key: getattr(qos, key) for key in limits if getattr(qos, key) is not None}
+    return values | {key: getattr(qos, key) for key in QOS_LIMITS if getattr(qos, key) is not None}
 
 
 def _account(account: Account) -> dict[str, object]:

@@ -23,6 +23,24 @@ _WEIGHTS = {
 }
 _OTHER_WEIGHTS = ("priorityweightassoc", "priorityweighttres")
 _TIMES = {"bf_interval": 1.0, "bf_window": 60.0, "bf_resolution": 1.0, "sched_interval": 1.0}
+#: Columns of ``sacctmgr show qos``: counts, resources by whose jobs they count, and what has no place in a site.
+_QOS_COUNTS = {
+    "max_jobs_per_user": ("maxjobspu", "maxjobsperuser"),
+    "max_jobs_per_account": ("maxjobspa", "maxjobsperaccount"),
+    "max_jobs": ("grpjobs",),
+    "max_submitted_per_user": ("maxsubmitpu", "maxsubmitjobsperuser", "maxsubmitjobspu"),
+    "max_submitted": ("grpsubmit", "grpsubmitjobs"),
+}
+_QOS_TRES = {
+    "_per_user": ("maxtrespu", "maxtresperuser"),
+    "_per_account": ("maxtrespa", "maxtresperaccount"),
+    "": ("grptres", "grpcpus"),
+    "_per_job": ("maxtres", "maxtresperjob", "maxtrespj"),
+}
+_QOS_UNREAD = (
+    *("grptresmins", "grptresrunmins", "grpwall", "maxtrespernode", "maxtresmins", "maxsubmitpa"),
+    *("maxsubmitjobsperaccount", "mintres"),
+)
 _COUNTS = {"bf_max_job_test": "bf_max_job_test", "default_queue_depth": "queue_depth"}
 
 
@@ -96,19 +114,33 @@ def _number(builder: SiteBuilder, key: str, value: str, line: int) -> float:
 
 
 def qos_of(builder: SiteBuilder, row: Mapping[str, str], line: int) -> Qos:
-    """Return a row of ``sacctmgr show qos -P``."""
-    if not row["name"].strip():
+    """Return a row of ``sacctmgr show qos -P``; limits that the model of a site has no place for are told."""
+    name = row["name"].strip()
+    if not name:
         builder.document.fail("a row of sacctmgr without a name", line=line, field="qos")
     with builder.at(FilePlace(line, "qos")):
         wall = slurm.duration_s(row.get("maxwall", ""))
-        cpus = slurm.tres(row.get("maxtrespu", "") or row.get("maxtresperuser", "")).get("cpu", "")
-        return Qos(
-            row["name"].strip(),
-            min(slurm.whole(row.get("priority", "")), MAX_COUNT),
-            wall if wall > 0 else math.inf,
-            slurm.whole(text) if (text := row.get("maxjobspu", "") or row.get("maxjobsperuser", "")) else None,
-            slurm.whole(cpus) if cpus else None,
-        )
+        limits = {field: _limit(row, columns) for field, columns in _QOS_COUNTS.items()}
+        unread = [column for column in _QOS_UNREAD if row.get(column, "").strip()]
+        for scope, columns in _QOS_TRES.items():
+            parts = slurm.tres(_first(row, columns))
+            unread += [f"{columns[0]} {key}" for key in parts if key not in ("cpu", "gres/gpu")]
+            for key, what in (("cpu", "cpus"), ("gres/gpu", "gpus")):
+                limits[f"max_{what}{scope}"] = slurm.whole(parts[key]) if key in parts else None
+        if unread:
+            builder.notes.append(f"limits of QOS {name!r} without a place in the model of a site: {some(unread)}")
+        priority = min(slurm.whole(row.get("priority", "")), MAX_COUNT)
+        return Qos(name, priority, wall if wall > 0 else math.inf, **limits)
+
+
+def _first(row: Mapping[str, str], columns: Sequence[str]) -> str:
+    """Return what the first of several columns says; versions of Slurm name them differently."""
+    return next((text for column in columns if (text := row.get(column, "").strip())), "")
+
+
+def _limit(row: Mapping[str, str], columns: Sequence[str]) -> int | None:
+    text = _first(row, columns)
+    return slurm.whole(text) if text else None
 
 
 def accounts_of(builder: SiteBuilder, rows: Sequence[tuple[int, Mapping[str, str]]]) -> tuple[Account, ...]:

@@ -69,6 +69,8 @@ class WaitWords:
         if one.cause is Cause.MAINTENANCE:
             return f"nodes were closed by {' and '.join(one.names)}" if one.names else "nodes were closed"
         if one.cause is Cause.LIMIT:
+            if one.names:
+                return one.names[0]
             return f"as many jobs of its group ran as its limit of {one.needed} allows"
         if one.cause is Cause.POOL:
             return f"it waited for nodes of {' or '.join(one.names)} to come up, or for a better price"

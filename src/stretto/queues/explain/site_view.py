@@ -17,6 +17,7 @@ from stretto.queues.explain.site_use import Room, SiteUse, overlap, without
 from stretto.queues.explain.stretches import Cause
 from stretto.queues.explain.wait import Lack
 from stretto.queues.nodes.kernels.arrays import CPUS, GPUS, MEMORY, NUM_COMMON
+from stretto.queues.nodes.limits import limits_of
 from stretto.queues.nodes.setup import prepare_nodes
 from stretto.queues.result import QueueResult
 
@@ -38,6 +39,7 @@ class SiteView:
         self._nodes = np.array(sorted(allowed), np.intp)
         self._columns = self._resources()
         self._partitions = tuple(dict.fromkeys(one.partition for shapes in self._components for one in shapes))
+        self._limits = limits_of(result.trace, site)
         self.rivals, self.tier = _queue(result, index, site)
 
     def _resources(self) -> dict[str, tuple[int, ...]]:
@@ -78,7 +80,7 @@ class SiteView:
     def lack(self, now: float) -> Lack | None:
         limit = self._limit(now)
         if limit is not None:
-            return Lack(Cause.LIMIT, needed=limit)
+            return limit
         room = self._use.room_at(now)
         is_open, names = self._open(now)
         if self._use.fits(self._components, room, is_open):
@@ -89,15 +91,18 @@ class SiteView:
         needed, free = self._counted(short[0], room, is_open)
         return Lack(Cause.RESOURCE, short, needed, free, self._partitions)
 
-    def _limit(self, now: float) -> int | None:
-        """Return the limit of the job's group, where as many of its jobs run."""
-        trace = self._result.trace
-        if trace.limit_group is None or trace.limit_group[self._index] < 0:
-            return None
-        group = int(trace.limit_group[self._index])
-        same = trace.limit_group == group
-        running = int(np.count_nonzero(same & (self._result.start_s <= now) & (self._result.end_s > now)))
-        return trace.group_limits[group] if running >= trace.group_limits[group] else None
+    def _limit(self, now: float) -> Lack | None:
+        """Return a limit that the job would exceed, counted over the jobs that run."""
+        table = self._limits
+        running = (self._result.start_s <= now) & (self._result.end_s > now)
+        job = np.repeat(np.arange(len(running)), np.diff(table.ptr))
+        used = np.bincount(table.of, weights=table.amount * running[job], minlength=len(table.most))
+        for i in range(int(table.ptr[self._index]), int(table.ptr[self._index + 1])):
+            limit = int(table.of[i])
+            if used[limit] + table.amount[i] > table.most[limit]:
+                words = table.words[limit]
+                return Lack(Cause.LIMIT, needed=int(table.most[limit]), names=(words,) if words else ())
+        return None
 
     def _open(self, now: float) -> tuple[NDArray[np.bool_], tuple[str, ...]]:
         """Return which nodes stay open while the job would run, and the reservations that close some it could use."""

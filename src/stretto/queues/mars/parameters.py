@@ -64,7 +64,7 @@ class MarsParameters:
     memory_epochs: float = 400.0  # logs
     block_epochs: int = 4  # statistics: epochs of one busy week are no independent evidence
     num_draws: int = 200  # speed
-    certainty: float = 0.8  # logs
+    certainty: float = 0.95  # logs
     prior_epochs: float = 8.0  # logs
     prior_ratio: float = 0.8  # logs: what the networks reached on logs that they had not seen
     guard: float = 0.1  # safety

@@ -223,7 +223,7 @@ def new_state(setup: NodeSetup, num_members: int) -> NodeState:
         key=np.zeros(2 * n + 1),
         missing=q.num_parents.copy(),
         ready=np.full(n, np.nan),
-        group_running=np.zeros(len(q.group_limit), np.int64),
+        limit_used=np.zeros(len(q.limit_most), np.int64),
         usage=np.zeros(num_members + 1),
         used_at=np.zeros(num_members + 1),
     )

@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from stretto.core.csr import Floats, Ints
+from stretto.core.csr import Floats
 from stretto.core.request import JobRequest, ResourceRequest, components_of
 from stretto.core.site import Site
 from stretto.core.trace import Trace
 from stretto.errors import InvalidInput, UnknownName
 from stretto.queues.nodes.islands import islands, ptr, site_arrays
 from stretto.queues.nodes.kernels.arrays import Longs, NodeJobs, ShapeArrays, SiteArrays
+from stretto.queues.nodes.limits import limit_notes, limits_of, refused
 from stretto.queues.nodes.reference.nodes import Components
 from stretto.queues.nodes.requests import Asked, asked_of
 from stretto.queues.nodes.shapes import Shapes
@@ -89,6 +90,7 @@ def prepare_nodes(trace: Trace, site: Site, *, kill: bool = False, perfect: bool
     code, resolved = _resolve_all(site, shapes, asked, limit)
     _leave_out_misfits(shapes, resolved)
     kept, left_out = _split(trace, code, resolved)
+    _apply_qos(trace, site, asked, limit, kept, left_out)
     if not np.any(kept):
         told = "; ".join(f"{count:,} of them: {reason}" for reason, count in left_out.most_common(3))
         raise InvalidInput(f"no job of {trace.name!r} can run on site {site.name!r}: {told}", field="trace")
@@ -101,9 +103,8 @@ def prepare_nodes(trace: Trace, site: Site, *, kill: bool = False, perfect: bool
     believed = run if perfect else np.maximum(part.estimate_s, run)
     arrays, shape_arrays, places = _arrays(site, shapes, part, code[kept], resolved, (run, believed, shift))
     partitions = tuple(shape.partition for shape in shapes.shapes)
-    return NodeSetup(
-        site, part, places, shape_arrays, arrays, killed, dict(left_out), asked.notes, shift, kept, partitions
-    )
+    notes = (*asked.notes, *limit_notes(part, site))
+    return NodeSetup(site, part, places, shape_arrays, arrays, killed, dict(left_out), notes, shift, kept, partitions)
 
 
 def _check_partitions(asked: Asked, site: Site) -> None:
@@ -200,6 +201,15 @@ def _split(trace: Trace, code: Longs, resolved: list[Resolved]) -> tuple[np.ndar
     return kept, left_out
 
 
+def _apply_qos(trace: Trace, site: Site, asked: Asked, limit: Floats, kept: np.ndarray, left_out: Counter[str]) -> None:
+    """Leave out, with the reason, the jobs that their QOS never lets run."""
+    for reason, jobs in refused(trace, site, asked.request, asked.requests, limit).items():
+        new = jobs[kept[jobs]]
+        if len(new):
+            left_out[reason] += len(new)
+            kept[new] = False
+
+
 def _kept_trace(trace: Trace, asked: Asked, limit: Floats, kept: np.ndarray) -> Trace:
     """Return the jobs that are replayed, from time zero on, with requests, limits and processors as they count."""
     cpus = np.array([_num_cpus(request) for request in asked.requests], np.int64)
@@ -235,7 +245,8 @@ def _arrays(
     kind = kind_of_code[code].astype(np.int32)
     components = [item[0] for item in kinds]
     shape_arrays, sets = shapes.arrays()
-    island = islands(site, shape_arrays, sets, components, _together(trace, kind))
+    limits = limits_of(trace, site)
+    island = islands(site, shape_arrays, sets, components, limits.together(kind))
     num_islands = int(island.of_node.max()) + 1
     alternatives = [component for item in components for component in item]
     queue = trace.arrays()
@@ -255,23 +266,16 @@ def _arrays(
         only_shape=np.array([_only(item) for item in components], dtype=np.int64),
         kind_ptr=ptr(np.bincount(island.of_kind, minlength=num_islands).tolist()),
         queue_ptr=ptr((2 * np.bincount(island.of_kind[kind], minlength=num_islands)).tolist()),
-        limit_group=(np.full(trace.num_jobs, -1) if trace.limit_group is None else trace.limit_group).astype(np.int64),
-        group_limit=np.array(trace.group_limits or (0,), dtype=np.int64),
+        limit_ptr=limits.ptr,
+        limit_of=limits.of,
+        limit_amount=limits.amount,
+        limit_most=limits.most,
         roots=np.flatnonzero(queue.num_parents == 0).astype(np.int64),
         num_parents=queue.num_parents,
         child_ptr=queue.child_ptr,
         child=queue.child,
     )
     return arrays, shape_arrays, site_arrays(site, shapes.capacity, sets, island.of_node, shift)
-
-
-def _together(trace: Trace, kind: Ints) -> list[list[int]]:
-    """Return the kinds that each limit counts together."""
-    if trace.limit_group is None:
-        return []
-    limited = trace.limit_group >= 0
-    pairs = np.unique(np.stack([trace.limit_group[limited], kind[limited]], axis=1), axis=0)
-    return [pairs[pairs[:, 0] == group, 1].tolist() for group in np.unique(pairs[:, 0])]
 
 
 def _only(components: Components) -> int:

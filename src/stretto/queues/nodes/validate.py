@@ -10,6 +10,7 @@ import numpy as np
 
 from stretto.core.request import ANY_GPU, ResourceRequest, components_of
 from stretto.core.site import MIB, Site, SiteNode
+from stretto.core.trace import UNKNOWN
 from stretto.errors import InvalidPlan
 from stretto.queues.result import QueueResult
 
@@ -29,6 +30,7 @@ def check_nodes(site: Site, result: QueueResult) -> None:
         _check_node(site.nodes[node], found)
     _check_closings(site, result, uses)
     _check_groups(result)
+    _check_qos(site, result)
 
 
 def _uses(site: Site, result: QueueResult, job: int) -> list[tuple[int, Use]]:
@@ -136,3 +138,42 @@ def _check_groups(result: QueueResult) -> None:
             running += change
             if running > limit:
                 raise InvalidPlan(f"{running} jobs of group {group} run at {time}; its limit is {limit}")
+
+
+def _check_qos(site: Site, result: QueueResult) -> None:
+    """Raise where running jobs of a user, an account or a QOS have more at once than the QOS allows."""
+    trace = result.trace
+    names = trace.meta.get("qos_names", ())
+    known = {qos.name: qos for qos in site.policy.qos}
+    held: dict[tuple[str, str, int], list[tuple[float, int, int]]] = defaultdict(list)
+    for job in range(trace.num_jobs if trace.qos is not None else 0):
+        assert trace.qos is not None
+        number = int(trace.qos[job])
+        qos = known.get(str(names[number]) if 0 <= number < len(names) else str(number))
+        if qos is None:
+            continue
+        if trace.estimate_s[job] > qos.max_time_s and not trace.run_s[job] > qos.max_time_s:
+            raise InvalidPlan(f"job {job} has a longer time limit than QOS {qos.name!r} allows")
+        owners = {"_per_user": trace.user, "_per_account": trace.account}
+        for what, amount in _counts(result, job).items():
+            for scope in ("_per_user", "_per_account", ""):
+                owner = 0 if not scope else UNKNOWN if (of := owners[scope]) is None else int(of[job])
+                if getattr(qos, f"max_{what}{scope}") is not None and owner != UNKNOWN:
+                    place = held[(qos.name, f"max_{what}{scope}", owner)]
+                    place += [(float(result.end_s[job]), 0, -amount), (float(result.start_s[job]), 1, amount)]
+    for (name, limit, _), moments in held.items():
+        used = 0
+        for time, _, change in sorted(moments):
+            used += change
+            if used > getattr(known[name], limit):
+                raise InvalidPlan(f"{limit} of QOS {name!r} is {getattr(known[name], limit)}; {used} at {time}")
+
+
+def _counts(result: QueueResult, job: int) -> dict[str, int]:
+    """Return what a job counts for: itself, its processors, and at least so many GPUs."""
+    trace = result.trace
+    assert trace.request is not None
+    parts = components_of(trace.requests[trace.request[job]])
+    per_task = sum(part.num_tasks * sum(part.gpus_per_task.values()) for part in parts)
+    per_node = sum(part.min_nodes * sum(part.gpus_per_node.values()) for part in parts)
+    return {"jobs": 1, "cpus": int(trace.num_procs[job]), "gpus": per_task + per_node}

@@ -10,23 +10,16 @@ from numpy.typing import NDArray
 
 from stretto.core.csr import Floats
 from stretto.core.trace import Trace
-from stretto.core.units import format_count, format_percent, format_wait
+from stretto.core.units import format_percent, format_wait
 from stretto.errors import InvalidInput
 from stretto.queues.kernels import codes
-from stretto.queues.kernels.keys import FIRST_DYNAMIC
 from stretto.queues.kernels.outcome import new_outcome
 from stretto.queues.metrics import Spread
 from stretto.queues.recorded.capacity import outages_of, windowed_capacity
-from stretto.queues.recorded.corrections import (
-    Corrections,
-    PolicyCode,
-    ReplayedJobs,
-    parts_of,
-    replay_under,
-    user_limit,
-)
+from stretto.queues.recorded.corrections import Corrections, ReplayedJobs, parts_of, replay_under
 from stretto.queues.recorded.departure import WaitPair
 from stretto.queues.recorded.fit import fit_corrections
+from stretto.queues.recorded.kernels.conditions import PolicyCode
 from stretto.queues.recorded.occupancy import known_waits, recorded_occupancy
 from stretto.queues.result import QueueResult
 from stretto.queues.setup import ReplaySetup
@@ -84,8 +77,6 @@ def check_calibration(trace: Trace, setup: ReplaySetup) -> PolicyCode:
     reason = None
     if not setup.is_plain:
         reason = "one machine of equal processors, and jobs that do not wait for each other"
-    elif rules.strategy >= FIRST_DYNAMIC:
-        reason = "strategies whose order does not change with the wait, such as fcfs, sjf and saf"
     elif rules.backfill not in (codes.NONE, codes.EASY):
         reason = "backfill none and easy"
     elif rules.estimates not in (codes.USER, codes.PERFECT):
@@ -94,7 +85,8 @@ def check_calibration(trace: Trace, setup: ReplaySetup) -> PolicyCode:
         reason = "jobs that run as long as recorded (no kill), and tie batch"
     if reason is not None:
         raise InvalidInput(f"a calibrated replay supports {reason}", field="calibrate")
-    return PolicyCode(rules.strategy, rules.backfill == codes.EASY)
+    weights = (rules.age, rules.size, rules.fair_share, rules.max_age, rules.half_life)
+    return PolicyCode(rules.strategy, rules.backfill == codes.EASY, *map(float, weights))
 
 
 def calibrated_replay(
@@ -188,11 +180,6 @@ def describe(part: Trace, num_procs: int, corrections: Corrections) -> tuple[str
             f"no start in the stretches in which nothing started though a job waited that would have fitted"
             f"{where or f' ({len(outages):,}, {format_wait(total)} in all)'}"
         )
-    if corrections.has_user_limit:
-        most = user_limit(part, np.ones(part.num_jobs, np.bool_))
-        found.append(f"no user runs more than {format_count(most, 'processor')} at once")
-    if corrections.delay_s > 0:
-        found.append(f"every job waits at least {format_wait(corrections.delay_s)}")
     if corrections.share != 1.0:
         found.append(f"jobs can take {format_percent(corrections.share)} of the usable processors")
     return tuple(found)

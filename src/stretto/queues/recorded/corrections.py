@@ -18,7 +18,7 @@ from stretto.queues.recorded.capacity import (
     windowed_capacity,
     with_outages,
 )
-from stretto.queues.recorded.kernels.conditions import STUCK, ConditionArrays
+from stretto.queues.recorded.kernels.conditions import STUCK, ConditionArrays, PolicyCode
 from stretto.queues.recorded.kernels.limited import run_limited
 from stretto.queues.recorded.occupancy import most_at_once, recorded_occupancy
 
@@ -36,10 +36,6 @@ class Corrections:
         The usable processors follow what ran at once in windows of this length in which jobs waited. Zero: they do not.
     has_outages
         Nothing starts in stretches in which nothing started though a job waited that would have fitted.
-    has_user_limit
-        No user runs more processors at once than any user of the log ever did.
-    delay_s
-        Every job waits at least this long.
     share
         Of the usable processors, which share jobs could really take: nodes are not filled, or kept for others.
     """
@@ -47,16 +43,7 @@ class Corrections:
     split_by: str = ""
     window_s: float = 0.0
     has_outages: bool = False
-    has_user_limit: bool = False
-    delay_s: float = 0.0
     share: float = 1.0
-
-
-class PolicyCode(NamedTuple):
-    """The order of the queue, and whether later jobs may pass the head."""
-
-    order: int
-    is_easy: bool
 
 
 class ReplayedJobs(NamedTuple):
@@ -104,10 +91,10 @@ def replay_under(
     for rows in parts_of(jobs.trace, corrections.split_by):
         part = jobs.trace.take(rows.astype(np.int32)) if corrections.split_by else jobs.trace
         size = _size(part, known[rows], jobs.num_procs) if corrections.split_by else jobs.num_procs
-        conditions = conditions_of(part, size, corrections, known[rows])
+        conditions = conditions_of(part, size, corrections)
         arrays = rows_of(jobs.arrays, rows) if corrections.split_by else jobs.arrays
         found = np.empty(len(rows))
-        if run_limited(arrays, conditions, policy.order, policy.is_easy, found) == STUCK:
+        if run_limited(arrays, conditions, policy, found) == STUCK:
             job = int(rows[np.argmax(found < 0)])
             raise Infeasible(f"job {job} of {jobs.trace.name!r} waits for ever: the calibrated machine is too small")
         start[rows] = found
@@ -121,7 +108,7 @@ def _size(part: Trace, known: NDArray[np.bool_], num_procs: int) -> int:
     return max(most, int(part.num_procs.max()))
 
 
-def conditions_of(part: Trace, size: int, corrections: Corrections, known: NDArray[np.bool_]) -> ConditionArrays:
+def conditions_of(part: Trace, size: int, corrections: Corrections) -> ConditionArrays:
     """Return the conditions of a machine as arrays."""
     past = recorded_occupancy(part)
     capacity = constant_capacity(size)
@@ -132,19 +119,10 @@ def conditions_of(part: Trace, size: int, corrections: Corrections, known: NDArr
         capacity = _shared(capacity, corrections.share, top)
     if corrections.has_outages:
         capacity = with_outages(capacity, outages_of(part, past, size))
-    group, limit = np.full(part.num_jobs, UNKNOWN, np.int32), np.zeros(1)
-    most = user_limit(part, known) if corrections.has_user_limit else 0
-    if most and part.user is not None:
-        users, numbers = np.unique(part.user, return_inverse=True)
-        group = np.where(part.user == UNKNOWN, UNKNOWN, numbers).astype(np.int32)
-        limit = np.full(len(users), float(most))
     return ConditionArrays(
         time=capacity.time_s,
         usable=np.floor(capacity.usable).astype(np.int64),
         full=np.floor(capacity.full).astype(np.int64),
-        group=group,
-        limit=limit.astype(np.int64),
-        delay=float(corrections.delay_s),
     )
 
 

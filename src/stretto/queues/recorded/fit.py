@@ -15,38 +15,14 @@ import numpy as np
 
 from stretto.core.csr import Floats
 from stretto.core.trace import Trace
-from stretto.queues.recorded.corrections import (
-    Corrections,
-    PolicyCode,
-    ReplayedJobs,
-    parts_of,
-    replay_under,
-    user_limit,
-)
-from stretto.queues.recorded.floor import floor_s
+from stretto.queues.recorded.corrections import Corrections, ReplayedJobs, parts_of, replay_under
+from stretto.queues.recorded.kernels.conditions import PolicyCode
 from stretto.queues.recorded.occupancy import known_waits
+from stretto.queues.recorded.parameters import CalibrationParameters
 
 #: What is changed, by a name of its own, and how; of one name only one is taken.
 Change = tuple[str, Callable[[Corrections], Corrections]]
-#: Lengths of windows of capacity that are tried.
-WINDOWS_S = (7 * 86400.0, 86400.0, 6 * 3600.0)
-#: A correction must bring the replay nearer by this share.
-_LEAST_GAIN = 0.03
-#: One number in place of several corrections must bring it to this share of their distance.
-_MUCH_NEARER = 0.5
-_NEARLY_ALWAYS = 0.8
-#: Stretches of equally many jobs over which waits are compared.
-_NUM_BLOCKS = 10
-#: Recorded waits below which nothing is fitted.
-_FEWEST_JOBS = 2 * _NUM_BLOCKS
-#: Shares that are tried one after the other until the replay waits longer than the record (or shorter).
-_SMALLER = (0.95, 0.9, 0.8, 0.65, 0.5, 0.35, 0.2)
-_LARGER = (1.05, 1.1, 1.25, 1.5, 2.0)
-_NUM_HALVINGS = 6
-#: A partition or queue counts from this share of the jobs on.
-_LEAST_PART = 0.01
-#: What users ran at most is a limit only where it is below this share of the machine.
-_LIMIT_SHARE = 0.9
+PARAMS = CalibrationParameters()
 
 
 @dataclass(frozen=True)
@@ -62,7 +38,7 @@ class Fit:
 def fit_corrections(jobs: ReplayedJobs, policy: PolicyCode, on_step: Callable[[str], None] | None = None) -> Fit:
     """Fit corrections; ``on_step`` is told what is tried."""
     num_first = (jobs.trace.num_jobs + 1) // 2
-    if np.count_nonzero(known_waits(jobs.trace)[:num_first]) < _FEWEST_JOBS:
+    if np.count_nonzero(known_waits(jobs.trace)[:num_first]) < PARAMS.fewest_jobs:
         return Fit(Corrections(), Corrections(), num_first, 0)
     half = _Search(jobs.first(num_first), policy, on_step)
     chosen = half.simpler(half.with_share(half.choose()))
@@ -101,7 +77,7 @@ class _Search:
 
     def helps(self, one: Corrections, other: Corrections) -> bool:
         """Say whether one is clearly nearer than the other, and not only in a few stretches of the log."""
-        if self.distance(one) > (1 - _LEAST_GAIN) * self.distance(other):
+        if self.distance(one) > (1 - PARAMS.least_gain) * self.distance(other):
             return False
         near, far = (differences(self.recorded, self.waits(each)) for each in (one, other))
         return bool(np.count_nonzero(near < far) >= np.count_nonzero(near > far))
@@ -124,24 +100,18 @@ class _Search:
     def changes(self) -> list[Change]:
         """Return the corrections that this log can show."""
         trace = self.jobs.trace
-        found: list[Change] = [("window", partial(replace, window_s=window)) for window in WINDOWS_S]
+        found: list[Change] = [("window", partial(replace, window_s=window)) for window in PARAMS.windows_s]
         found += [("split", partial(replace, split_by=column)) for column in splits(trace)]
         found.append(("outages", partial(replace, has_outages=True)))
-        everyone = np.ones(trace.num_jobs, np.bool_)
-        if 0 < user_limit(trace, everyone) <= _LIMIT_SHARE * self.jobs.num_procs:
-            found.append(("limit", partial(replace, has_user_limit=True)))
-        floor = floor_s(trace, self.jobs.num_procs)
-        if floor > 0:
-            found.append(("delay", partial(replace, delay_s=floor)))
         return found
 
     def simpler(self, chosen: Corrections) -> Corrections:
         """Return a smaller machine and nothing else, where that is much nearer, and so nearly all the time."""
         alone = self.with_share(Corrections())
-        if self.distance(alone) > _MUCH_NEARER * self.distance(chosen):
+        if self.distance(alone) > PARAMS.much_nearer * self.distance(chosen):
             return chosen
         near, far = (differences(self.recorded, self.waits(each)) for each in (alone, chosen))
-        return alone if np.count_nonzero(near < far) >= _NEARLY_ALWAYS * len(near) else chosen
+        return alone if np.count_nonzero(near < far) >= PARAMS.nearly_always * len(near) else chosen
 
     def with_share(self, chosen: Corrections) -> Corrections:
         """Return the corrections with the share at which the mean wait is that of the record, where that is nearer."""
@@ -150,13 +120,13 @@ class _Search:
         if is_short and chosen.window_s > 0:  # less than what really ran would leave more and more jobs behind
             return chosen
         near, far = 1.0, None
-        for share in _SMALLER if is_short else _LARGER:
+        for share in PARAMS.smaller_shares if is_short else PARAMS.larger_shares:
             if (float(np.mean(self.waits(replace(chosen, share=share)))) < target) != is_short:
                 far = share
                 break
             near = share
         if far is not None:
-            for _ in range(_NUM_HALVINGS):
+            for _ in range(PARAMS.num_halvings):
                 middle = round((near + far) / 2, 5)
                 if (float(np.mean(self.waits(replace(chosen, share=middle)))) < target) == is_short:
                     near = middle
@@ -175,7 +145,7 @@ def distance(recorded: Floats, replayed: Floats) -> float:
 
 def differences(recorded: Floats, replayed: Floats) -> Floats:
     """Return by how much the mean waits differ in stretches of equally many jobs."""
-    parts = zip(np.array_split(recorded, _NUM_BLOCKS), np.array_split(replayed, _NUM_BLOCKS), strict=True)
+    parts = zip(np.array_split(recorded, PARAMS.num_blocks), np.array_split(replayed, PARAMS.num_blocks), strict=True)
     return np.array([abs(float(np.mean(there)) - float(np.mean(here))) for there, here in parts if len(there)])
 
 
@@ -187,6 +157,6 @@ def splits(trace: Trace) -> list[str]:
         if column is None:
             continue
         sizes = [len(rows) for rows in parts_of(trace, name)]
-        if sum(size >= _LEAST_PART * trace.num_jobs for size in sizes) > 1:
+        if sum(size >= PARAMS.least_part * trace.num_jobs for size in sizes) > 1:
             found.append(name)
     return found

@@ -18,6 +18,7 @@ from stretto.errors import InvalidInput
 from stretto.queues.recorded.occupancy import known_waits, recorded_occupancy
 from stretto.queues.result import QueueResult
 from stretto.queues.setup import procs_of
+from stretto.queues.validate import early_starts, starts_before_parents, starts_beyond
 
 #: The name of the pseudo-strategy.
 RECORDED = "recorded"
@@ -105,7 +106,7 @@ def recorded_result(trace: Trace, machine: int | Sequence[Pool] | Site) -> Recor
     end = start + part.run_s
     num_procs = procs_of(machine)
     n = part.num_jobs
-    return RecordedResult(
+    result = RecordedResult(
         trace=part,
         pools=(Pool("machine", num_procs),),
         start_s=start,
@@ -120,9 +121,9 @@ def recorded_result(trace: Trace, machine: int | Sequence[Pool] | Site) -> Recor
         spec={"strategy": RECORDED, "backfill": RECORDED, "estimates": "user"},
         notes=_notes(trace, known),
         recorded_wait_s=wait,
-        violations=_violations(part, start, end, num_procs),
         most_procs=int(recorded_occupancy(part).procs.value.max()),
     )
+    return replace(result, violations=violations_of(result, num_procs))
 
 
 def _notes(trace: Trace, known: NDArray[np.bool_]) -> tuple[str, ...]:
@@ -138,17 +139,12 @@ def _notes(trace: Trace, known: NDArray[np.bool_]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _violations(trace: Trace, start: Floats, end: Floats, num_procs: int) -> dict[str, int]:
-    """Count the starts that break a rule; kinds without any are left out."""
-    ran = end > start
-    load = recorded_occupancy(trace).procs
-    is_wide = trace.num_procs > num_procs
+def violations_of(result: QueueResult, num_procs: int) -> dict[str, int]:
+    """Count the starts that break a rule of the validator; kinds without any are left out."""
     found = {
-        "over_capacity": int(np.count_nonzero(ran & ~is_wide & (load.at(start) > num_procs))),
-        "wider_than_machine": int(np.count_nonzero(is_wide)),
-        "before_submission": int(np.count_nonzero(start < trace.submit_s)),
-        "before_parent_end": 0,
+        "over_capacity": len(starts_beyond(result, num_procs)),
+        "wider_than_machine": int(np.count_nonzero(result.trace.num_procs > num_procs)),
+        "before_submission": len(early_starts(result)),
+        "before_parent_end": len(starts_before_parents(result)),
     }
-    if trace.parent is not None and trace.child is not None and len(trace.parent):
-        found["before_parent_end"] = int(np.count_nonzero(start[trace.child] < end[trace.parent]))
     return {kind: count for kind, count in found.items() if count}

@@ -1,18 +1,14 @@
 """The definition of a replay under recorded conditions, as a slow and obvious program; the compiled loop equals it.
 
-It is the replay on one machine of ``queues.reference.replay``, with four more rules.
+It is the replay on one machine of ``queues.reference.replay``, with two more rules.
 
 **Usable processors** change at given times. Jobs start while what runs, with them, takes no more than what is usable;
 a drop stops no running job. A head that is wider than what is usable may take the whole machine, and starts once what
 runs leaves enough of that. Nobody knows future changes: the promise to the head counts with what is usable now, and
 where the ends of all running jobs would not be enough for it, there is no promise and every job that fits may pass it.
 
-**Limits.** The running jobs of a group (a user, say) take no more processors than its limit; a group with no running
-job may always start one. A job that would start but for the limit leaves the queue and is parked behind the parked
-jobs of its group; new jobs of a group with parked jobs are parked at once. At every moment at which jobs of the group
-end, its first parked jobs come back into the queue, as many as the limit has room for.
-
-**Delay.** A job can be considered from ``delay`` seconds after its submission.
+**Orders** may change with the wait; ``multifactor`` counts the size of a job against the whole machine, and what users
+have used when their jobs end, with a half-life.
 """
 
 from __future__ import annotations
@@ -23,19 +19,21 @@ import numpy as np
 
 from stretto.core.csr import Floats
 from stretto.core.trace import QueueArrays
-from stretto.queues.kernels.keys import static_key
-from stretto.queues.recorded.kernels.conditions import DONE, STUCK, ConditionArrays
+from stretto.queues.kernels.codes import MULTIFACTOR
+from stretto.queues.kernels.keys import FIRST_DYNAMIC, dynamic_key, static_key
+from stretto.queues.recorded.kernels.conditions import DONE, STUCK, ConditionArrays, PolicyCode
 
 
 class LimitedReference:
     """From one moment to the next."""
 
-    def __init__(self, jobs: QueueArrays, conditions: ConditionArrays, code: int, easy: bool) -> None:
-        self.jobs, self.conditions, self.code, self.easy = jobs, conditions, code, easy
-        self.arriving = {job: float(time) + conditions.delay for job, time in enumerate(jobs.submit.tolist())}
+    def __init__(self, jobs: QueueArrays, conditions: ConditionArrays, policy: PolicyCode) -> None:
+        self.jobs, self.conditions, self.policy = jobs, conditions, policy
+        self.arriving = {job: float(time) for job, time in enumerate(jobs.submit.tolist())}
         self.waiting: list[int] = []
         self.running: dict[int, float] = {}
-        self.parked: dict[int, list[int]] = {}
+        #: What users (None: everyone) have used, and since when it fades.
+        self.usage: dict[int | None, tuple[float, float]] = {}
         self.start_s: Floats = np.full(len(jobs.submit), -1.0)
         self.now = 0.0
 
@@ -52,7 +50,7 @@ class LimitedReference:
             self.arrive()
             self.waiting.sort(key=lambda job: (self.key(job), job))
             self.start_heads()
-            if self.easy and self.waiting:
+            if self.policy.is_easy and self.waiting:
                 self.backfill()
         return DONE
 
@@ -60,9 +58,28 @@ class LimitedReference:
         return int(self.jobs.procs[job])
 
     def key(self, job: int) -> float:
-        q = self.jobs
-        found: float = static_key(self.code, job, q.submit[job], q.estimate[job], self.procs(job), q.deadline[job])
-        return found
+        q, code = self.jobs, self.policy.order
+        submit, estimate = float(q.submit[job]), float(q.estimate[job])
+        if code == MULTIFACTOR:
+            return -self.priority(job)
+        if code >= FIRST_DYNAMIC:
+            return float(dynamic_key(code, self.now, submit, estimate, self.procs(job)))
+        return float(static_key(code, job, submit, estimate, self.procs(job), q.deadline[job]))
+
+    def priority(self, job: int) -> float:
+        """Return age, size and fair share, weighted."""
+        weights, num_users = self.policy, int(self.jobs.user.max()) + 1
+        everyone, factor = self.used_by(None), 1.0
+        if everyone > 0:
+            factor = math.exp(-math.log(2.0) * (self.used_by(int(self.jobs.user[job])) / everyone * num_users))
+        age = weights.age * min(1.0, (self.now - float(self.jobs.submit[job])) / weights.max_age)
+        size = weights.size * (self.procs(job) / int(self.conditions.full.max()))
+        return age + size + weights.fair_share * factor
+
+    def used_by(self, user: int | None) -> float:
+        """Return what a user has used, as it counts now."""
+        used, since = self.usage.get(user, (0.0, 0.0))
+        return used * math.exp(-math.log(2.0) * ((self.now - since) / self.policy.half_life))
 
     def capacity(self) -> tuple[int, int]:
         """Return the usable processors, and those of the whole machine."""
@@ -72,37 +89,17 @@ class LimitedReference:
     def used(self) -> int:
         return sum(self.procs(job) for job in self.running)
 
-    def held(self, group: int) -> int:
-        return sum(self.procs(job) for job in self.running if self.conditions.group[job] == group)
-
-    def lacks(self, job: int) -> bool:
-        group = int(self.conditions.group[job])
-        held = self.held(group) if group >= 0 else 0
-        return held > 0 and held + self.procs(job) > self.conditions.limit[group]
-
     def end_jobs(self) -> None:
-        ended = [job for job, end in self.running.items() if end == self.now]
-        for job in ended:
+        for job in sorted(job for job, end in self.running.items() if end == self.now):
             del self.running[job]
-        for group in {int(self.conditions.group[job]) for job in ended}:
-            parked = self.parked.get(group, [])
-            taken = self.held(group) if parked else 0
-            while parked and (taken == 0 or taken + self.procs(parked[0]) <= self.conditions.limit[group]):
-                taken += self.procs(parked[0])
-                self.waiting.append(parked.pop(0))
+            for user in (int(self.jobs.user[job]), None) if self.policy.order == MULTIFACTOR else ():
+                used = self.procs(job) * (self.now - float(self.start_s[job]))
+                self.usage[user] = (self.used_by(user) + used, self.now)
 
     def arrive(self) -> None:
         for job in sorted(job for job, time in self.arriving.items() if time == self.now):
             del self.arriving[job]
-            group = int(self.conditions.group[job])
-            if group >= 0 and self.parked.get(group):
-                self.parked[group].append(job)
-            else:
-                self.waiting.append(job)
-
-    def park(self, job: int) -> None:
-        self.waiting.remove(job)
-        self.parked.setdefault(int(self.conditions.group[job]), []).append(job)
+            self.waiting.append(job)
 
     def begin(self, job: int) -> None:
         self.waiting.remove(job)
@@ -117,9 +114,7 @@ class LimitedReference:
     def start_heads(self) -> None:
         while self.waiting:
             head = self.waiting[0]
-            if self.lacks(head):
-                self.park(head)
-            elif self.procs(head) <= self.room(head):
+            if self.procs(head) <= self.room(head):
                 self.begin(head)
             else:
                 return
@@ -142,18 +137,13 @@ class LimitedReference:
             is_late = self.now + float(self.jobs.estimate[job]) > shadow
             if self.procs(job) > self.capacity()[0] - self.used() or (is_late and self.procs(job) > extra):
                 continue
-            if self.lacks(job):
-                self.park(job)
-                continue
             if is_late:
                 extra -= self.procs(job)
             self.begin(job)
 
 
-def replay_limited_reference(
-    jobs: QueueArrays, conditions: ConditionArrays, code: int, easy: bool
-) -> tuple[Floats, int]:
+def replay_limited_reference(jobs: QueueArrays, conditions: ConditionArrays, policy: PolicyCode) -> tuple[Floats, int]:
     """Replay slowly; return the starts and DONE or STUCK."""
-    replay = LimitedReference(jobs, conditions, code, easy)
+    replay = LimitedReference(jobs, conditions, policy)
     status = replay.run()
     return replay.start_s, status

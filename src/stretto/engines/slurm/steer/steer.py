@@ -13,6 +13,7 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as Late
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from stretto.engines.background import in_background
 from stretto.engines.slurm.client.client import QueueClient
@@ -21,9 +22,10 @@ from stretto.engines.slurm.client.jobs import SlurmJob
 from stretto.engines.slurm.steer.label_store import LabelStore, Reading
 from stretto.engines.slurm.steer.order_state import OrderStateWriter, queue_identity
 from stretto.engines.slurm.steer.queue_history import QueueHistory
-from stretto.engines.slurm.steer.relabel import relabel
 from stretto.engines.slurm.steer.restore_priorities import RestoreOutcome, reconcile, restore_priorities
 from stretto.errors import InvalidInput
+from stretto.queues.promises.live import PromiseCounts, PromisedOrder
+from stretto.queues.relabel import relabel
 from stretto.queues.view import QueueDecision, QueueOrder, QueueView
 from stretto.runlog import Run
 
@@ -76,6 +78,12 @@ class Step:
     left_alone
         Jobs that get no label: someone else changed what we had set, set their priority, or steers another partition
         that they name; or Slurm does not show yet what they have.
+    latest_start_s
+        Promised latest starts of waiting jobs, in Unix seconds.
+    at_risk
+        Jobs that come first because they would miss their promise otherwise.
+    promises
+        What became of all promises so far; None where nothing is promised.
     """
 
     number: int
@@ -89,6 +97,9 @@ class Step:
     decide_s: float
     fallback: str = ""
     left_alone: tuple[int, ...] = ()
+    latest_start_s: dict[int, float] = field(default_factory=dict)
+    at_risk: tuple[int, ...] = ()
+    promises: PromiseCounts | None = None
 
 
 @dataclass(eq=False)
@@ -176,6 +187,7 @@ class Steerer:
             decide_s,
             fallback,
             tuple(job for job in order if job in left_alone),
+            **self._promises(decision, view),
         )
         self._write_down(step, view)
         if self._keeper is not None and not fallback:
@@ -183,6 +195,15 @@ class Steerer:
         if reading is not None:
             self._tell(step, reading, set(ours[self.settings.depth :]))
         return step
+
+    def _promises(self, decision: QueueDecision, view: QueueView) -> dict[str, Any]:
+        """Return what a step tells of promises."""
+        if not isinstance(self.order, PromisedOrder):
+            return {}
+        origin = self.clock() - view.now_s
+        due = {int(view.job_id[job]): origin + latest for job, latest in decision.due_s.items()}
+        risk = tuple(int(view.job_id[job]) for job in decision.at_risk)
+        return {"latest_start_s": due, "at_risk": risk, "promises": self.order.counts}
 
     def _tell(self, step: Step, reading: Reading, tail: set[int]) -> None:
         """Tell Slurm the labels of a step; jobs beyond the depth are restored."""
@@ -274,6 +295,7 @@ class Steerer:
             decide_s=step.decide_s,
             fallback=step.fallback,
             inputs=inputs,
+            **_told_promises(step),
         )
 
     def _note(self, kind: str, subject: str = "", **fields: object) -> None:
@@ -284,6 +306,14 @@ class Steerer:
         """Wait for the next look, or until steering is switched off."""
         while time.monotonic() < until and not self.is_off:
             time.sleep(min(0.2, max(0.0, until - time.monotonic())))
+
+
+def _told_promises(step: Step) -> dict[str, object]:
+    """Return what the run log keeps of promises."""
+    if step.promises is None:
+        return {}
+    due = {str(job): round(latest, 3) for job, latest in step.latest_start_s.items()}
+    return {"latest_start_s": due, "at_risk": list(step.at_risk), "promises": vars(step.promises)}
 
 
 def _is_in(job: SlurmJob, partition: str | None) -> bool:

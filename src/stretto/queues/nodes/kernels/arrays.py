@@ -84,8 +84,10 @@ class NodeJobs(NamedTuple):
     only_shape: Longs  # [kinds] the shape of kinds that have just one, -1 = several
     kind_ptr: Longs  # [islands+1] places of each island's kinds
     queue_ptr: Longs  # [islands+1] places of each island's queue, two per job
-    limit_group: Longs  # [n] jobs of an array with a limit, -1 = none
-    group_limit: Longs  # [G] how many of a group may run at once
+    limit_ptr: Longs  # [n+1] places of each job's limits
+    limit_of: Longs  # the limits that count a job
+    limit_amount: Longs  # and with how much
+    limit_most: Longs  # [L]
     roots: Longs  # jobs without parents
     num_parents: Ints  # [n]
     child_ptr: Ints  # [n+1]
@@ -143,7 +145,7 @@ class NodeState(NamedTuple):
     key: Floats  # [2n] by place in the queue
     missing: Ints  # [n] parents that have not ended
     ready: Floats  # [n] when each job could have started at the earliest
-    group_running: Longs  # [G]
+    limit_used: Longs  # [L] by running jobs
     usage: Floats  # [M+1] processor-seconds of members and, last, of all
     used_at: Floats  # [M+1] the time from which they fade
 

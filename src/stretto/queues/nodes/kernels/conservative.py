@@ -13,9 +13,10 @@ from stretto.core.kernels.compile import njit
 from stretto.queues.kernels.keys import FIRST_DYNAMIC
 from stretto.queues.nodes.kernels.arrays import BEGIN, END, HEAD, INNER, IS_FAILED, NUM_PLACES, UNSEEN
 from stretto.queues.nodes.kernels.easy import count_alive, fails, seen, start_job
+from stretto.queues.nodes.kernels.limits import is_throttled
 from stretto.queues.nodes.kernels.place import apply, place
 from stretto.queues.nodes.kernels.reserve import room_at
-from stretto.queues.nodes.kernels.waiting import is_throttled, remove, resort
+from stretto.queues.nodes.kernels.waiting import remove, resort
 
 
 @njit(**INNER)

@@ -39,10 +39,11 @@ from stretto.queues.nodes.kernels.arrays import (
     UNUSED_SLOT,
 )
 from stretto.queues.nodes.kernels.choose import holds, tasks_on
+from stretto.queues.nodes.kernels.limits import count_limits, is_limited, is_throttled
 from stretto.queues.nodes.kernels.place import apply, place
 from stretto.queues.nodes.kernels.priority import key_of
 from stretto.queues.nodes.kernels.reserve import reserve
-from stretto.queues.nodes.kernels.waiting import comes_before, is_throttled, place_of, remove, resort
+from stretto.queues.nodes.kernels.waiting import comes_before, place_of, remove, resort
 
 
 @njit(**INNER)
@@ -74,8 +75,7 @@ def start_job(q, s, store, out, job, taken):
     for entry in range(first, first + taken):
         s.avail[store.node[entry]] = np.nan
         occupy(s, store, entry, until)
-    if q.limit_group[job] >= 0:
-        s.group_running[q.limit_group[job]] += 1
+    count_limits(q, s, job, 1)
 
 
 @njit(**INNER)
@@ -303,7 +303,7 @@ def try_newest(site, shapes, q, rules, s, store, out, island):
     had to wait have to wait now, if the head of the queue is still the same.
     """
     job, head = s.island[NEWEST, island], s.island[HEAD, island]
-    if head < 0 or q.limit_group[head] >= 0:
+    if head < 0 or is_limited(q, head):
         return 2
     if comes_before(q, job, key_of(q, rules, s, job), head, key_of(q, rules, s, head)):
         return 2

@@ -30,6 +30,7 @@ from stretto.queues.nodes.kernels.arrays import (
 )
 from stretto.queues.nodes.kernels.conservative import plan_over
 from stretto.queues.nodes.kernels.easy import pass_over
+from stretto.queues.nodes.kernels.limits import count_limits
 from stretto.queues.nodes.kernels.place import change
 from stretto.queues.nodes.kernels.priority import charge
 from stretto.queues.nodes.kernels.waiting import enqueue
@@ -129,8 +130,7 @@ def end_next(site, shapes, q, rules, s, store, out):
     s.counts[NUM_DONE] += 1
     if rules.strategy == MULTIFACTOR and rules.fair_share > 0.0:
         charge(rules, s.usage, s.used_at, rules.member[job], now, q.procs[job] * q.run[job])
-    if q.limit_group[job] >= 0:
-        s.group_running[q.limit_group[job]] -= 1
+    count_limits(q, s, job, -1)
     for i in range(q.child_ptr[job], q.child_ptr[job + 1]):
         child = q.child[i]
         s.missing[child] -= 1

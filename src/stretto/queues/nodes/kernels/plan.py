@@ -84,36 +84,59 @@ def reset_to_running(site, shapes, s, store, lines, scratch, island):
 
 @njit(**INNER)
 def group_time(q, s, p, side, job, time, starting):
-    """Return the first time, from one on, at which the limit of a job's group leaves it a place for its estimate.
+    """Return the first time, from one on, at which the limits of a job leave it a place for its estimate.
 
     Parameters
     ----------
     starting
         A job that is about to start now and counts as running, -1 = none.
     """
-    group = q.limit_group[job]
-    if group < 0:
-        return time
+    is_moved = True
+    while is_moved:
+        is_moved = False
+        for i in range(q.limit_ptr[job], q.limit_ptr[job + 1]):
+            later = limit_time(q, s, p, side, job, time, starting, q.limit_of[i], q.limit_amount[i])
+            is_moved = is_moved or later > time
+            time = later
+    return time
+
+
+@njit(**INNER)
+def limit_time(q, s, p, side, job, time, starting, limit, amount):
+    """Return the first time, from one on, at which one limit leaves a job a place for its estimate."""
     while True:
         end = time + q.estimate[job]
         most, soonest = 0, np.inf
         moment = time
         while moment < end:  # at the start, and whenever another one begins
-            count, later = 0, np.inf
+            used, later = 0, np.inf
             for i in range(s.counts[NUM_RUNNING] + p.numbers[NUM_PLANNED] + 1):
                 other, begin, until = member(q, s, p, side, starting, i)
-                if other < 0 or other == job or q.limit_group[other] != group:
+                if other < 0 or other == job:
                     continue
-                count += begin <= moment < until
+                adds = amount_of(q, other, limit)
+                if adds == 0:
+                    continue
+                if begin <= moment < until:
+                    used += adds
                 if begin > moment:
                     later = min(later, begin)
                 if until > time:
                     soonest = min(soonest, until)
-            most = max(most, count)
+            most = max(most, used)
             moment = later
-        if most < q.group_limit[group]:
+        if most + amount <= q.limit_most[limit]:
             return time
         time = soonest
+
+
+@njit(**INNER)
+def amount_of(q, job, limit):
+    """Return what a job adds to a limit while it runs."""
+    for i in range(q.limit_ptr[job], q.limit_ptr[job + 1]):
+        if q.limit_of[i] == limit:
+            return q.limit_amount[i]
+    return 0
 
 
 @njit(**INNER)

@@ -39,6 +39,7 @@ from stretto.queues.nodes.kernels.arrays import (
     UNSEEN,
 )
 from stretto.queues.nodes.kernels.easy import count_alive, fails, seen, start_job
+from stretto.queues.nodes.kernels.limits import is_throttled
 from stretto.queues.nodes.kernels.loop import end_next, next_moment, reopen
 from stretto.queues.nodes.kernels.place import place
 from stretto.queues.nodes.kernels.plan import (
@@ -70,7 +71,7 @@ from stretto.queues.nodes.kernels.trial import (
     set_free,
     start_checked,
 )
-from stretto.queues.nodes.kernels.waiting import enqueue, is_throttled, place_of, remove, resort
+from stretto.queues.nodes.kernels.waiting import enqueue, place_of, remove, resort
 
 
 @njit(**INNER)

@@ -117,10 +117,3 @@ def place_of(s, island, job):
     while s.waiting[place] != job:
         place -= 1
     return place
-
-
-@njit(**INNER)
-def is_throttled(q, s, job):
-    """Say whether as many jobs of a job's group run as may run at once."""
-    group = q.limit_group[job]
-    return group >= 0 and s.group_running[group] >= q.group_limit[group]

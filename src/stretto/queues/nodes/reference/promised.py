@@ -223,16 +223,23 @@ class PromisedReference(NodeReference):
         return self.window_room(list(plan.values()), time, time)
 
     def group_time(self, job: int, plan: Plan, time: float) -> float:
-        """Return the first time, from one on, at which the limit of a job's group leaves it a place."""
-        group = int(self.q.limit_group[job])
-        if group < 0:
-            return time
-        members = [(-math.inf, self.expected(j)) for j in self.running if int(self.q.limit_group[j]) == group]
-        members += [(i.start, i.end) for j, i in plan.items() if int(self.q.limit_group[j]) == group]
+        """Return the first time, from one on, at which the limits of a job leave it a place."""
+        while True:
+            later = max((self.limit_time(job, plan, time, *own) for own in self.adds_to(job).items()), default=time)
+            if later == time:
+                return time
+            time = later
+
+    def limit_time(self, job: int, plan: Plan, time: float, limit: int, amount: int) -> float:
+        """Return the first time, from one on, at which one limit leaves a job a place."""
+        spans = [(j, -math.inf, self.expected(j)) for j in self.running]
+        spans += [(j, one.start, one.end) for j, one in plan.items()]
+        members = [(begin, end, self.adds_to(j).get(limit, 0)) for j, begin, end in spans]
+        members = [one for one in members if one[2]]
         while True:
             end = time + float(self.q.estimate[job])
-            moments = [time, *(begin for begin, _ in members if time < begin < end)]
-            most = max(sum(begin <= moment < until for begin, until in members) for moment in moments)
-            if most < int(self.q.group_limit[group]):
+            moments = [time, *(begin for begin, _, _ in members if time < begin < end)]
+            most = max(sum(adds for begin, until, adds in members if begin <= at < until) for at in moments)
+            if most + amount <= int(self.q.limit_most[limit]):
                 return time
-            time = min(until for _, until in members if until > time)
+            time = min(until for _, until, _ in members if until > time)

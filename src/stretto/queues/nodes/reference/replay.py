@@ -79,11 +79,17 @@ class NodeReference(NodeOrder):
         return int(self.q.island[self.q.kind[job]])
 
     def is_throttled(self, job: int) -> bool:
-        group = int(self.q.limit_group[job])
-        if group < 0:
-            return False
-        at_once = sum(int(self.q.limit_group[other]) == group for other in self.running)
-        return at_once >= int(self.q.group_limit[group])
+        adds = self.adds_to(job)
+        for other in self.running:
+            for limit, amount in self.adds_to(other).items():
+                if limit in adds:
+                    adds[limit] += amount
+        return any(total > int(self.q.limit_most[limit]) for limit, total in adds.items())
+
+    def adds_to(self, job: int) -> dict[int, int]:
+        """Return what a job adds to each of its limits while it runs."""
+        span = slice(int(self.q.limit_ptr[job]), int(self.q.limit_ptr[job + 1]))
+        return dict(zip(self.q.limit_of[span].tolist(), self.q.limit_amount[span].tolist(), strict=True))
 
     def begin(self, job: int, places: list[TaskPlace]) -> None:
         """Start a job on nodes that have been taken out of what is free."""

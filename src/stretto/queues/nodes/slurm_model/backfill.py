@@ -24,6 +24,8 @@ class BackfillPass:
         self.space = NodeSpace(self.clock, round(scheduler.bf_window_s), resolution, state.all_nodes)
         self.num_tested = 0
         self.num_started = 0
+        #: Of heterogeneous jobs, by component: when it can start first, in which partition, and on which nodes.
+        self.gangs: dict[int, dict[int, tuple[int, QueueEntry, NodeMask]]] = {}
 
     def run(self) -> int:
         """Go through the queue and return how many jobs started."""
@@ -32,12 +34,22 @@ class BackfillPass:
                 break
             if self.state.is_startable(entry.job):
                 self.plan(entry)
+        for job, parts in self.gangs.items():
+            self.start_together(job, parts)
         return self.num_started
+
+    def start_together(self, job: int, parts: dict[int, tuple[int, QueueEntry, NodeMask]]) -> None:
+        """Start a heterogeneous job if all its components can start now."""
+        latest = max(start for start, _, _ in parts.values())
+        is_complete = len(parts) == self.state.inputs.num_components(job)
+        if is_complete and latest <= self.clock and self.state.is_startable(job):
+            self.num_started += self.state.start_gang([(entry, nodes) for _, entry, nodes in parts.values()], self.now)
 
     def plan(self, entry: QueueEntry) -> None:
         """Start a job now, or reserve the nodes on which it can start first."""
         state, limit = self.state, self.state.limit[entry.job]
-        fewest, later, is_counted = int(state.setup.shapes.min_nodes[entry.shape]), self.clock, False
+        fewest, is_counted, is_gang = int(state.setup.shapes.min_nodes[entry.shape]), False, state.is_gang(entry.job)
+        later = self.clock
         for _ in range(_MOST_TRIES):
             start_from = later
             nodes, later = self.usable(entry, start_from, max(start_from, self.clock) + limit)
@@ -55,7 +67,7 @@ class BackfillPass:
             start = max(start, start_from)
             if start <= self.clock and chosen & state.cleaning:
                 start, later = self.clock + 1, 0
-            if start <= self.clock:
+            if start <= self.clock and not is_gang:
                 if state.start_on(entry, nodes, self.now):
                     self.note_start(entry)
                     return
@@ -69,7 +81,15 @@ class BackfillPass:
                 later = start
                 continue
             self.space.reserve(chosen, begin, end)
+            if is_gang:
+                self.note_component(entry, start, nodes)
             return
+
+    def note_component(self, entry: QueueEntry, start: int, nodes: NodeMask) -> None:
+        """Remember when a component can start; of several partitions, the first counts."""
+        parts = self.gangs.setdefault(entry.job, {})
+        if entry.component not in parts or start < parts[entry.component][0]:
+            parts[entry.component] = (start, entry, nodes)
 
     def usable(self, entry: QueueEntry, start: int, end: int) -> tuple[NodeMask, int]:
         """Return the partition's nodes that nobody has reserved in a span, and when it may be worth to try again."""
@@ -91,7 +111,7 @@ class BackfillPass:
 
     def first_start(self, entry: QueueEntry, nodes: NodeMask) -> tuple[int, list[TaskPlace]] | None:
         """Return when and where a job fits first, if running jobs end at their limits."""
-        state, wanted = self.state, self.state.wanted_nodes[entry.job]
+        state, wanted = self.state, self.state.wanted_nodes[entry.job][entry.component]
         found = state.chooser.choose(entry.shape, state.free, nodes, wanted)
         if found is not None:
             return self.clock, found

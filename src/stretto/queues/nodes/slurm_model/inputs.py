@@ -34,9 +34,9 @@ class SlurmInputs:
         kind = self.kind[job]
         return int(self.component_ptr[kind + 1] - self.component_ptr[kind])
 
-    def alternatives(self, job: int) -> list[int]:
-        """Return the shapes of a job of one component, the preferred first."""
+    def alternatives(self, job: int, component: int = 0) -> list[int]:
+        """Return the shapes of a component of a job, the preferred first."""
         q = self.setup.arrays
-        component = int(self.component_ptr[self.kind[job]])
+        component += int(self.component_ptr[self.kind[job]])
         found: list[int] = q.alternative[q.alternative_ptr[component] : q.alternative_ptr[component + 1]].tolist()
         return found

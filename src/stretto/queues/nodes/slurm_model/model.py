@@ -6,6 +6,7 @@ import heapq
 import math
 
 from stretto.core.site_policy import SchedulerTiming
+from stretto.errors import Infeasible
 from stretto.queues.nodes.setup import NodeSetup
 from stretto.queues.nodes.slurm_model.backfill import BackfillPass
 from stretto.queues.nodes.slurm_model.parameters import DaemonTiming
@@ -34,6 +35,7 @@ class SlurmModel:
         self.last_backfill = -math.inf
         self.last_update = 0.0
         self.priorities_at = timing.first_priority_s
+        self.idle_since = math.inf
         #: Jobs that each scheduler started.
         self.num_main, self.num_backfilled = 0, 0
 
@@ -44,17 +46,42 @@ class SlurmModel:
             submit, tick = self.submission(), self.tick(now)
             backfill = self.backfill_turn(now)
             end = state.ends[0][0] if state.ends else math.inf
-            now = min(submit, tick, backfill, end)
+            other = self.other_turn(now)
+            now = min(submit, tick, backfill, end, other)
             assert math.isfinite(now), "jobs wait for ever"
+            self.check_progress(now)
             if end == now:
                 self.handle_end(now)
             elif submit == now:
                 self.submit(self.order[self.next_submit], now)
                 self.next_submit += 1
+            elif other == now:
+                self.handle_other(now)
             elif tick == now:
                 self.handle_tick(now)
             else:
                 self.handle_backfill(now)
+
+    def other_turn(self, now: float) -> float:
+        """Return when somebody else acts on the queue; in a Slurm on its own, never."""
+        return math.inf
+
+    def handle_other(self, now: float) -> None:
+        """Let somebody else act on the queue."""
+        raise AssertionError("nobody else acts on this queue")
+
+    def check_progress(self, now: float) -> None:
+        """Raise where both schedulers have had several turns on an idle site and start none of the jobs that wait."""
+        state = self.state
+        is_idle = not state.running and not state.completing and self.next_submit == len(self.order)
+        if not is_idle or any(until > now for _, _, until in state.inputs.closings):
+            self.idle_since = math.inf
+            return
+        self.idle_since = min(self.idle_since, now)
+        if now - self.idle_since > 3 * max(self.scheduler.sched_interval_s, self.scheduler.bf_interval_s):
+            first = min(state.pending)
+            why = " (its components need bf_max_job_test and nodes of their own)" if state.is_gang(first) else ""
+            raise Infeasible(f"job {first} never starts under these rules of Slurm, not even on an idle site{why}")
 
     def submission(self) -> float:
         if self.next_submit == len(self.order):
@@ -133,7 +160,8 @@ class SlurmModel:
                 continue
             clock = state.clock(now)
             nodes = able & state.part_nodes[entry.partition] & ~state.closed(clock, clock + state.limit[entry.job])
-            if state.start_on(entry, nodes, now):
+            # A heterogeneous job is for the backfill scheduler alone, and blocks its partition here.
+            if not state.is_gang(entry.job) and state.start_on(entry, nodes, now):
                 self.num_main += 1
             else:
                 failed.add(entry.partition)
@@ -175,6 +203,7 @@ class SlurmModel:
         missed = math.floor((now - self.priorities_at) / self.timing.priority_period_s)
         moment = self.priorities_at + missed * self.timing.priority_period_s
         self.priorities_at = moment + self.timing.priority_period_s
+        self.state.priority.decay(moment)
         for job in self.state.pending:
             if self.state.eligible[job] <= moment:
                 self.state.set_priority(job, moment)

@@ -1,4 +1,4 @@
-"""Priorities of jobs as Slurm's multifactor plugin computes them, without the fair-share tree."""
+"""Priorities of jobs as Slurm's multifactor plugin computes them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import numpy as np
 
 from stretto.core.site import Partition, Site
 from stretto.core.site_policy import PriorityFactors
-from stretto.errors import InvalidInput
 from stretto.queues.nodes.setup import NodeSetup
+from stretto.queues.nodes.slurm_model.account_usage import AccountUsage
 from stretto.queues.nodes.slurm_model.inputs import SlurmInputs
 
 
@@ -18,15 +18,18 @@ class SlurmPriority:
         setup = inputs.setup
         site: Site = setup.site
         self.factors = site.policy.priority or PriorityFactors()
-        if self.factors.fair_share:
-            raise InvalidInput(
-                "the model of Slurm computes no fair-share factors; set the weight to 0", field="priority.fair_share"
-            )
+        self.usage = AccountUsage(setup, self.factors.half_life_s) if self.factors.fair_share else None
         self.num_nodes, self.num_cpus = len(site.nodes), site.num_cpus
         self.top_factor = max(1, *(part.priority_job_factor for part in site.partitions))
         self.procs = setup.arrays.procs
         self.min_nodes = np.array(
-            [int(inputs.shapes.min_nodes[inputs.alternatives(job)[0]]) for job in range(len(self.procs))]
+            [
+                sum(
+                    int(inputs.shapes.min_nodes[inputs.alternatives(job, part)[0]])
+                    for part in range(inputs.num_components(job))
+                )
+                for job in range(len(self.procs))
+            ]
         )
         self.qos = self._qos(setup)
 
@@ -39,6 +42,21 @@ class SlurmPriority:
         names = trace.meta.get("qos_names", ())
         return [known.get(str(names[q]), 0) / top if 0 <= q < len(names) else 0.0 for q in trace.qos.tolist()]
 
+    def note_start(self, job: int, now: float) -> None:
+        """Charge a job to its account from now on."""
+        if self.usage is not None:
+            self.usage.start(job, now)
+
+    def note_end(self, job: int, now: float) -> None:
+        """Charge what a job has used."""
+        if self.usage is not None:
+            self.usage.end(job, now)
+
+    def decay(self, now: float) -> None:
+        """Let past usage fade, and charge what running jobs have used."""
+        if self.usage is not None:
+            self.usage.decay(now)
+
     def of(self, job: int, partition: Partition, age_s: float) -> int:
         """Return a job's priority after so long a wait."""
         weights = self.factors
@@ -49,5 +67,6 @@ class SlurmPriority:
             + weights.job_size * size
             + weights.partition * partition.priority_job_factor / self.top_factor
             + weights.qos * self.qos[job]
+            + (weights.fair_share * self.usage.factor(job) if self.usage is not None else 0.0)
         )
         return max(1, int(total))

@@ -38,10 +38,10 @@ def replay_like_slurm(
     setup = prepare_nodes(trace, site, kill=kill)
     model = SlurmModel(setup, scheduler or site.policy.scheduler or SchedulerTiming(), timing or DaemonTiming())
     model.run()
-    return to_result(setup, _run_of(model.state), {"strategy": "slurm", "backfill": "slurm", "estimates": "user"})
+    return to_result(setup, run_of(model.state), {"strategy": "slurm", "backfill": "slurm", "estimates": "user"})
 
 
-def _run_of(state: ControllerState) -> NodeRun:
+def run_of(state: ControllerState) -> NodeRun:
     """Return what happened in a model that has run."""
     counts = np.array([len(found) for found in state.places], dtype=np.int64)
     flat = np.array([(p.node, p.tasks, p.shape) for found in state.places for p in found], np.int32).reshape(-1, 3)

@@ -12,11 +12,20 @@ STUCK = 1
 
 
 class ConditionArrays(NamedTuple):
-    """S steps of capacity, n jobs, G groups of jobs with a limit."""
+    """S steps of capacity."""
 
     time: np.ndarray  # [S] seconds, ascending, the first at or before zero
     usable: np.ndarray  # [S] int64 processors that jobs may take from then on
     full: np.ndarray  # [S] int64 processors for a head that is wider than what is usable
-    group: np.ndarray  # [n] int32, -1 = no limit
-    limit: np.ndarray  # [G] int64 processors that a group may hold at once
-    delay: float  # seconds from a submission to when the job can be considered
+
+
+class PolicyCode(NamedTuple):
+    """The order of the queue, and whether later jobs may pass the head; weights are of the order ``multifactor``."""
+
+    order: int  # of ``queues.kernels.keys``, or MULTIFACTOR
+    is_easy: bool
+    age: float = 0.0
+    size: float = 0.0
+    fair_share: float = 0.0
+    max_age: float = 1.0
+    half_life: float = 1.0

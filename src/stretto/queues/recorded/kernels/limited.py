@@ -1,19 +1,22 @@
-"""Replay rigid jobs on a machine whose usable processors change, with limits for groups of jobs. The compiled loop.
+"""Replay rigid jobs on a machine whose usable processors change. The compiled loop.
 
-It is the fast loop of ``queues.kernels.run`` with four more rules; ``queues.recorded.reference`` defines them. A replay
-that is not calibrated never comes here, so that these rules cost it nothing.
+It is the fast loop of ``queues.kernels.run`` with two more rules, and orders that change with the wait;
+``queues.recorded.reference`` defines them. A replay that is not calibrated never comes here, so that these rules cost
+it nothing.
 """
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
 from stretto.core.kernels.compile import njit
 from stretto.core.kernels.records import record
+from stretto.queues.kernels.codes import MULTIFACTOR
 from stretto.queues.kernels.expected import SIZE, expect, forget, new_expected, procs_at, put_in_order
-from stretto.queues.kernels.keys import static_key
+from stretto.queues.kernels.keys import FIRST_DYNAMIC, dynamic_key, static_key
 from stretto.queues.kernels.running import begin_job, end_first, new_running
 from stretto.queues.kernels.waiting import (
     close_holes,
@@ -27,15 +30,14 @@ from stretto.queues.kernels.waiting import (
 )
 from stretto.queues.recorded.kernels.conditions import DONE, STUCK
 
+LN_2 = math.log(2.0)
 
-class Parked(NamedTuple):
-    """Jobs that wait for their group, in order, as linked lists; what each group holds and has just got back."""
 
-    first: np.ndarray  # [G] -1 = none
-    last: np.ndarray  # [G]
-    next: np.ndarray  # [n]
-    held: np.ndarray  # [G] processors of running jobs
-    returned: np.ndarray  # [G] processors of jobs that came back at this moment
+class Users(NamedTuple):
+    """What users have used, and everyone together at the end, with the times from which that fades."""
+
+    usage: np.ndarray  # [U+1] processor-seconds
+    used_at: np.ndarray  # [U+1]
 
 
 #: The moment: the queue stands at places ``first`` to ``last - 1``, with holes; processors; the promise to the head.
@@ -51,6 +53,7 @@ MOMENT = record(
         ("used", np.int64),
         ("level", np.int64),  # usable processors
         ("full", np.int64),
+        ("all_procs", np.int64),  # of the whole machine, for the size of a job
         ("step", np.int64),
         ("arrived", np.int64),
         ("known", np.bool_),  # the shadow and the extra still hold
@@ -60,59 +63,45 @@ MOMENT = record(
 
 
 @njit(cache=True, nogil=True)
-def new_parked(num_groups, n):
-    """Return empty lists."""
-    return Parked(
-        np.full(num_groups, -1, np.int64),
-        np.full(num_groups, -1, np.int64),
-        np.full(n, -1, np.int64),
-        np.zeros(num_groups, np.int64),
-        np.zeros(num_groups, np.int64),
-    )
+def faded(policy, u, entry, now):
+    """Return a usage as it counts now."""
+    return u.usage[entry] * math.exp(-LN_2 * ((now - u.used_at[entry]) / policy.half_life))
 
 
 @njit(cache=True, nogil=True)
-def lacks(c, p, job, procs):
-    """Say whether a job would exceed the limit of its group; a group that holds nothing may always start one."""
-    g = c.group[job]
-    return g >= 0 and p.held[g] > 0 and p.held[g] + procs > c.limit[g]
+def charge(policy, u, user, now, proc_s):
+    """Add processor-seconds to a user and to the sum."""
+    total = u.usage.shape[0] - 1
+    u.usage[user] = faded(policy, u, user, now) + proc_s
+    u.used_at[user] = now
+    u.usage[total] = faded(policy, u, total, now) + proc_s
+    u.used_at[total] = now
 
 
 @njit(cache=True, nogil=True)
-def park(c, p, job):
-    """Put a job behind the others of its group that wait for the limit."""
-    g = c.group[job]
-    if p.first[g] < 0:
-        p.first[g] = job
-    else:
-        p.next[p.last[g]] = job
-    p.last[g] = job
-    p.next[job] = -1
+def key_of(q, policy, u, now, all_procs, job):
+    """Return a job's key now; lower keys come first."""
+    code = policy.order
+    if code == MULTIFACTOR:
+        factor = 1.0
+        num_users = u.usage.shape[0] - 1
+        total = faded(policy, u, num_users, now)
+        if total > 0.0:
+            factor = math.exp(-LN_2 * (faded(policy, u, q.user[job], now) / total * num_users))
+        return -(
+            policy.age * min(1.0, (now - q.submit[job]) / policy.max_age)
+            + policy.size * (q.procs[job] / all_procs)
+            + policy.fair_share * factor
+        )
+    if code >= FIRST_DYNAMIC:
+        return dynamic_key(code, now, q.submit[job], q.estimate[job], q.procs[job])
+    return static_key(code, job, q.submit[job], q.estimate[job], q.procs[job], q.deadline[job])
 
 
 @njit(cache=True, nogil=True)
-def close_up(w, m):
-    """Move the queue to the first place, for jobs that come back from their limits take new places at its end."""
-    to = 0
-    for k in range(m[0].first, m[0].last):
-        if w.job[k] >= 0:
-            move(w, k, to)
-            to += 1
-    m[0].first = 0
-    m[0].last = to
-    m[0].holes = 0
-    m[0].look = 0  # places have changed: the pass begins at the head
-
-
-@njit(cache=True, nogil=True)
-def insert(w, q, code, m, job):
-    """Insert a job into the queue by its key, equal keys by lower job."""
-    if m[0].last == w.job.shape[0]:
-        close_up(w, m)
-    key = static_key(code, job, q.submit[job], q.estimate[job], q.procs[job], q.deadline[job])
+def insert(w, q, m, job, key):
+    """Insert a job into the queue by its key, behind equal ones."""
     at = place_of(w, m[0].first, m[0].last, key)
-    while at > m[0].first and w.key[at - 1] == key and (w.job[at - 1] > job or w.job[at - 1] < 0):
-        at -= 1
     for k in range(m[0].last, at, -1):
         move(w, k - 1, k)
     w.key[at] = key
@@ -121,6 +110,23 @@ def insert(w, q, code, m, job):
     w.job[at] = job
     m[0].last += 1
     m[0].look = min(m[0].look, at)
+
+
+@njit(cache=True, nogil=True)
+def resort(w, q, policy, u, m):
+    """Compute all keys anew and sort the queue, equal keys by lower job."""
+    m[0].last = close_holes(w, m[0].first, m[0].last)
+    m[0].holes = 0
+    first = m[0].first
+    for k in range(first, m[0].last):
+        job, procs, estimate = w.job[k], w.procs[k], w.estimate[k]
+        key = key_of(q, policy, u, m[0].now, m[0].all_procs, job)
+        at = k
+        while at > first and (w.key[at - 1] > key or (w.key[at - 1] == key and w.job[at - 1] > job)):
+            move(w, at - 1, at)
+            at -= 1
+        w.key[at], w.procs[at], w.estimate[at], w.job[at] = key, procs, estimate, job
+    m[0].whole = True
 
 
 @njit(cache=True, nogil=True)
@@ -140,14 +146,12 @@ def shadow_within(x, need, now):
 
 
 @njit(cache=True, nogil=True)
-def begin(q, c, r, x, p, m, start, job):
+def begin(q, r, x, m, start, job):
     """Start a job."""
     start[job] = m[0].now
     begin_job(r, job, m[0].now + q.run[job], 0.0, 0, False)
     expect(x, job, m[0].now + q.estimate[job], q.procs[job])
     m[0].used += q.procs[job]
-    if c.group[job] >= 0:
-        p.held[c.group[job]] += q.procs[job]
 
 
 @njit(cache=True, nogil=True)
@@ -155,7 +159,7 @@ def next_moment(q, c, r, m):
     """Return when something happens next; steps of capacity matter only where jobs wait."""
     now = r.end[0] if r.size[0] > 0 else np.inf
     if m[0].arrived < q.submit.shape[0]:
-        now = min(now, q.submit[m[0].arrived] + c.delay)
+        now = min(now, q.submit[m[0].arrived])
     if m[0].first < m[0].last and m[0].step + 1 < c.time.shape[0]:
         now = min(now, c.time[m[0].step + 1])
     return now
@@ -172,76 +176,52 @@ def change_capacity(c, m):
 
 
 @njit(cache=True, nogil=True)
-def end_jobs(q, c, r, x, w, p, m, code, ended):
-    """End the jobs whose time has come; then jobs of their groups come back, in order, as far as the limits allow."""
-    count = 0
+def end_jobs(q, policy, r, x, u, m, start):
+    """End the jobs whose time has come."""
     while r.size[0] > 0 and r.end[0] == m[0].now:
         job = r.job[0]
         end_first(r, 0.0, False)
         forget(x, job)
         m[0].used -= q.procs[job]
-        if c.group[job] >= 0:
-            p.held[c.group[job]] -= q.procs[job]
-            ended[count] = c.group[job]
-            count += 1
+        if policy.order == MULTIFACTOR:
+            charge(policy, u, q.user[job], m[0].now, q.procs[job] * (m[0].now - start[job]))
         m[0].whole = True
     if m[0].first == m[0].last:
         m[0].first = m[0].last = m[0].holes = 0
     m[0].look = m[0].last
-    for i in range(count):
-        g = ended[i]
-        job = p.first[g]
-        while job >= 0:
-            taken = p.held[g] + p.returned[g]
-            if taken > 0 and taken + q.procs[job] > c.limit[g]:
-                job = -1
-            else:
-                p.first[g] = p.next[job]
-                p.returned[g] += q.procs[job]
-                insert(w, q, code, m, job)
-                job = p.first[g]
-    for i in range(count):
-        p.returned[ended[i]] = 0
 
 
 @njit(cache=True, nogil=True)
-def take_arrivals(q, c, w, p, m, code):
-    """Let jobs arrive; one whose group has jobs that wait for the limit waits behind them."""
+def take_arrivals(q, policy, w, u, m):
+    """Let jobs arrive."""
     n = q.submit.shape[0]
-    while m[0].arrived < n and q.submit[m[0].arrived] + c.delay == m[0].now:
+    while m[0].arrived < n and q.submit[m[0].arrived] == m[0].now:
         job = m[0].arrived
-        if c.group[job] >= 0 and p.first[c.group[job]] >= 0:
-            park(c, p, job)
-        else:
-            insert(w, q, code, m, job)
+        insert(w, q, m, job, key_of(q, policy, u, m[0].now, m[0].all_procs, job))
         m[0].arrived += 1
     if m[0].first < m[0].last:
-        m[0].whole |= m[0].look == m[0].first or lacks(c, p, w.job[m[0].first], w.procs[m[0].first])
+        m[0].whole |= m[0].look == m[0].first
 
 
 @njit(cache=True, nogil=True)
-def start_heads(q, c, r, x, w, p, m, start):
-    """Start jobs from the head of the queue while they fit, and park those beyond their limit."""
+def start_heads(q, r, x, w, m, start):
+    """Start jobs from the head of the queue while they fit."""
     m[0].known = False
     waits = False
     while m[0].first < m[0].last and not waits:
-        job = w.job[m[0].first]
         need = w.procs[m[0].first]
-        if lacks(c, p, job, need):
-            park(c, p, job)
-        elif need <= m[0].level - m[0].used or (need > m[0].level and need <= m[0].full - m[0].used):
-            begin(q, c, r, x, p, m, start, job)
-        else:
-            waits = True
-        if not waits:
+        if need <= m[0].level - m[0].used or (need > m[0].level and need <= m[0].full - m[0].used):
+            begin(q, r, x, m, start, w.job[m[0].first])
             after = skip_holes(w, m[0].first + 1, m[0].last)
             m[0].holes -= after - m[0].first - 1
             m[0].first = after
+        else:
+            waits = True
     m[0].look = m[0].first + 1
 
 
 @njit(cache=True, nogil=True)
-def backfill(q, c, r, x, w, p, m, start):
+def backfill(q, r, x, w, m, start):
     """Start later jobs that do not delay the head."""
     now = m[0].now
     free = m[0].level - m[0].used
@@ -256,14 +236,10 @@ def backfill(q, c, r, x, w, p, m, start):
         m[0].known = True
     k = next_candidate(w, k, m[0].last, free, now, m[0].shadow, m[0].extra)
     while k < m[0].last:
-        job = w.job[k]
-        if lacks(c, p, job, w.procs[k]):
-            park(c, p, job)
-        else:
-            if now + w.estimate[k] > m[0].shadow:
-                m[0].extra -= w.procs[k]
-            begin(q, c, r, x, p, m, start, job)
-            free -= w.procs[k]
+        if now + w.estimate[k] > m[0].shadow:
+            m[0].extra -= w.procs[k]
+        begin(q, r, x, m, start, w.job[k])
+        free -= w.procs[k]
         leave(w, k)
         m[0].holes += 1
         k = next_candidate(w, k + 1, m[0].last, free, now, m[0].shadow, m[0].extra) if free > 0 else m[0].last
@@ -273,37 +249,39 @@ def backfill(q, c, r, x, w, p, m, start):
 
 
 @njit(cache=True, nogil=True)
-def run_limited(q, c, code, easy, start):
+def run_limited(q, c, policy, start):
     """Fill the start of each job; return DONE, or STUCK where a job waits for processors that never come.
 
     Parameters
     ----------
-    q, c
-        The jobs as ``QueueArrays``, each of some length, and ``ConditionArrays``.
-    code
-        An order of ``queues.kernels.keys`` that does not change with time.
+    q, c, policy
+        The jobs as ``QueueArrays``, each of some length, ``ConditionArrays`` and ``PolicyCode``.
     """
     n = q.submit.shape[0]
     start[:] = -1.0
     r = new_running(n)
     x = new_expected(n)
     w = new_waiting(n + 1)
-    p = new_parked(c.limit.shape[0], n)
+    num_users = np.max(q.user) + 1 if policy.order == MULTIFACTOR else 0
+    u = Users(np.zeros(num_users + 1), np.zeros(num_users + 1))
     m = np.zeros(1, MOMENT)
     m[0].level = c.usable[0]
     m[0].full = c.full[0]
+    m[0].all_procs = np.max(c.full)
     m[0].shadow = np.inf
-    ended = np.empty(n, np.int64)
+    is_dynamic = policy.order >= FIRST_DYNAMIC
     while m[0].arrived < n or r.size[0] > 0 or m[0].first < m[0].last:
         m[0].now = next_moment(q, c, r, m)
         if m[0].now == np.inf:
             return STUCK
         m[0].whole = m[0].known and m[0].shadow < m[0].now
         change_capacity(c, m)
-        end_jobs(q, c, r, x, w, p, m, code, ended)
-        take_arrivals(q, c, w, p, m, code)
+        end_jobs(q, policy, r, x, u, m, start)
+        take_arrivals(q, policy, w, u, m)
+        if is_dynamic and m[0].first < m[0].last:
+            resort(w, q, policy, u, m)
         if m[0].whole:
-            start_heads(q, c, r, x, w, p, m, start)
-        if easy and m[0].level > m[0].used and m[0].look < m[0].last:
-            backfill(q, c, r, x, w, p, m, start)
+            start_heads(q, r, x, w, m, start)
+        if policy.is_easy and m[0].level > m[0].used and m[0].look < m[0].last:
+            backfill(q, r, x, w, m, start)
     return DONE
