@@ -12,7 +12,7 @@ from stretto.catalog import ESTIMATES, STRATEGIES
 from stretto.core.csr import Floats
 from stretto.core.pool import Pool
 from stretto.core.trace import Trace
-from stretto.errors import InvalidInput
+from stretto.errors import InvalidInput, UnknownName
 from stretto.files.traces.load import load_trace
 from stretto.queues.evaluate import evaluate_replay
 from stretto.queues.promises.slack import Slack
@@ -115,15 +115,15 @@ def test_infinite_slack_is_easy_with_parents(busy: Trace) -> None:
 
 
 def test_slack_differs_by_user(busy: Trace) -> None:
-    users = np.unique(busy.user)
-    result = replay(busy, 64, backfill="promise", slack=f"24h,user:{users[0]}=0")
-    every = replay(busy, 64, backfill="promise", slack="24h")
+    trace = replace(busy, user=(np.arange(busy.num_jobs) % 4).astype(np.int32), meta={"user_names": tuple("abcd")})
+    result = replay(trace, 64, backfill="promise", slack="24h,user:b=0")
+    every = replay(trace, 64, backfill="promise", slack="24h")
     assert result.due_s is not None
     assert every.due_s is not None
-    first = np.flatnonzero(busy.user == users[0])
-    assert len(first) < busy.num_jobs
     assert np.all(result.start_s <= result.due_s)
-    assert result.due_s[first].mean() < every.due_s[first].mean() - 20 * 3600
+    assert result.due_s[1::4].mean() < every.due_s[1::4].mean() - 20 * 3600
+    with pytest.raises(UnknownName, match="'e'"):
+        replay(trace, 64, backfill="promise", slack="24h,user:e=0")
 
 
 @pytest.mark.parametrize(
