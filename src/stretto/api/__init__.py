@@ -41,6 +41,8 @@ NAMES = {
     "steer_off": "steer",
     "steer_on": "steer",
     "train": "train",
+    "when": "when",
+    "when_all": "when",
     "MarsOptions": "options",
     "OfferFilter": "options",
     "PoolOptions": "options",
@@ -94,6 +96,8 @@ __all__ = [
     "steer_off",
     "steer_on",
     "train",
+    "when",
+    "when_all",
 ]
 
 if TYPE_CHECKING:
@@ -126,6 +130,7 @@ if TYPE_CHECKING:
     from stretto.api.simulate import simulate
     from stretto.api.steer import steer, steer_off, steer_on
     from stretto.api.train import TrainOptions, continue_training, train
+    from stretto.api.when import when, when_all
 
 
 class _Facade(ModuleType):

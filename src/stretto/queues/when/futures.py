@@ -27,6 +27,10 @@ class Futures(Protocol):
         """Return what is known of waiting jobs at a moment, no earlier than the last one."""
         ...
 
+    def due_s(self, row: int) -> float | None:
+        """Return the latest start that a job was promised by the last moment; None where nothing is."""
+        ...
+
 
 class PlainFutures:
     """Futures of an order whose keys do not change, with EASY or without backfilling: the fast loop."""
@@ -80,6 +84,11 @@ class PlainFutures:
         )
         share = float(m.procs[begin:end].sum()) / self.queue.num_procs
         return outlooks_of(self.queue, now_s, rows, wait[:, place - first], share)
+
+    def due_s(self, row: int) -> float | None:
+        """Return the latest start that a job was promised; None where nothing is."""
+        due = None if self.queue.due_s is None else float(self.queue.due_s[row])
+        return due if due is not None and np.isfinite(due) else None
 
 
 def outlooks_of(queue: KnownQueue, now_s: float, rows: Rows, wait_s: Floats, waiting_share: float) -> list[Outlook]:

@@ -93,7 +93,7 @@ class KnownQueue:
             key = self.given
         elif code == keys.DEADLINE:
             key = jobs.deadline
-        elif self.rules.is_plain and code != keys.FCFS:
+        elif keys.FCFS < code < keys.FIRST_DYNAMIC:
             for job in range(self.num_jobs):
                 key[job] = keys.static_key(
                     code, job, jobs.submit[job], jobs.estimate[job], jobs.procs[job], jobs.deadline[job]

@@ -17,6 +17,8 @@ class WhenParameters:
         Arrivals that a future holds at most; later ones hardly delay a job that waits already.
     memory_days
         How many days back a stretch of the past may begin that is told once more as arrivals.
+    promised_waiting
+        With more waiting jobs, futures do not check promises, and orders that change with time get fewer of them.
     shared
         The probability that a job runs as long, for its kind, as the others of its user and shape do in that future.
         With 0, a user's batch of a hundred equal jobs averages out and intervals are far too narrow.
@@ -48,6 +50,7 @@ class WhenParameters:
     num_futures: int = 30
     max_arrivals: int = 4000
     memory_days: int = 28
+    promised_waiting: int = 100
     shared: float = 0.5
     offset_s: float = 60.0
     ridge: float = 20.0

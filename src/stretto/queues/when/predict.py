@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from stretto.core.csr import Floats
 from stretto.errors import InvalidInput
-from stretto.queues.when.futures import Rows, futures_of
+from stretto.queues.when.futures import Futures, Rows, futures_of
 from stretto.queues.when.known import KnownQueue
 from stretto.queues.when.learner import MEDIAN, REGRESSION, REPLAY, StartInterval, StartLearner, WhenParts
 from stretto.queues.when.parameters import WHEN_PARAMETERS
@@ -90,8 +90,9 @@ class StartPredictor:
 
     def ask_instead(self, now_s: float, row: int, changed: KnownQueue) -> PredictedStart:
         """Predict when a job would start if it were as in another queue, with what was learned in this one."""
-        outlook = futures_of(changed, self._seed, self._num_futures).outlooks(now_s, np.array([row]))[0]
-        return self._told(row, self.learner.predict(outlook), changed)
+        futures = futures_of(changed, self._seed, self._num_futures)
+        outlook = futures.outlooks(now_s, np.array([row]))[0]
+        return self._told(row, self.learner.predict(outlook), futures)
 
     def follow(self, now_s: float, row: int) -> PredictedStart:
         """Predict when one job starts, and learn from it once its start is known."""
@@ -123,21 +124,19 @@ class StartPredictor:
             start_s, _, said = heapq.heappop(self._open)
             self.learner.learn(said, start_s - said.outlook.moment_s)
 
-    def _told(self, row: int, said: StartInterval, queue: KnownQueue | None = None) -> PredictedStart:
-        queue = queue or self.queue
+    def _told(self, row: int, said: StartInterval, futures: Futures | None = None) -> PredictedStart:
         now = said.outlook.moment_s
-        due = None if queue.due_s is None else float(queue.due_s[row])
-        promised = due if due is not None and np.isfinite(due) else None
+        promised = (futures or self.futures).due_s(row)
         # A promise is kept whatever comes: no bound lies behind it.
         latest = np.inf if promised is None else max(promised, now)
         return PredictedStart(
             row=row,
-            submit_s=float(queue.jobs.submit[row]),
+            submit_s=float(self.queue.jobs.submit[row]),
             moment_s=now,
             promised_s=promised,
-            low_s=min(latest, now + said.low_s),
-            likely_s=min(latest, now + said.likely_s),
-            high_s=min(latest, now + said.high_s),
+            low_s=float(min(latest, now + said.low_s)),
+            likely_s=float(min(latest, now + said.likely_s)),
+            high_s=float(min(latest, now + said.high_s)),
             coverage=self.learner.coverage,
             method=METHODS[said.believed],
             num_learned=self.learner.num_outcomes,

@@ -1,4 +1,8 @@
-"""Futures with promises, or with orders that change with time; without promises the engine equals EASY."""
+"""Futures with promises, or with orders that change with time; without promises the engine equals EASY.
+
+With many waiting jobs, checking promises takes too long: the futures of a fixed order are then those of EASY, and what
+was promised only bounds the answer. Orders that change with time get fewer futures.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from stretto.core.csr import Floats
 from stretto.core.kernels.rng import seeded
 from stretto.core.trace import QueueArrays
 from stretto.queues.forecasts.state import nothing_foreseen
+from stretto.queues.kernels import keys
 from stretto.queues.promises.kernels.state import PromiseState, copied
 from stretto.queues.promises.kernels.steps import Steps, new_steps
 from stretto.queues.promises.queue import BY_ESTIMATE, NO_RESERVATION, Preference, PromiseQueue, preference
@@ -17,11 +22,14 @@ from stretto.queues.when.kernels.moment import Moment, draw_arrivals, draw_runs
 from stretto.queues.when.kernels.promised import play_promised
 from stretto.queues.when.known import KnownQueue
 from stretto.queues.when.learner import Outlook
+from stretto.queues.when.parameters import WHEN_PARAMETERS as P
 
 #: Arrivals of a future with promises, each of which must be planned.
 _MOST_ARRIVALS = 400
 #: Plans that a pass of a future tests; more hardly change its starts, and each takes up to a millisecond.
 _MOST_TESTS = 4
+#: Futures that are always played.
+_LEAST_FUTURES = 3
 #: Arrays of the state with an entry per job, and what it is of a job that has not come.
 _PER_JOB = {
     "slack": np.inf,
@@ -54,14 +62,17 @@ class PromisedFutures:
 
     def outlooks(self, now_s: float, rows: Rows) -> list[Outlook]:
         """Return what is known of waiting jobs at a moment, no earlier than the last one."""
-        asked = int(rows[0]) if len(rows) == 1 else -1
-        self._plain.look(now_s, asked)
+        self._plain.look(now_s, int(rows[0]) if len(rows) == 1 else -1)
+        num_waiting = int(self._plain._moment.num[1])
+        if num_waiting > P.promised_waiting and self.order.code < keys.FIRST_DYNAMIC:
+            return self._plain.outlooks(now_s, rows)
+        num_futures = self._num_futures(num_waiting)
         self.promises.advance(self.order, now_s)
         there = _Present(self.promises)
         wanted = np.searchsorted(there.rows, rows)
         m, known, forecasts = self._plain._moment, self._plain.known, self._plain.forecasts
-        wait = np.zeros((1 + self.num_futures, len(rows)))
-        for i in range(1 + self.num_futures):
+        wait = np.zeros((1 + num_futures, len(rows)))
+        for i in range(1 + num_futures):
             jobs, state = there.new_future()
             if i == 0:
                 jobs.run[: there.num] = there.by_estimates()
@@ -75,6 +86,19 @@ class PromisedFutures:
             wait[i] = np.maximum(0.0, np.where(start >= 0, start, state.moment["now"][0]) - now_s)
         share = float(self.queue.jobs.procs[there.rows[there.is_waiting]].sum()) / self.queue.num_procs
         return outlooks_of(self.queue, now_s, rows, wait, share)
+
+    def due_s(self, row: int) -> float | None:
+        """Return the latest start that a job was promised by the last moment; None where nothing is."""
+        known = self._plain.due_s(row)
+        if known is None and self.queue.due_s is not None:  # of a changed job: the queue itself must be played
+            self.promises.advance(self.order, float(self.queue.jobs.submit[row]))
+            known = float(self.promises.state.due[row])
+        return known if known is not None and np.isfinite(known) else None
+
+    def _num_futures(self, num_waiting: int) -> int:
+        """Return how many futures are played: a long queue takes its square."""
+        fewer = int(self.num_futures * (P.promised_waiting / max(1, num_waiting)) ** 2)
+        return min(self.num_futures, max(_LEAST_FUTURES, fewer))
 
 
 class _Present:
