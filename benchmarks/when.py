@@ -9,7 +9,7 @@
 Jobs start as FCFS with EASY lets them. Judged are jobs that waited more than a minute, spread over the whole log; each
 is predicted at its submission, and its outcome is learned from once it is known. Errors are medians of absolute errors
 over that of the replay by estimates, which is what ``squeue --start`` does. Left out, one at a time: futures (the
-replay by estimates is believed), regression, the learned size of errors, and the moving level of intervals. Machines:
+replay by estimates is believed), regression, the learned size of errors, and the tracking of intervals. Machines:
 as recorded; where the log does not say, the file of machines beside it or the most that ran at once; and where fewer
 than 500 jobs wait, in steps of a tenth so much smaller that 500 do. Rows go to benchmarks/results/when.jsonl.
 """
@@ -46,10 +46,10 @@ VARIANTS = {
     "no regression": WhenParts(regression=False),
     "no futures": WhenParts(futures=False, regression=False),
     "no size": WhenParts(size=False),
-    "no moving level": WhenParts(conformal=False),
+    "no tracking": WhenParts(conformal=False),
 }
 LEAST_WAITING = 500
-GRID = {"step": (0.01, 0.03, 0.06), "recent_scores": (150, 300, 600), "burst_power": (0.0, 0.5, 1.0)}
+GRID = {"step": (0.05, 0.1, 0.2), "recent_scores": (300, 600), "burst_power": (0.0, 0.5)}
 
 
 @dataclass

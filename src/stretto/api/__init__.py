@@ -43,6 +43,7 @@ NAMES = {
     "train": "train",
     "when": "when",
     "when_all": "when",
+    "when_slurm": "when_slurm",
     "MarsOptions": "options",
     "OfferFilter": "options",
     "PoolOptions": "options",
@@ -98,6 +99,7 @@ __all__ = [
     "train",
     "when",
     "when_all",
+    "when_slurm",
 ]
 
 if TYPE_CHECKING:
@@ -131,6 +133,7 @@ if TYPE_CHECKING:
     from stretto.api.steer import steer, steer_off, steer_on
     from stretto.api.train import TrainOptions, continue_training, train
     from stretto.api.when import when, when_all
+    from stretto.api.when_slurm import when_slurm
 
 
 class _Facade(ModuleType):

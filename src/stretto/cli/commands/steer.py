@@ -19,6 +19,23 @@ if TYPE_CHECKING:
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 #: A live queue is followed by evidence, and nothing is learned on the way.
 _LIVE_MARS = {name: option for name, option in MARS_OPTIONS.items() if name not in ("by", "learn")}
+#: How Slurm is reached, for ``expanded(place=SLURM_GROUP)``.
+SLURM_GROUP = (
+    SlurmPlace,
+    {
+        "conf": Annotated[
+            Path | None, typer.Option("--conf", metavar="FILE", help="slurm.conf.", show_default="$SLURM_CONF")
+        ],
+        "rest": Annotated[
+            str | None,
+            typer.Option("--rest", metavar="URL", help="Reach Slurm by its slurmrestd, not by its programs."),
+        ],
+        "token_file": Annotated[
+            Path | None,
+            typer.Option("--token-file", metavar="FILE", help="Token for --rest.", show_default="$SLURM_JWT"),
+        ],
+    },
+)
 steer = typer.Typer(
     help="Reorder the waiting jobs of a live queue; a dry run by default.",
     rich_markup_mode=None,
@@ -50,22 +67,7 @@ steer = typer.Typer(
         },
     ),
     mars=(MarsOptions, _LIVE_MARS),
-    place=(
-        SlurmPlace,
-        {
-            "conf": Annotated[
-                Path | None, typer.Option("--conf", metavar="FILE", help="slurm.conf.", show_default="$SLURM_CONF")
-            ],
-            "rest": Annotated[
-                str | None,
-                typer.Option("--rest", metavar="URL", help="Reach Slurm by its slurmrestd, not by its programs."),
-            ],
-            "token_file": Annotated[
-                Path | None,
-                typer.Option("--token-file", metavar="FILE", help="Token for --rest.", show_default="$SLURM_JWT"),
-            ],
-        },
-    ),
+    place=SLURM_GROUP,
 )
 def steer_slurm(
     *,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from stretto.core.request import components_of
 from stretto.core.units import parse_seconds
 from stretto.errors import InvalidInput
 from stretto.queues.promises.slack import Slack
@@ -85,11 +86,11 @@ def changed_queue(queue: KnownQueue, job: int, change: JobChange) -> KnownQueue:
 def _procs_per_node(queue: KnownQueue, job: int) -> int:
     """Return the processors of a node that a job fills, as its own request says."""
     trace = queue.trace
-    request = None if trace.request is None else trace.requests[int(trace.request[job])]
-    nodes = getattr(request, "min_nodes", None) if request is not None else None
+    parts = () if trace.request is None else components_of(trace.requests[int(trace.request[job])])
+    nodes = sum(part.min_nodes for part in parts)
     if not nodes:
         raise InvalidInput("the trace does not say how many nodes the job takes: write procs=N", field="--if nodes")
-    return max(1, int(trace.num_procs[job]) // int(nodes))
+    return max(1, int(trace.num_procs[job]) // nodes)
 
 
 def _pairs(text: str) -> dict[str, object]:

@@ -2,9 +2,10 @@
 
 Everything is in logarithms of the wait. Three predictions compete: the replay by estimates, the median of the futures,
 and a ridge regression that corrects the median by what the futures and the queue look like; the one with the least
-recent error is believed. Intervals are adaptive conformal (Gibbs and Candes 2021): quantiles of recent errors over
-their expected size, with levels that move with every outcome, so that the share that is covered is right in the long
-run whatever the queue does. An outcome is used once it is known, never before.
+recent error is believed. Intervals are adaptive conformal (Gibbs and Candes 2021, as quantile tracking of Angelopoulos
+et al. 2023): quantiles of recent errors over their expected size, stretched by a factor that grows with every miss and
+shrinks with every hit, so that the share that is covered is right in the long run whatever the queue does. An outcome
+is used once it is known, never before.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ class StartLearner:
         self._correction, self._size = _FadingRidge(10, parameters), _FadingRidge(4, parameters)
         self._scores: deque[tuple[float, float]] = deque(maxlen=parameters.recent_scores)
         self._tail = (1.0 - coverage) / 2.0
-        self._level = [self._tail, self._tail]
+        self._growth = [0.0, 0.0]  # of the lower and the upper bound
         # The first is believed where nothing is known: the median, or without futures the replay.
         self._loss = np.array([_SAME, 0.0, _SAME]) if self.parts.futures else np.array([0.0, np.inf, np.inf])
         if not self.parts.regression:
@@ -177,8 +178,8 @@ class StartLearner:
         self._scores.append((error / said.size, weight))
         if self.parts.conformal:
             for side, missed in enumerate((actual < said.low - _SAME, actual > said.high + _SAME)):
-                moved = self._level[side] + p.step * weight * (self._tail - missed)
-                self._level[side] = min(p.most_level, max(p.least_level, moved))
+                moved = self._growth[side] + p.step * weight * (missed - self._tail)
+                self._growth[side] = min(p.most_growth, max(p.least_growth, moved))
 
     def _inputs(self, outlook: Outlook, quantile: Floats, replayed: float) -> Floats:
         """Return what the regression looks at; all are of the order of one."""
@@ -201,9 +202,9 @@ class StartLearner:
         order = np.argsort(score, kind="stable")
         score, weight = score[order], weight[order]
         share = (np.cumsum(weight) - 0.5 * weight) / weight.sum()
-        low, high = np.interp([self._level[0], 1.0 - self._level[1]], share, score)
-        beyond = [math.exp(p.growth * max(0.0, -level)) for level in self._level]
-        return middle + size * min(0.0, float(low) * beyond[0]), middle + size * max(0.0, float(high) * beyond[1])
+        low, high = np.interp([self._tail, 1.0 - self._tail], share, score)
+        less, more = (math.exp(growth) for growth in self._growth)
+        return middle + size * min(0.0, float(low) * less), middle + size * max(0.0, float(high) * more)
 
     def _weight(self, moment_s: float) -> float:
         """Return what the outcome of a prediction at a moment will count."""

@@ -38,10 +38,9 @@ class WhenParameters:
     least_scores
         With fewer outcomes, intervals are those of the futures, widened by ``first_margin`` as a logarithm.
     step
-        How far the level of an interval moves with each outcome (adaptive conformal inference).
-    least_level, most_level
-        Bounds of the level; below zero, the interval grows beyond all recent scores, ``growth`` times as fast, as a
-        logarithm.
+        How far the logarithm of a bound's distance moves with each outcome.
+    least_growth, most_growth
+        Between which it stays: without an end, one unforeseen batch would make all later intervals useless.
     burst_s, burst_power
         The k-th job of those that were submitted within so many seconds of each other counts k to the minus so much: a
         batch is hardly more evidence than a job.
@@ -59,13 +58,12 @@ class WhenParameters:
     largest_correction: float = 1.0
     choice_memory: float = 0.99
     choice_cap: float = 0.3
-    recent_scores: int = 300
+    recent_scores: int = 600
     least_scores: int = 30
     first_margin: float = 0.5
-    step: float = 0.03
-    least_level: float = -0.15
-    most_level: float = 0.2
-    growth: float = 10.0
+    step: float = 0.1
+    least_growth: float = -0.7
+    most_growth: float = 1.5
     burst_s: float = 60.0
     burst_power: float = 0.5
 
