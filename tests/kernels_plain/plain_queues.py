@@ -35,6 +35,8 @@ from stretto.queues.recorded.kernels.conditions import ConditionArrays
 from stretto.queues.recorded.kernels.limited import run_limited
 from stretto.queues.replay import replay
 from stretto.queues.view import QueueView
+from stretto.queues.when.futures import futures_of
+from stretto.queues.when.known import FutureRules, KnownQueue
 
 PROCS = 8
 
@@ -144,6 +146,22 @@ def on_nodes() -> Iterator[tuple[str, Any]]:
             yield f"nodes {seed}", (found.start_s, found.end_s, found.node, found.tasks)
 
 
+def starts() -> Iterator[tuple[str, Any]]:
+    """Predict starts: by a fixed order, by one that changes with time, and with promises."""
+    trace = make_trace(4, 40)
+    jobs, found = trace.arrays(), replay(trace, PROCS)
+    for name, rules, slack in (
+        ("fcfs", FutureRules(0), None),
+        ("f4", FutureRules(10), None),
+        ("expansion", FutureRules(20), None),
+        ("promise", FutureRules(1, promises=True), np.full(40, 60.0)),
+    ):
+        queue = KnownQueue(trace, jobs, PROCS, found.start_s, found.end_s, rules, slack_s=slack)
+        now = float(jobs.submit[30])
+        outlooks = futures_of(queue, 0, 2).outlooks(now, queue.waiting_at(now))
+        yield f"starts {name}", [[one.by_estimates_s, *one.futures_s] for one in outlooks]
+
+
 def promises() -> Iterator[tuple[str, Any]]:
     trace = make_trace(11, 40)
     jobs = trace.arrays()
@@ -251,5 +269,6 @@ def cases() -> Iterator[tuple[str, Any]]:
     yield from under_conditions()
     yield from on_nodes()
     yield from promises()
+    yield from starts()
     yield from choosers()
     yield from episodes()
