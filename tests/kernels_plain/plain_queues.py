@@ -148,8 +148,8 @@ def on_nodes() -> Iterator[tuple[str, Any]]:
 
 def starts() -> Iterator[tuple[str, Any]]:
     """Predict starts: by a fixed order, by one that changes with time, and with promises."""
-    trace = make_trace(4, 40)
-    jobs, found = trace.arrays(), replay(trace, PROCS)
+    found = replay(make_trace(4, 40), PROCS)
+    trace, jobs = found.trace, found.trace.arrays()
     for name, rules, slack in (
         ("fcfs", FutureRules(0), None),
         ("f4", FutureRules(10), None),
