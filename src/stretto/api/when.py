@@ -16,7 +16,7 @@ from stretto.errors import InvalidInput
 from stretto.queues.explain.names import Clock, JobNames
 from stretto.queues.recorded.record import RECORDED
 from stretto.queues.replay import RuleArguments, check_rules
-from stretto.queues.when.change import JobChange, changed_queue
+from stretto.queues.when.change import RequestChange, changed_queue
 from stretto.queues.when.predict import LEARN_JOBS, LearnWatch, PredictedStart, StartPredictor
 from stretto.queues.when.replayed import ReplayedQueue, replayed_queue
 
@@ -173,7 +173,7 @@ def when(
     if now > submit and queue.start_s[index] <= now:
         begin = float(queue.start_s[index]) + known.zero_s
         raise InvalidInput(f"job {names.of(row)} does not wait then: it started at {begin:,.0f} s", field="at")
-    wanted = None if change is None else JobChange.parse(change)
+    wanted = None if change is None else RequestChange.parse(change)
     changed = None if wanted is None else changed_queue(queue, index, wanted)
     predictor = StartPredictor(queue, coverage=coverage, seed=seed)
     predictor.learn_past(now, at_submission=at is None, most=learn, watch=watch)

@@ -15,7 +15,7 @@ from stretto.engines.slurm.client.rest import RestClient
 from stretto.engines.slurm.steer.queue_history import QueueHistory
 from stretto.errors import InvalidInput
 from stretto.queues.explain.names import Clock
-from stretto.queues.when.change import JobChange, changed_queue
+from stretto.queues.when.change import RequestChange, changed_queue
 from stretto.queues.when.live import live_queue
 from stretto.queues.when.predict import LEARN_JOBS, LearnWatch, PredictedStart, StartPredictor
 
@@ -95,7 +95,7 @@ def when_slurm(
     starts = tuple(told(one) for one in predictor.ask(now, rows))
     instead, wanted = None, None
     if change is not None:
-        wanted = JobChange.parse(change)
+        wanted = RequestChange.parse(change)
         if job is None:
             raise InvalidInput("is for one job: name it", field="change")
         instead = told(predictor.ask_instead(now, int(rows[0]), changed_queue(queue, int(rows[0]), wanted)))

@@ -209,7 +209,7 @@ class JobState(BaseModel):
     """A job of this server."""
 
     id: str
-    kind: Literal["plan", "replay", "what-if"]
+    kind: Literal["plan", "replay", "when", "what-if"]
     state: Literal["waiting", "running", "done", "failed", "cancelled"]
     run_id: str | None = Field(description="The run that the job writes, once it has started.")
     seconds: float = Field(description="Time since the request, or until the end.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -31,7 +32,44 @@ if TYPE_CHECKING:
     from stretto.api.when import ExpectedStart, WhenAnswer
 
 
+@dataclass(frozen=True)
+class StartQuestion:
+    """What is asked, and how sure the answer shall be."""
+
+    job: str | None = None
+    at: str | None = None
+    all_waiting: bool = False
+    change: str | None = None
+    coverage: float = 0.9
+    learn: int = 500
+
+
+_QUESTION = {
+    "job": Annotated[
+        str | None,
+        typer.Option("--job", metavar="ID|row:N", help="The job, as in the trace.", show_default="the last"),
+    ],
+    "at": Annotated[
+        str | None,
+        typer.Option(
+            "--at",
+            metavar="TIME",
+            help="Ask at this moment: seconds of the trace, 36h, 2d, or a date (UTC).",
+            show_default="its submission",
+        ),
+    ],
+    "all_waiting": Annotated[bool, typer.Option("--all", help="All jobs that wait at --at, or in Slurm now.")],
+    "change": Annotated[
+        str | None,
+        typer.Option("--if", metavar="limit=2h,procs=16", help="When would it start with another request?"),
+    ],
+    "coverage": Annotated[float, typer.Option("--coverage", metavar="SHARE", help="Of starts in the intervals.")],
+    "learn": Annotated[int, typer.Option("--learn-jobs", metavar="N", help="Past jobs to learn from.", min=0)],
+}
+
+
 @expanded(
+    question=(StartQuestion, _QUESTION),
     machine=(MachineFlags, {"procs": ProcsOption, "site": SiteOption}),
     rules=(
         ReplayRules,
@@ -62,24 +100,7 @@ def when(
         typer.Argument(metavar="TRACE", help="A file, or trace:lublin?...; none with --slurm.", show_default=False),
     ] = None,
     *,
-    job: Annotated[
-        str | None,
-        typer.Option("--job", metavar="ID|row:N", help="The job, as in the trace.", show_default="the last"),
-    ] = None,
-    at: Annotated[
-        str | None,
-        typer.Option(
-            "--at",
-            metavar="TIME",
-            help="Ask at this moment: seconds of the trace, 36h, 2d, or a date (UTC).",
-            show_default="its submission",
-        ),
-    ] = None,
-    all_waiting: Annotated[bool, typer.Option("--all", help="All jobs that wait at --at, or in Slurm now.")] = False,
-    change: Annotated[
-        str | None,
-        typer.Option("--if", metavar="limit=2h,procs=16", help="When would it start with another request?"),
-    ] = None,
+    question: StartQuestion,
     slurm: Annotated[bool, typer.Option("--slurm", help="Ask about the live queue of Slurm.")] = False,
     history: Annotated[
         str | None, typer.Option("--history", metavar="TRACE", help="With --slurm: past jobs, such as sacct's output.")
@@ -96,36 +117,38 @@ def when(
     rules: ReplayRules,
     machine: MachineFlags,
     window: WindowOption = None,
-    coverage: Annotated[float, typer.Option("--coverage", metavar="SHARE", help="Of starts in the intervals.")] = 0.9,
-    learn: Annotated[int, typer.Option("--learn-jobs", metavar="N", help="Past jobs to learn from.", min=0)] = 500,
     place: SlurmPlace,
     seed: SeedOption = 0,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Say when a waiting job will start: latest (where promised), an interval, and most likely."""
-    told: dict[str, Any] = {"coverage": coverage, "learn": learn, "seed": seed}
+    told: dict[str, Any] = {"coverage": question.coverage, "learn": question.learn, "seed": seed}
     if slurm:
         names = ("trace", "at", "window", "procs", "site", "strategy", "backfill", "slack", "estimates", "kill")
         refuse_with(context, "--slurm", names, "the queue, its machine and its order are Slurm's own")
-        found = _live(job, change, history, place, all_waiting, told)
+        found = _live(question, history, place, told)
     else:
         refuse_without(context, "--slurm", ("history", "conf", "rest", "token_file"))
         if trace is None:
             raise InvalidInput("is missing: name a file, or ask Slurm with --slurm", field="TRACE")
-        if all_waiting:
+        if question.all_waiting:
             refuse_with(context, "--all", ("job", "change"), "all jobs are asked about, as they are")
-            if at is None:
-                raise InvalidInput("needs --at: a moment at which jobs wait", field="--all")
-        jobs = load_queue(trace)
-        told |= {"strategy": strategy, "window": parse_window(window), **vars(rules)}
-        place_of_jobs = machine_named(jobs, machine)
-        if all_waiting:
-            found = _learning(lambda watch: _api().when_all(jobs, place_of_jobs, at=at, watch=watch, **told))
-        else:
-            told |= {"job": job, "at": at, "change": change}
-            found = _learning(lambda watch: _api().when(jobs, place_of_jobs, watch=watch, **told))
+        told |= {"strategy": strategy, "window": parse_window(window), "at": question.at, **vars(rules)}
+        found = _recorded(trace, machine, question, told)
     tell_notes([*found.notes, *(f"assumed: {one}" for one in found.assumed)])
-    _print(found, output, is_list=all_waiting)
+    _print(found, output, is_list=question.all_waiting)
+
+
+def _recorded(trace: str, machine: MachineFlags, question: StartQuestion, told: dict[str, Any]) -> WhenAnswer:
+    """Answer from a trace."""
+    if question.all_waiting and question.at is None:
+        raise InvalidInput("needs --at: a moment at which jobs wait", field="--all")
+    jobs = load_queue(trace)
+    place = machine_named(jobs, machine)
+    if question.all_waiting:
+        return _learning(lambda watch: _api().when_all(jobs, place, watch=watch, **told))
+    told |= {"job": question.job, "change": question.change}
+    return _learning(lambda watch: _api().when(jobs, place, watch=watch, **told))
 
 
 def _api() -> Any:
@@ -134,10 +157,10 @@ def _api() -> Any:
     return api
 
 
-def _live(
-    job: str | None, change: str | None, history: str | None, place: SlurmPlace, is_all: bool, told: dict[str, Any]
-) -> WhenAnswer:
-    if (job is None) == (not is_all):
+def _live(question: StartQuestion, history: str | None, place: SlurmPlace, told: dict[str, Any]) -> WhenAnswer:
+    """Answer from the live queue."""
+    job, change = question.job, question.change
+    if (job is None) == (not question.all_waiting):
         raise InvalidInput("needs --job ID, or --all for every waiting job", field="--slurm")
     return _learning(
         lambda watch: _api().when_slurm(job=job, change=change, history=history, place=place, watch=watch, **told)

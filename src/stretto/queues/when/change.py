@@ -17,7 +17,7 @@ _HELP = "write limit=2h, procs=16 or nodes=2"
 
 
 @dataclass(frozen=True)
-class JobChange:
+class RequestChange:
     """Another request for the same job; None = as it is.
 
     Attributes
@@ -31,10 +31,10 @@ class JobChange:
     nodes: int | None = None
 
     @staticmethod
-    def parse(words: str | Mapping[str, object]) -> JobChange:
+    def parse(words: str | Mapping[str, object]) -> RequestChange:
         """Return the change that ``limit=2h`` or ``limit=2h,procs=16`` stands for."""
         pairs = words if isinstance(words, Mapping) else _pairs(words)
-        change = JobChange()
+        change = RequestChange()
         for name, value in pairs.items():
             if name == "limit":
                 change = replace(change, limit_s=_seconds(str(value)))
@@ -45,7 +45,7 @@ class JobChange:
                 raise InvalidInput(message, field="--if partition")
             else:
                 raise InvalidInput(f"{name!r} cannot be changed; {_HELP}", field="--if")
-        if change == JobChange():
+        if change == RequestChange():
             raise InvalidInput(f"nothing is changed; {_HELP}", field="--if")
         return change
 
@@ -55,7 +55,7 @@ class JobChange:
         return ",".join(f"{name}={value}" for name, value in parts.items() if value is not None)
 
 
-def changed_queue(queue: KnownQueue, job: int, change: JobChange) -> KnownQueue:
+def changed_queue(queue: KnownQueue, job: int, change: RequestChange) -> KnownQueue:
     """Return the queue in which one job asks for something else; what happened before stays as it was."""
     jobs, trace = queue.jobs, queue.trace
     estimate, procs = jobs.estimate.copy(), jobs.procs.copy()

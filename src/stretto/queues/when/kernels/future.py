@@ -26,7 +26,7 @@ from stretto.queues.kernels.waiting import (
 )
 
 
-class Stage(NamedTuple):
+class FutureStage(NamedTuple):
     """Room for a future of m jobs."""
 
     running: Running
@@ -38,7 +38,7 @@ class Stage(NamedTuple):
 @njit(cache=True, nogil=True)
 def new_stage(most):
     """Return room for a future of so many jobs."""
-    return Stage(new_running(most), new_expected(most), new_waiting(most + 1), np.empty(most))
+    return FutureStage(new_running(most), new_expected(most), new_waiting(most + 1), np.empty(most))
 
 
 @njit(cache=True, nogil=True)
