@@ -51,7 +51,18 @@ def when_slurm(
         As for :func:`stretto.when`.
     place
         How Slurm is reached.
+
+    Examples
+    --------
+    >>> import stretto
+    >>> stretto.when_slurm(1204, change="color=red")
+    Traceback (most recent call last):
+    ...
+    stretto.errors.InvalidInput: --if: 'color' cannot be changed; write limit=2h, procs=16 or nodes=2
     """
+    wanted = None if change is None else RequestChange.parse(change)
+    if wanted is not None and job is None:
+        raise InvalidInput("is for one job: name it", field="change")
     slurm = place or SlurmPlace()
     rest = slurm.rest_place()
     client: QueueClient = RestClient(rest) if rest is not None else SlurmClient.of(slurm.conf_path())
@@ -93,11 +104,8 @@ def when_slurm(
         )
 
     starts = tuple(told(one) for one in predictor.ask(now, rows))
-    instead, wanted = None, None
-    if change is not None:
-        wanted = RequestChange.parse(change)
-        if job is None:
-            raise InvalidInput("is for one job: name it", field="change")
+    instead = None
+    if wanted is not None:
         instead = told(predictor.ask_instead(now, int(rows[0]), changed_queue(queue, int(rows[0]), wanted)))
     return WhenAnswer(starts, instead, None if wanted is None else str(wanted), (_ASSUMED,), ())
 
