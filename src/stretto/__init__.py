@@ -1,9 +1,10 @@
 """Stretto: a scheduler that learns what runs where, and in which order.
 
 The verbs are those of :mod:`stretto.api`, one per command: ``plan``, ``place``, ``compare``, ``bound``, ``simulate``,
-``replay``, ``explain``, ``train``, ``run``, ``steer``, ``rack``, ``report``, ``show``, ``gantt`` and ``convert``;
-``load``, ``load_cluster``, ``load_trace``, ``load_pools`` and ``load_site`` read files. The nouns are ``TaskGraph``,
-``GraphBuilder``, ``Workload``, ``Cluster``, ``Trace``, ``Pool`` and ``Site``. Everything is imported on first use.
+``replay``, ``when``, ``explain``, ``train``, ``run``, ``steer``, ``rack``, ``report``, ``show``, ``gantt`` and
+``convert``; ``load``, ``load_cluster``, ``load_trace``, ``load_pools`` and ``load_site`` read files. The nouns are
+``TaskGraph``, ``GraphBuilder``, ``Workload``, ``Cluster``, ``Trace``, ``Pool`` and ``Site``. Everything is imported on
+first use.
 """
 
 from __future__ import annotations

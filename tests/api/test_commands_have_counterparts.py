@@ -50,7 +50,7 @@ VERBS: dict[str, Callable[..., Any]] = {
     "prices pool": pool_of_offer,
 }
 #: Commands that two functions serve.
-FURTHER: dict[str, Callable[..., Any]] = {"train": continue_training}
+FURTHER: dict[str, Callable[..., Any]] = {"train": continue_training, "when": api.when_slurm}
 #: Options whose counterpart has another name, for all commands: text on the command line, a value in Python.
 RENAMED = {"time_limit": "time_limit_s", "dim": "dims", "param": "params", "engine_param": "engine_params"}
 #: The same for one command.
@@ -67,6 +67,7 @@ RENAMED_IN: dict[str, dict[str, str]] = {
     "run": {"workflow": "work", "attempts": "max_attempts"},
     "bound": {"dim": "dims"},
     "train": {"budget": "budget_s", "continue_run": "run_id"},
+    "when": {"procs": "machine", "site": "machine", "all_waiting": "when_all", "slurm": "when_slurm"},
     "steer slurm": {"off": "steer_off", "on": "steer_on"},
 }
 

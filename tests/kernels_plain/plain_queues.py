@@ -39,6 +39,8 @@ from stretto.queues.recorded.kernels.conditions import ConditionArrays, PolicyCo
 from stretto.queues.recorded.kernels.limited import run_limited
 from stretto.queues.replay import replay
 from stretto.queues.view import QueueView
+from stretto.queues.when.futures import futures_of
+from stretto.queues.when.known import FutureRules, KnownQueue
 
 PROCS = 8
 
@@ -167,6 +169,22 @@ def on_nodes_with_promises() -> Iterator[tuple[str, Any]]:
         yield f"promises on nodes {seed}", (queue.start_s, queue.due_s, np.array([allowed]), whole.start_s)
 
 
+def starts() -> Iterator[tuple[str, Any]]:
+    """Predict starts: by a fixed order, by one that changes with time, and with promises."""
+    found = replay(make_trace(4, 40), PROCS)
+    trace, jobs = found.trace, found.trace.arrays()
+    for name, rules, slack in (
+        ("fcfs", FutureRules(0), None),
+        ("f4", FutureRules(10), None),
+        ("expansion", FutureRules(20), None),
+        ("promise", FutureRules(1, promises=True), np.full(40, 60.0)),
+    ):
+        queue = KnownQueue(trace, jobs, PROCS, found.start_s, found.end_s, rules, slack_s=slack)
+        now = float(jobs.submit[30])
+        outlooks = futures_of(queue, 0, 2).outlooks(now, queue.waiting_at(now))
+        yield f"starts {name}", [[one.by_estimates_s, *one.futures_s] for one in outlooks]
+
+
 def promises() -> Iterator[tuple[str, Any]]:
     trace = make_trace(11, 40)
     jobs = trace.arrays()
@@ -275,5 +293,6 @@ def cases() -> Iterator[tuple[str, Any]]:
     yield from on_nodes()
     yield from on_nodes_with_promises()
     yield from promises()
+    yield from starts()
     yield from choosers()
     yield from episodes()

@@ -43,6 +43,9 @@ NAMES = {
     "steer_on": "steer",
     "train": "train",
     "EnergyOptions": "energy_options",
+    "when": "when",
+    "when_all": "when",
+    "when_slurm": "when_slurm",
     "MarsOptions": "options",
     "OfferFilter": "options",
     "PoolOptions": "options",
@@ -98,6 +101,9 @@ __all__ = [
     "steer_off",
     "steer_on",
     "train",
+    "when",
+    "when_all",
+    "when_slurm",
 ]
 
 if TYPE_CHECKING:
@@ -130,6 +136,8 @@ if TYPE_CHECKING:
     from stretto.api.slurm_options import SlurmPlace, SteerOptions
     from stretto.api.steer import steer, steer_off, steer_on
     from stretto.api.train import TrainOptions, continue_training, train
+    from stretto.api.when import when, when_all
+    from stretto.api.when_slurm import when_slurm
 
 
 class _Facade(ModuleType):

@@ -28,6 +28,7 @@ COMMANDS = {
     "simulate": "simulate:simulate",
     "train": "train:train",
     "replay": "replay:replay",
+    "when": "when:when",
     "rack": "rack:rack",
     "run": "run:run",
     "engines": "engines:engines",

@@ -37,6 +37,12 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "stretto replay {jobs.swf.gz} --pools 'own:128*16,cloud:0-64*8@0.40~90s' --log",
         "stretto replay {jobs.swf.gz} --strategy mars --nets {nets.npz} --measure fairness --log",
     ),
+    "when": (
+        "stretto when 'trace:lublin?num_jobs=500&num_procs=64' --job 400 --learn-jobs 50",
+        "stretto when {jobs.swf.gz} --job 4711 --backfill promise --if limit=2h",
+        "stretto when {jobs.swf.gz} --at 36h --all --output json",
+        "stretto when --slurm --job 1204 --history {jobs.sacct}",
+    ),
     "rack": (
         "stretto rack small-rack --by symphony",
         "stretto rack paper-rack --by srpt-belief --stream 3",
@@ -110,6 +116,7 @@ SUMMARIES = {
     "simulate": "Execute a saved plan in the simulator.",
     "train": "Learn to plan a graph, order a queue or schedule a rack.",
     "replay": "Replay recorded jobs with a strategy.",
+    "when": "Say when waiting jobs will start, with an interval.",
     "rack": "Play jobs on a rack with hidden load.",
     "run": "Run a workflow for real, on record and resumable.",
     "engines": "List the engines, and whether they can run here.",

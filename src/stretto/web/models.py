@@ -94,6 +94,45 @@ class ReplayRequest(JobRequest):
     )
 
 
+class WhenRequest(Request):
+    """Recorded or generated jobs, of which one, or all that wait at a moment, are asked for."""
+
+    trace: str | None = Field(
+        default=None, description="The document itself: SWF, sacct, CSV and others; its content decides which."
+    )
+    encoding: Literal["text", "base64"] = Field(default="text", description="Encoding of `trace`; gzip needs base64.")
+    generator: Name | None = Field(default=None, description="Instead of a trace: a generator.")
+    generator_params: dict[str, Scalar] = Field(default_factory=dict, max_length=20)
+    job: str | None = Field(default=None, max_length=64, description="Its id, or row:N; the last one when null.")
+    at: str | float | None = Field(
+        default=None, description="Seconds of the trace, a time such as 36h, or a date; its submission when null."
+    )
+    all: bool = Field(default=False, description="Every job that waits `at` a moment, in place of one.")
+    change: str | None = Field(default=None, max_length=200, description="Another request, such as limit=2h,procs=16.")
+    strategy: Name = "fcfs"
+    backfill: Literal["easy", "none", "promise"] = "easy"
+    slack: str | None = Field(default=None, max_length=40, description="Of backfill promise, such as 24h+4e.")
+    procs: int | None = Field(default=None, ge=1, le=2**31 - 1, description="Processors; as recorded when null.")
+    coverage: float = Field(default=0.9, ge=0.5, le=0.99)
+    learn: int = Field(default=500, ge=0, le=5000, description="Past jobs to learn from.")
+    seed: int = Field(default=0, ge=0, lt=2**31)
+
+    model_config = ConfigDict(
+        extra="forbid",
+        allow_inf_nan=False,
+        json_schema_extra={
+            "examples": [
+                {
+                    "generator": "lublin",
+                    "generator_params": {"num_jobs": 200, "num_procs": 64, "seed": 1},
+                    "job": "row:150",
+                    "learn": 50,
+                }
+            ]
+        },
+    )
+
+
 class WhatIfRequest(JobRequest):
     """The problem of a run again, with another policy, strategy or machine."""
 
@@ -170,7 +209,7 @@ class JobState(BaseModel):
     """A job of this server."""
 
     id: str
-    kind: Literal["plan", "replay", "what-if"]
+    kind: Literal["plan", "replay", "when", "what-if"]
     state: Literal["waiting", "running", "done", "failed", "cancelled"]
     run_id: str | None = Field(description="The run that the job writes, once it has started.")
     seconds: float = Field(description="Time since the request, or until the end.")

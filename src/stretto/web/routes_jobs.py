@@ -1,4 +1,4 @@
-"""Routes that start work: plan, replay and what-if; and the jobs that they become."""
+"""Routes that start work: plan, replay, when and what-if; and the jobs that they become."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from stretto.reports.page.view_types import JsonObject
 from stretto.web.jobs import JobTable, ServerJob
-from stretto.web.models import JobList, JobState, PlanRequest, ReplayRequest, WhatIfRequest
+from stretto.web.models import JobList, JobState, PlanRequest, ReplayRequest, WhatIfRequest, WhenRequest
 from stretto.web.replies import JsonReply, Refusal, refusals
 from stretto.web.routes_runs import RunId
 
@@ -33,6 +33,12 @@ async def plan(request: Request, asked: PlanRequest) -> Response:
 async def replay(request: Request, asked: ReplayRequest) -> Response:
     """Replay jobs with a strategy, as `stretto replay` does; the replay is recorded as a run."""
     return await _answer(request, "replay", asked.model_dump(), asked.wait)
+
+
+@router.post("/when", responses=refusals(408, 409, 413, 415, 422), response_model=None)
+async def when(request: Request, asked: WhenRequest) -> Response:
+    """Say when a job, or every waiting one, will start, as `stretto when` does; nothing is recorded."""
+    return await _answer(request, "when", asked.model_dump(), True)
 
 
 @router.post("/runs/{run_id}/what-if", responses=_WORK, response_model=None)

@@ -1,4 +1,4 @@
-"""What workers do for the server: plan, replay, ask what-if, gather the view of a run, explain."""
+"""What workers do for the server: plan, replay, predict starts, ask what-if, gather the view of a run, explain."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from stretto.runlog import RunInfo, RunLog
 from stretto.runlog.record import Json
 from stretto.web import inputs
 from stretto.web.commands import plan_command, rack_command, replay_command
+from stretto.web.starts import starts_of
 
 Request = Mapping[str, Json]
 Tell = Callable[[JsonObject], None]
@@ -48,6 +49,7 @@ class Desk:
             "plan": self.plan,
             "replay": self.replay,
             "what-if": self.what_if,
+            "when": lambda request, tell: starts_of(request),
             "view": lambda request, tell: dumps(run_view(self.log, request["run"])).encode(errors="replace"),
             "explain": lambda request, tell: explained(self.log, request["run"], request["what"]),
         }

@@ -18,7 +18,23 @@ if TYPE_CHECKING:
     from stretto.engines.slurm.steer.steer import Step
 
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
-_LIVE_MARS = MARS_OPTIONS
+#: How Slurm is reached, for ``expanded(place=SLURM_GROUP)``.
+SLURM_GROUP = (
+    SlurmPlace,
+    {
+        "conf": Annotated[
+            Path | None, typer.Option("--conf", metavar="FILE", help="slurm.conf.", show_default="$SLURM_CONF")
+        ],
+        "rest": Annotated[
+            str | None,
+            typer.Option("--rest", metavar="URL", help="Reach Slurm by its slurmrestd, not by its programs."),
+        ],
+        "token_file": Annotated[
+            Path | None,
+            typer.Option("--token-file", metavar="FILE", help="Token for --rest.", show_default="$SLURM_JWT"),
+        ],
+    },
+)
 steer = typer.Typer(
     help="Reorder the waiting jobs of a live queue; a dry run by default.",
     rich_markup_mode=None,
@@ -67,23 +83,8 @@ steer = typer.Typer(
             ],
         },
     ),
-    mars=(MarsOptions, _LIVE_MARS),
-    place=(
-        SlurmPlace,
-        {
-            "conf": Annotated[
-                Path | None, typer.Option("--conf", metavar="FILE", help="slurm.conf.", show_default="$SLURM_CONF")
-            ],
-            "rest": Annotated[
-                str | None,
-                typer.Option("--rest", metavar="URL", help="Reach Slurm by its slurmrestd, not by its programs."),
-            ],
-            "token_file": Annotated[
-                Path | None,
-                typer.Option("--token-file", metavar="FILE", help="Token for --rest.", show_default="$SLURM_JWT"),
-            ],
-        },
-    ),
+    mars=(MarsOptions, MARS_OPTIONS),
+    place=SLURM_GROUP,
 )
 def steer_slurm(
     *,

@@ -121,6 +121,24 @@
     });
     return node("div", {}, made, note);
   }
+  // A question: its answer is shown below the form.
+  function question(title, path, fields, read, tell) {
+    const note = node("div", { "aria-live": "polite" }),
+      button = node("button", { class: "primary", type: "submit" }, title);
+    const made = node("form", { class: "line" }, ...fields, button);
+    made.addEventListener("submit", async event => {
+      event.preventDefault();
+      button.disabled = true;
+      note.replaceChildren(node("p", { class: "note" }, "learning from past jobs …"));
+      try {
+        note.replaceChildren(...tell(await Stretto.ask(path, await read(made))).map(line => node("p", { class: "note" }, line)));
+      } catch (error) {
+        note.replaceChildren(node("p", { class: "note error" }, error.message));
+      }
+      button.disabled = false;
+    });
+    return node("div", {}, made, note);
+  }
   // What a file holds, packed into text so that any format may come.
   const content = file =>
     new Promise((done, fail) => {
@@ -177,6 +195,36 @@
         strategy: made.strategy.value,
         backfill: made.backfill.value,
       }),
+    ),
+    question(
+      "When does it start?",
+      "/api/when",
+      [
+        file("Trace file", "file"),
+        text("or number of generated jobs", "jobs", "1000", { type: "number", min: "1" }),
+        text("Processors", "procs", "128", { type: "number", min: "1" }),
+        text("Job", "job", "row:900", { size: 10 }),
+        text("Strategy", "strategy", "fcfs", { list: "names-strategies" }),
+        text("Backfilling", "backfill", "easy", { size: 10 }),
+        Stretto.field("If", "change", "", { size: 14, placeholder: "limit=2h,procs=16" }),
+      ],
+      async made => ({
+        ...(made.file.files.length
+          ? { trace: await content(made.file.files[0]), encoding: "base64", procs: Number(made.procs.value) }
+          : {
+              generator: "lublin",
+              generator_params: { num_jobs: Number(made.jobs.value), num_procs: Number(made.procs.value) },
+            }),
+        job: made.job.value,
+        strategy: made.strategy.value,
+        backfill: made.backfill.value,
+        change: made.change.value || null,
+      }),
+      found => [
+        "Job " + found.job + ": " + found.sentence,
+        ...(found.if_sentence ? ["With " + found.if.change + ": " + found.if_sentence] : []),
+        ...found.assumed.map(one => "Assumed: " + one),
+      ],
     ),
   );
 })();

@@ -1,0 +1,212 @@
+"""``stretto when``: when waiting jobs will start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from stretto.api.options import ReplayRules, SlurmPlace
+from stretto.cli.checks import expanded, refuse_with, refuse_without
+from stretto.cli.commands.steer import SLURM_GROUP
+from stretto.cli.completion import backfill_names, strategy_names
+from stretto.cli.console import Output, new_table, print_json, print_tables, remark, shown
+from stretto.cli.options import (
+    EstimatesOption,
+    KillOption,
+    MachineFlags,
+    OutputOption,
+    ProcsOption,
+    SeedOption,
+    SiteOption,
+    WindowOption,
+)
+from stretto.cli.sources import load_queue, machine_named, parse_window, tell_notes
+from stretto.core.units import format_wait
+from stretto.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stretto.api.when import ExpectedStart, WhenAnswer
+
+
+@dataclass(frozen=True)
+class StartQuestion:
+    """What is asked, and how sure the answer shall be."""
+
+    job: str | None = None
+    at: str | None = None
+    all_waiting: bool = False
+    change: str | None = None
+    coverage: float = 0.9
+    learn: int = 500
+
+
+_QUESTION = {
+    "job": Annotated[
+        str | None,
+        typer.Option("--job", metavar="ID|row:N", help="The job, as in the trace.", show_default="the last"),
+    ],
+    "at": Annotated[
+        str | None,
+        typer.Option(
+            "--at",
+            metavar="TIME",
+            help="Ask at this moment: seconds of the trace, 36h, 2d, or a date (UTC).",
+            show_default="its submission",
+        ),
+    ],
+    "all_waiting": Annotated[bool, typer.Option("--all", help="All jobs that wait at --at, or in Slurm now.")],
+    "change": Annotated[
+        str | None,
+        typer.Option("--if", metavar="limit=2h,procs=16", help="When would it start with another request?"),
+    ],
+    "coverage": Annotated[float, typer.Option("--coverage", metavar="SHARE", help="Of starts in the intervals.")],
+    "learn": Annotated[int, typer.Option("--learn-jobs", metavar="N", help="Past jobs to learn from.", min=0)],
+}
+
+
+@expanded(
+    question=(StartQuestion, _QUESTION),
+    machine=(MachineFlags, {"procs": ProcsOption, "site": SiteOption}),
+    rules=(
+        ReplayRules,
+        {
+            "backfill": Annotated[
+                str,
+                typer.Option(
+                    "--backfill",
+                    metavar="easy|none|promise",
+                    help="Who may pass the head; promise also gives latest starts.",
+                    autocompletion=backfill_names,
+                ),
+            ],
+            "slack": Annotated[
+                str | None,
+                typer.Option("--slack", metavar="24h+4e", help="Of backfill promise, as for stretto replay."),
+            ],
+            "estimates": EstimatesOption,
+            "kill": KillOption,
+        },
+    ),
+    place=SLURM_GROUP,
+)
+def when(
+    context: typer.Context,
+    trace: Annotated[
+        str | None,
+        typer.Argument(metavar="TRACE", help="A file, or trace:lublin?...; none with --slurm.", show_default=False),
+    ] = None,
+    *,
+    question: StartQuestion,
+    slurm: Annotated[bool, typer.Option("--slurm", help="Ask about the live queue of Slurm.")] = False,
+    history: Annotated[
+        str | None, typer.Option("--history", metavar="TRACE", help="With --slurm: past jobs, such as sacct's output.")
+    ] = None,
+    strategy: Annotated[
+        str,
+        typer.Option(
+            "--strategy",
+            metavar="NAME",
+            help="Order of the queue; recorded = starts as the trace has them.",
+            autocompletion=strategy_names,
+        ),
+    ] = "fcfs",
+    rules: ReplayRules,
+    machine: MachineFlags,
+    window: WindowOption = None,
+    place: SlurmPlace,
+    seed: SeedOption = 0,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Say when a waiting job will start: latest (where promised), an interval, and most likely."""
+    told: dict[str, Any] = {"coverage": question.coverage, "learn": question.learn, "seed": seed}
+    if slurm:
+        names = ("trace", "at", "window", "procs", "site", "strategy", "backfill", "slack", "estimates", "kill")
+        refuse_with(context, "--slurm", names, "the queue, its machine and its order are Slurm's own")
+        found = _live(question, history, place, told)
+    else:
+        refuse_without(context, "--slurm", ("history", "conf", "rest", "token_file"))
+        if trace is None:
+            raise InvalidInput("is missing: name a file, or ask Slurm with --slurm", field="TRACE")
+        if question.all_waiting:
+            refuse_with(context, "--all", ("job", "change"), "all jobs are asked about, as they are")
+        told |= {"strategy": strategy, "window": parse_window(window), "at": question.at, **vars(rules)}
+        found = _recorded(trace, machine, question, told)
+    tell_notes([*found.notes, *(f"assumed: {one}" for one in found.assumed)])
+    _print(found, output, is_list=question.all_waiting)
+
+
+def _recorded(trace: str, machine: MachineFlags, question: StartQuestion, told: dict[str, Any]) -> WhenAnswer:
+    """Answer from a trace."""
+    if question.all_waiting and question.at is None:
+        raise InvalidInput("needs --at: a moment at which jobs wait", field="--all")
+    jobs = load_queue(trace)
+    place = machine_named(jobs, machine)
+    if question.all_waiting:
+        return _learning(lambda watch: _api().when_all(jobs, place, watch=watch, **told))
+    told |= {"job": question.job, "change": question.change}
+    return _learning(lambda watch: _api().when(jobs, place, watch=watch, **told))
+
+
+def _api() -> Any:
+    import stretto.api as api
+
+    return api
+
+
+def _live(question: StartQuestion, history: str | None, place: SlurmPlace, told: dict[str, Any]) -> WhenAnswer:
+    """Answer from the live queue."""
+    job, change = question.job, question.change
+    if (job is None) == (not question.all_waiting):
+        raise InvalidInput("needs --job ID, or --all for every waiting job", field="--slurm")
+    return _learning(
+        lambda watch: _api().when_slurm(job=job, change=change, history=history, place=place, watch=watch, **told)
+    )
+
+
+def _learning(work: Callable[[Callable[[int, int], bool]], WhenAnswer]) -> WhenAnswer:
+    """Answer with a bar that shows how many past jobs have been learned from; Ctrl-C ends only the learning."""
+    from stretto.cli.progress import JobsBar, in_background
+
+    with JobsBar("learning from past jobs") as bar:
+        return in_background(lambda: work(bar.watch))
+
+
+def _print(found: WhenAnswer, output: Output, *, is_list: bool) -> None:
+    if output is Output.JSON:
+        print_json(found.all_to_json() if is_list else found.to_json())
+    elif output is Output.QUIET:
+        for one in found.starts:
+            print(f"{one.job} {one.likely_s:.0f}" if is_list else f"{one.likely_s:.0f}")
+    elif is_list:
+        _print_list(found)
+    else:
+        one = found.start
+        print(shown(f"job {one.job}: {one.sentence}"))
+        if found.instead is not None:
+            print(shown(f"with {found.change}: {found.instead.sentence}"))
+        if one.num_learned < 30:
+            remark(f"note: only {one.num_learned} past jobs waited: the interval is that of the futures, widened")
+
+
+def _print_list(found: WhenAnswer) -> None:
+    if not found.starts:
+        print("no job waits then")
+        return
+    table = new_table("Waiting jobs")
+    for name in ("job", "user", "procs", "waited", "most likely", "from", "to", "latest (promised)"):
+        table.add_column(name, no_wrap=True, justify="left" if name in ("job", "user") else "right")
+    for one in sorted(found.starts, key=lambda start: start.likely_s):
+        table.add_row(*_cells(one))
+    print_tables(table)
+
+
+def _cells(one: ExpectedStart) -> tuple[str, ...]:
+    at = one.clock.at
+    promised = "" if one.promised_s is None else at(one.promised_s)
+    low, high = at(one.low_s, beside_s=one.likely_s), at(one.high_s, beside_s=one.likely_s)
+    waited = format_wait(one.asked_s - one.submit_s)
+    return (str(one.job), one.user or "", f"{one.procs:,}", waited, at(one.likely_s), low, high, promised)
