@@ -23,14 +23,14 @@ from stretto.queues.env.strategy_env import StrategyEnv
 from stretto.queues.forecasts.kernels.online import NUM_QUANTILES, forecast_all
 from stretto.queues.forecasts.state import new_forecasts
 from stretto.queues.live_order import PortfolioOrder
-from stretto.queues.mars.candidates import untrained_nets
-from stretto.queues.mars.kernels.forecast import NUM_HEADS, NUM_INPUTS, Forecaster
-from stretto.queues.mars.network import classic_net
-from stretto.queues.mars.parameters import Selection
+from stretto.queues.mars.candidates import candidates_of
+from stretto.queues.mars.live import MarsOrder
+from stretto.queues.mars.parameters import MarsParameters
 from stretto.queues.mars.replay import mars_replay
 from stretto.queues.nodes.replay import NODE_RULES
 from stretto.queues.portfolio import Forecast, portfolio_replay
 from stretto.queues.promises.queue import BY_LENGTH, GIVEN, WEIGHTED, PromiseQueue, preference
+from stretto.queues.promises.slack import Slack
 from stretto.queues.recorded.kernels.conditions import ConditionArrays
 from stretto.queues.recorded.kernels.limited import run_limited
 from stretto.queues.replay import replay
@@ -164,12 +164,6 @@ def promises() -> Iterator[tuple[str, Any]]:
     yield "forecasts", quantiles
 
 
-def small_forecaster() -> Forecaster:
-    """Return one that is quick without a compiler."""
-    rng = np.random.default_rng(7)
-    return Forecaster(*(rng.normal(size=shape) for shape in ((NUM_INPUTS, 2), (2,), (2, NUM_HEADS), (NUM_HEADS,))))
-
-
 def choosers() -> Iterator[tuple[str, Any]]:
     for seed in (1, 5):
         trace = make_trace(seed, 40)
@@ -179,19 +173,9 @@ def choosers() -> Iterator[tuple[str, Any]]:
         forecast = Forecast(num_scenarios=4, num_arrivals=5, memory=20, depth=6, review=20)
         found = portfolio_replay(trace, PROCS, forecast=forecast, seed=2)
         yield f"portfolio {seed}", (found.start_s, found.chosen)
-        candidates = [
-            classic_net("fcfs"),
-            classic_net("saf"),
-            *untrained_nets()[::5],
-            classic_net("sjf").with_hidden(4, seed=1),
-        ]
-        hasty = Selection(
-            epoch_jobs=5, lag_jobs=2, least_jobs=1, least_gain=0.0, early_gain=0.0, network_gain=0.0, certainty=0.0
-        )
-        small = small_forecaster()
-        played = mars_replay(
-            make_trace(seed, 80), PROCS, candidates=candidates, selection=hasty, forecaster=small, num_threads=1
-        )
+        hasty = MarsParameters(epoch_jobs=10, lag_jobs=2, block_epochs=1, certainty=0.0, known_stretch=5)
+        slack = Slack(0.0 if seed == 1 else 3600.0, 1.0)
+        played = mars_replay(trace, PROCS, candidates=candidates_of(), rules=hasty, slack=slack, num_threads=1)
         yield f"mars {seed}", (played.start_s, played.chosen)
     nan = np.nan
     view = QueueView(
@@ -207,6 +191,7 @@ def choosers() -> Iterator[tuple[str, Any]]:
         is_ready=np.ones(6, np.bool_),
     )
     yield "online portfolio", list(PortfolioOrder().decide(view).order)
+    yield "online mars", list(MarsOrder().decide(view).order)
 
 
 def episodes() -> Iterator[tuple[str, Any]]:
