@@ -26,7 +26,9 @@ from stretto.queues.setup import procs_of, replayed
 from stretto.runlog import Run
 
 if TYPE_CHECKING:
+    from stretto.queues.mars.replay import MarsReplay
     from stretto.queues.mars.selector import Choice
+    from stretto.queues.mars.summary import FollowedShares
     from stretto.queues.portfolio import PortfolioReplay
 
 #: When a strategy was followed from, and why.
@@ -105,6 +107,15 @@ class Evaluation:
         """Return what was followed from when on, and why."""
         return choices_of(self.found, str(self.result.spec["strategy"]))
 
+    @cached_property
+    def followed(self) -> FollowedShares | None:
+        """Which candidates mars followed, and for how many jobs; None for other strategies."""
+        if self.found is None or self.result.spec["strategy"] != "mars":
+            return None
+        from stretto.queues.mars.summary import FollowedShares
+
+        return FollowedShares.of(cast("MarsReplay", self.found))
+
     @property
     def promises(self) -> PromiseFigures | None:
         """What became of promised latest starts; None where nothing was promised."""
@@ -121,6 +132,7 @@ class Evaluation:
             "num_dropped": self.result.num_dropped,
             "num_unplayed": self.num_unplayed,
             **(self.promises.to_json() if self.promises is not None else {}),
+            **(self.followed.to_json() if self.followed is not None else {}),
             "notes": list(self.result.notes),
             "replay_seconds": self.replay_seconds,
             "jobs_per_second": self.jobs_per_second,
