@@ -24,8 +24,10 @@ from stretto.queues.forecasts.kernels.online import NUM_QUANTILES, forecast_all
 from stretto.queues.forecasts.state import new_forecasts
 from stretto.queues.live_order import PortfolioOrder
 from stretto.queues.mars.candidates import candidates_of
+from stretto.queues.mars.counterfactual import CounterfactualReplays
+from stretto.queues.mars.kernels.score import new_scores
 from stretto.queues.mars.live import MarsOrder
-from stretto.queues.mars.parameters import MarsParameters
+from stretto.queues.mars.parameters import MARS_PARAMETERS, MarsParameters
 from stretto.queues.mars.replay import mars_replay
 from stretto.queues.nodes.replay import NODE_RULES
 from stretto.queues.portfolio import Forecast, portfolio_replay
@@ -164,6 +166,22 @@ def promises() -> Iterator[tuple[str, Any]]:
     yield "forecasts", quantiles
 
 
+def taken_over(trace: Trace) -> Any:
+    """Replay what was never followed, and let another network take over in the middle."""
+    jobs, n = trace.arrays(), trace.num_jobs
+    queue = PromiseQueue.of(jobs, PROCS, 60.0, new_forecasts(jobs))
+    queue.advance(preference(WEIGHTED, quantile=2))
+    scores = new_scores(n, MARS_PARAMETERS.num_hidden)
+    scores.static[:] = np.random.default_rng(2).normal(size=scores.static.shape)
+    smith, reserving = candidates_of()[-1], candidates_of()[-2]
+    replays = CounterfactualReplays(queue, scores, [smith, reserving], np.array(60.0))
+    replays.learn(queue.forecasts, n, 1e12)
+    replays.play(n // 2)
+    replays.replace(0, reserving)
+    replays.play(n)
+    return replays.epochs(n, 10)
+
+
 def choosers() -> Iterator[tuple[str, Any]]:
     for seed in (1, 5):
         trace = make_trace(seed, 40)
@@ -173,10 +191,11 @@ def choosers() -> Iterator[tuple[str, Any]]:
         forecast = Forecast(num_scenarios=4, num_arrivals=5, memory=20, depth=6, review=20)
         found = portfolio_replay(trace, PROCS, forecast=forecast, seed=2)
         yield f"portfolio {seed}", (found.start_s, found.chosen)
-        hasty = MarsParameters(epoch_jobs=10, lag_jobs=2, block_epochs=1, certainty=0.0, known_stretch=5)
+        hasty = MarsParameters(epoch_jobs=10, lag_jobs=2, block_epochs=1, certainty=0.0)
         slack = Slack(0.0 if seed == 1 else 3600.0, 1.0)
         played = mars_replay(trace, PROCS, candidates=candidates_of(), rules=hasty, slack=slack, num_threads=1)
         yield f"mars {seed}", (played.start_s, played.chosen)
+        yield f"mars taken over {seed}", taken_over(trace)
     nan = np.nan
     view = QueueView(
         20.0,

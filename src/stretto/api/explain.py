@@ -82,20 +82,12 @@ class Explanation:
         return "nothing had been compared yet" if self.choice is None else reason_of(self.choice)
 
     @property
-    def certainty(self) -> str:
-        """What the choice saved, how sure that is, and what the queue has cost so far against the policy."""
-        choice, replay = self.choice, self.replay
-        if choice is None or replay is None:
+    def so_far(self) -> str:
+        """What the queue has cost so far against the operator's policy, in a sentence; empty where nothing is known."""
+        if self.choice is None or self.replay is None:
             return ""
-        policy = replay.candidates[0]
-        share = format_percent(abs(choice.regret))
-        so_far = (
-            f"So far the queue has cost {share} {'less' if choice.regret < 0 else 'more'} than {policy} would have."
-        )
-        if choice.chosen == policy:
-            return so_far
-        sure = format_percent(choice.sure, decimals=0)
-        return f"{choice.chosen} saves {format_percent(choice.saved)} of what {policy} costs, {sure} sure. {so_far}"
+        more = f"{format_percent(abs(self.choice.regret))} {'less' if self.choice.regret < 0 else 'more'}"
+        return f"So far the queue has cost {more} than {self.replay.candidates[0]} would have."
 
     @property
     def promise_words(self) -> str:

@@ -157,9 +157,11 @@ def _queue_facts(result: TrainingResult) -> dict[str, str]:
 def _with_and_without(uses: Mapping[str, float]) -> str:
     """Say what mars gets with the trained network and without it, and how sure the difference is."""
     ratio, low, high = (1.0 - uses[f"with / without{part}"] for part in ("", ", high", ", low"))
-    change = f"{format_percent(abs(ratio))} {'better' if ratio >= 0 else 'worse'}"
+    both = f"with it {uses['mars']:,.2f}, without it {uses['mars without it']:,.2f}"
+    if low == high == 0.0:
+        return f"{both}: no difference"
     interval = f"95 %: {100 * low:,.1f} to {format_percent(high)} better"
-    return f"with it {uses['mars']:,.2f}, without it {uses['mars without it']:,.2f}: {change} ({interval})"
+    return f"{both}: {format_percent(abs(ratio))} {'better' if ratio >= 0 else 'worse'} ({interval})"
 
 
 def _rack_facts(result: TrainingResult) -> dict[str, str]:

@@ -237,5 +237,5 @@ def _print_choice(found: Explanation) -> None:
         table.add_row(name + mark, f"{cost:,.2f}", format_percent(cost / default - 1, is_signed=True))
     print_tables(table)
     _say(f"Why {followed}: {found.reason}.")
-    _say(found.certainty)
+    _say(found.so_far)
     print(f"compared after {choice.job:,} arrivals; {len(replay.choices):,} comparisons in all")
