@@ -47,12 +47,10 @@ def test_a_network_from_a_file_is_a_candidate(run: Run, nets: Path) -> None:
 def test_an_explanation_agrees_with_the_table_below_it(run: Run) -> None:
     told = run("explain", QUEUE, "--strategy", "mars", "--window", "0:800", "--output", "json").json
     costs, rival, reason = (told["choice"][name] for name in ("cost", "rival", "reason"))
-    cheaper = [name for name, cost in costs.items() if cost < costs[told["followed"]]]
-    if rival is None:
-        assert not cheaper
-    else:
-        assert rival["name"] == min(cheaper, key=lambda name: costs[name])
-        assert rival["name"] in reason
+    others = [name for name in costs if name != told["followed"]]
+    assert rival["name"] == min(others, key=lambda name: costs[name])
+    assert rival["cost"] == costs[rival["name"]]
+    assert told["choice"]["saved"] == pytest.approx(1 - costs[told["followed"]] / costs["fcfs"])
     said = " ".join(run("explain", QUEUE, "--strategy", "mars", "--window", "0:800").out.split())
     assert f"mars followed {told['followed']}" in said
     assert f"Why {told['followed']}: {reason}." in said
@@ -61,19 +59,37 @@ def test_an_explanation_agrees_with_the_table_below_it(run: Run) -> None:
 def test_the_default_and_the_measure_are_those_that_were_asked_for(run: Run, nets: Path) -> None:
     words = ("--nets", nets, "--default", "specialist", "--measure", "flow", "--money", "0.5")
     told = run("explain", QUEUE, "--strategy", "mars", "--job", "1", *words, "--output", "json").json
-    assert told["followed"] == "specialist", "nothing has been compared yet"
+    assert told["choice"] is None, "nothing has been compared yet"
     assert told["measure"] == "flow"
     table = run("explain", QUEUE, "--strategy", "mars", *words)
     assert "hours from submission" in " ".join(table.out.split())
     found = run("replay", QUEUE, "--strategy", "mars", *words, "--output", "json").json
     said = {"nets": str(nets), "default": "specialist", "measure": "flow", "money": 0.5}
     assert said.items() <= found.items()
+    assert found["policy"] == "specialist"
+    assert sum(found["followed"].values()) == pytest.approx(1.0)
+    assert isinstance(found["regret"], float)
+    assert 0 <= found["trained_share"] <= 1
     settings = MarsSettings(str(nets), "specialist", JobCost("flow", money=0.5))
     trace = _trace()
     expected = mars_replay(trace, 64, candidates=settings.candidates(), cost=settings.cost)
     flow_s = expected.start_s - expected.trace.submit_s + expected.trace.run_s
     assert found["mean_flow_s"] == pytest.approx(flow_s.mean())
-    assert "flow" in run("replay", QUEUE, "--strategy", "mars", *words).out
+    table = " ".join(run("replay", QUEUE, "--strategy", "mars", *words).out.split())
+    assert "flow" in table
+    assert "against specialist; trained networks decided for" in table
+
+
+def test_promises_are_kept_and_told(run: Run) -> None:
+    words = (QUEUE, "--strategy", "mars", "--backfill", "promise", "--slack", "6h+1e", "--window", "0:600")
+    found = run("replay", *words, "--output", "json").json
+    assert (found["promises_given"], found["promises_broken"], found["slack"]) == (600, 0, "6h+1e")
+    told = run("explain", *words, "--no-alternatives", "--output", "json").json
+    assert told["promise"]["start_s"] <= told["promise"]["promised_s"]
+    assert all(one["promised_s"] < told["promise"]["promised_s"] for one in told["promise"]["earlier"])
+    table = " ".join(run("explain", *words, "--no-alternatives").out.split())
+    assert f"Job {told['job']} was promised a start by" in table
+    assert "So far the queue has cost" in table
 
 
 def _trace() -> Trace:
