@@ -6,8 +6,8 @@
 Jobs end as FCFS with EASY lets them. All figures are of log(run / estimate), run times of at least ten seconds: the
 pinball loss (mean over the quantiles of a forecast; for a single number, that number at all levels), the median
 absolute error of the middle, and how many run times lie in the 90 % and 50 % intervals, over each third of a log.
-Beside the forecasts: the user's estimate, the mean of the user's last two run times, the older means by kind, and the
-network of MARS (trained on some of these logs: marked with *). Rows go to benchmarks/results/forecasts.jsonl.
+Beside the forecasts: the user's estimate, the mean of the user's last two run times, and the means by kind of the
+portfolio. Rows go to benchmarks/results/forecasts.jsonl.
 """
 
 from __future__ import annotations
@@ -20,17 +20,15 @@ from pathlib import Path
 
 import numpy as np
 from peer_venv import HERE
-from queue_logs import HELD_OUT, commit, find_logs, read_log
+from queue_logs import commit, find_logs, read_log
 
 from stretto.core.csr import Floats
 from stretto.core.trace import QueueArrays, Trace
 from stretto.queues.forecasts.kernels.online import LEAST_S, NUM_QUANTILES, QUANTILES, forecast_all
 from stretto.queues.forecasts.state import new_forecasts
 from stretto.queues.kernels import keys
-from stretto.queues.kernels.forecast import believe, new_means, remember_means
+from stretto.queues.kernels.forecast import believe, new_past, remember
 from stretto.queues.kernels.run import run_queue
-from stretto.queues.mars.forecaster import shipped
-from stretto.queues.mars.kernels.forecast import LEAK, NUM_INPUTS, TYPICAL, collect
 from stretto.queues.portfolio import kinds_of
 
 LEVELS = np.array(QUANTILES)
@@ -66,29 +64,16 @@ def last_two(jobs: QueueArrays, start: Floats) -> Floats:
 def older_means(jobs: QueueArrays, start: Floats) -> Floats:
     """Return what the portfolio believes: discounted means by kind."""
     kinds = kinds_of(jobs)
-    past, end = new_means(int(kinds.max()) + 1), start + jobs.run
+    past, end = new_past(int(kinds.max()) + 1), start + jobs.run
     found = np.empty(len(end))
     by_end, done = np.argsort(end, kind="stable"), 0
     for now in range(len(end)):
         while done < len(end) and end[by_end[done]] <= jobs.submit[now]:
             job = by_end[done]
-            remember_means(past, kinds[job], jobs.run[job], jobs.estimate[job])
+            remember(past, kinds[job], jobs.run[job], jobs.estimate[job])
             done += 1
         found[now] = believe(past, kinds[now], jobs.estimate[now])
     return found
-
-
-def network_of_mars(jobs: QueueArrays, start: Floats) -> Floats:
-    """Return the typical run time that the network of MARS forecasts at submission."""
-    n = len(start)
-    x, of = np.zeros((n, NUM_INPUTS)), np.zeros(n, np.int64)
-    collect(jobs, kinds_of(jobs), start, np.ones(n, np.bool_), np.zeros(n, np.bool_), x, of)
-    net = shipped()
-    hidden = x @ net.first + net.bias
-    said = np.maximum(hidden, LEAK * hidden) @ net.out[:, TYPICAL] + net.out_bias[TYPICAL]
-    found = np.empty(n)
-    found[of] = np.minimum(0.0, said)
-    return jobs.estimate * np.exp(found)
 
 
 def measure(path: Path, trace: Trace, num_procs: int) -> dict[str, object]:
@@ -107,7 +92,6 @@ def measure(path: Path, trace: Trace, num_procs: int) -> dict[str, object]:
         "estimate": jobs.estimate,
         "last two": last_two(jobs, start),
         "means": older_means(jobs, start),
-        "network": network_of_mars(jobs, start),
     }
     found = {name: np.log(np.maximum(LEAST_S, value)) - log_limit for name, value in said.items()}
     logs = {name: np.repeat(value[:, None], NUM_QUANTILES, axis=1) for name, value in found.items()}
@@ -134,9 +118,9 @@ def main() -> None:
     default = os.environ.get("STRETTO_DATA", HERE.parent.parent / "shared" / "data")
     parser.add_argument("--data", type=Path, default=default)
     options = parser.parse_args()
-    names = ("forecast", "estimate", "last two", "means", "network")
+    names = ("forecast", "estimate", "last two", "means")
     head = "".join(f"{name:>10}" for name in (*names, *names))
-    print(f"{'':12}{'pinball':>50}{'median absolute error':>50}")
+    print(f"{'':12}{'pinball':>40}{'median absolute error':>40}")
     print(f"{'log':12}{head}{'in 90 %, by thirds':>22}{'in 50 %, by thirds':>22}{'CPU s / 100,000':>18}")
     rows = []
     with Path(HERE, "results", "forecasts.jsonl").open("a") as out:
@@ -147,9 +131,7 @@ def main() -> None:
             row = measure(path, trace, num_procs)
             rows.append(row)
             out.write(json.dumps(row) + "\n")
-            seen = "" if path.name.startswith(HELD_OUT) else "*"
             cells = [f"{row[part][name]:.3f}" for part in ("pinball", "median_error") for name in names]
-            cells[4], cells[9] = cells[4] + seen, cells[9] + seen
             thirds = ["/".join(f"{share:.2f}" for share in row[part]) for part in ("in_90", "in_50")]
             per = f"{1e5 * row['cpu_s'] / row['jobs']:.2f}"
             print(

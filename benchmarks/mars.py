@@ -6,7 +6,7 @@
     python benchmarks/mars.py curve --slack 0,6h+1e,12h+2e,24h+4e,inf       # slowdown against longest wait over slack
     python benchmarks/mars.py sequences                                     # RLScheduler's sequences
     python benchmarks/mars.py change                                        # one log, then another
-    python benchmarks/mars.py speed --max-jobs 100000                       # CPU time of a replay, latency of a decision
+    python benchmarks/mars.py speed --max-jobs 100000                       # time of a replay
     python benchmarks/mars.py table                                         # tables of all rows so far
 
 Every log is cut to its middle ``--max-jobs`` jobs, then 1 % of the jobs are left out at random, once per thinning. All
@@ -44,8 +44,9 @@ from stretto.queues.portfolio import portfolio_replay
 from stretto.queues.promises.slack import Slack
 
 sys.path.insert(0, str(HERE.parent))
-from research.mars import rlscheduler
 from research.mars.folds import fold_of
+
+from research.mars import rlscheduler
 
 ROWS = Path(HERE, "results", "mars.jsonl")
 FOLDS = Path(HERE.parent, "research", "mars", "folds.npz")
@@ -256,9 +257,7 @@ def _joined(before: Trace, after: Trace, num_procs: int) -> tuple[Trace, int]:
         for name in ("submit_s", "run_s", "num_procs", "estimate_s")
     ]
     shift = 0 if before.user is None else int(before.user.max()) + 1
-    users = [
-        np.zeros(part.num_jobs, np.int32) if part.user is None else part.user for part in (before, after)
-    ]
+    users = [np.zeros(part.num_jobs, np.int32) if part.user is None else part.user for part in (before, after)]
     user = np.concatenate([users[0], users[1] + shift])
     return Trace.of(*columns, name="joined", user=user).fitting(num_procs)[0], before.num_jobs
 
@@ -283,7 +282,8 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     choices = ["logs", "parts", "curve", "sequences", "change", "speed", "table", "cost", "portfolio"]
     parser.add_argument("what", choices=choices)
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("STRETTO_DATA", HERE.parents[1] / "shared/data")))
+    data = Path(os.environ.get("STRETTO_DATA", HERE.parents[1] / "shared/data"))
+    parser.add_argument("--data", type=Path, default=data)
     parser.add_argument("--logs", default="", help="beginnings of file names, comma-separated")
     parser.add_argument("--slack", default="24h+4e")
     parser.add_argument("--thinnings", type=int, default=10)

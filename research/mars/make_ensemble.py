@@ -1,12 +1,12 @@
 """Make the networks that come with Stretto, and those of the folds by which they are judged.
 
-    python research/mars/make_ensemble.py --out research/mars/folds.npz --folds a,b,c     # each without a third of the logs
+    python research/mars/make_ensemble.py --out research/mars/folds.npz --folds a,b,c     # each without some logs
     python research/mars/make_ensemble.py --out src/stretto/queues/mars/ensemble.npz      # on all logs
 
 Windows of 2,500 jobs are drawn from every log; arrivals of some are pressed together, so that loads differ, and 1 % of
 the jobs is left out. A network without hidden units, and for how many short jobs long ones leave room, are learned by
-CMA-ES, two windows per log and generation, half of them without promises and half inside promises of 24h+4e. What is least: the logarithm of the bounded slowdown over that of
-the best fixed order on the window, plus penalties for a longest wait of more than twice that of FCFS with EASY, for a
+CMA-ES, two windows per log and generation, half of them without promises and half inside promises of 24h+4e. What is
+least: the logarithm of the bounded slowdown over that of the best fixed order on the window, plus penalties for a longest wait of more than twice that of FCFS with EASY, for a
 higher 99th percentile of waits, and for a lower index of Jain. What is kept is the running mean of the search's mean.
 """
 
@@ -26,8 +26,8 @@ sys.path[:0] = [str(HERE.parents[1]), str(HERE.parents[1] / "benchmarks")]
 
 from promises import Measured, measured  # noqa: E402
 from queue_logs import find_logs, fixed_starts, read_log  # noqa: E402
-
 from research.mars.folds import FOLDS  # noqa: E402
+
 from stretto.core.csr import Floats  # noqa: E402
 from stretto.core.trace import Trace  # noqa: E402
 from stretto.queues.mars.candidates import network_candidate  # noqa: E402

@@ -1,10 +1,9 @@
-"""What an operator can say of ``--strategy mars``: networks, whom to trust, what is to be least, lessons."""
+"""What an operator can say of ``--strategy mars``: networks, the present policy, and what is to be least."""
 
 from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,12 +13,12 @@ from stretto.cli import completion
 from stretto.core.trace import Trace
 from stretto.errors import InvalidInput
 from stretto.files import checkpoint
-from stretto.queues.mars import online_learning
 from stretto.queues.mars.candidates import candidates_of
 from stretto.queues.mars.cost import MEASURES, JobCost
+from stretto.queues.mars.kernels import score
 from stretto.queues.mars.live import MarsOrder
-from stretto.queues.mars.network import MarsNet, classic_net, save_nets
-from stretto.queues.mars.replay import LEARNED, MarsSettings, mars_replay
+from stretto.queues.mars.network import MarsNet, linear_net, save_nets
+from stretto.queues.mars.replay import MarsSettings, mars_replay
 from stretto.queues.replay import replay, replay_told
 
 from .conftest import Run
@@ -29,10 +28,14 @@ QUEUE = "trace:lublin?num_jobs=1500&num_procs=64&load=1.1"
 
 @pytest.fixture
 def nets(tmp_path: Path) -> Path:
-    """A file with one network, which orders as laf does and leaves a tenth of the machine to short jobs."""
+    """A file with one network, which prefers large jobs and leaves a tenth of the machine to short ones."""
     path = tmp_path / "nets.npz"
-    save_nets(path, [MarsNet("specialist", classic_net("laf", reserve=0.1).net)], {"trace": "none", "seed": 0})
+    save_nets(path, [specialist()], {"trace": "none", "seed": 0})
     return path
+
+
+def specialist() -> MarsNet:
+    return linear_net("specialist", {score.ESTIMATE: 1.0, score.WIDTH: 1.0}, reserve=0.1)
 
 
 def test_a_network_from_a_file_is_a_candidate(run: Run, nets: Path) -> None:
@@ -44,12 +47,10 @@ def test_a_network_from_a_file_is_a_candidate(run: Run, nets: Path) -> None:
 def test_an_explanation_agrees_with_the_table_below_it(run: Run) -> None:
     told = run("explain", QUEUE, "--strategy", "mars", "--window", "0:800", "--output", "json").json
     costs, rival, reason = (told["choice"][name] for name in ("cost", "rival", "reason"))
-    cheaper = [name for name, cost in costs.items() if cost < costs[told["followed"]]]
-    if rival is None:
-        assert not cheaper
-    else:
-        assert rival["name"] == min(cheaper, key=lambda name: costs[name])
-        assert rival["name"] in reason
+    others = [name for name in costs if name != told["followed"]]
+    assert rival["name"] == min(others, key=lambda name: costs[name])
+    assert rival["cost"] == costs[rival["name"]]
+    assert told["choice"]["saved"] == pytest.approx(1 - costs[told["followed"]] / costs["fcfs"])
     said = " ".join(run("explain", QUEUE, "--strategy", "mars", "--window", "0:800").out.split())
     assert f"mars followed {told['followed']}" in said
     assert f"Why {told['followed']}: {reason}." in said
@@ -58,49 +59,43 @@ def test_an_explanation_agrees_with_the_table_below_it(run: Run) -> None:
 def test_the_default_and_the_measure_are_those_that_were_asked_for(run: Run, nets: Path) -> None:
     words = ("--nets", nets, "--default", "specialist", "--measure", "flow", "--money", "0.5")
     told = run("explain", QUEUE, "--strategy", "mars", "--job", "1", *words, "--output", "json").json
-    assert told["followed"] == "specialist", "nothing has been compared yet"
+    assert told["choice"] is None, "nothing has been compared yet"
     assert told["measure"] == "flow"
     table = run("explain", QUEUE, "--strategy", "mars", *words)
     assert "hours from submission" in " ".join(table.out.split())
     found = run("replay", QUEUE, "--strategy", "mars", *words, "--output", "json").json
     said = {"nets": str(nets), "default": "specialist", "measure": "flow", "money": 0.5}
     assert said.items() <= found.items()
+    assert found["policy"] == "specialist"
+    assert sum(found["followed"].values()) == pytest.approx(1.0)
+    assert isinstance(found["regret"], float)
+    assert 0 <= found["trained_share"] <= 1
     settings = MarsSettings(str(nets), "specialist", JobCost("flow", money=0.5))
     trace = _trace()
     expected = mars_replay(trace, 64, candidates=settings.candidates(), cost=settings.cost)
     flow_s = expected.start_s - expected.trace.submit_s + expected.trace.run_s
     assert found["mean_flow_s"] == pytest.approx(flow_s.mean())
-    assert "flow" in run("replay", QUEUE, "--strategy", "mars", *words).out
+    table = " ".join(run("replay", QUEUE, "--strategy", "mars", *words).out.split())
+    assert "flow" in table
+    assert "against specialist; trained networks decided for" in table
+
+
+def test_promises_are_kept_and_told(run: Run) -> None:
+    words = (QUEUE, "--strategy", "mars", "--backfill", "promise", "--slack", "6h+1e", "--window", "0:600")
+    found = run("replay", *words, "--output", "json").json
+    assert (found["promises_given"], found["promises_broken"], found["slack"]) == (600, 0, "6h+1e")
+    told = run("explain", *words, "--no-alternatives", "--output", "json").json
+    assert told["promise"]["start_s"] <= told["promise"]["promised_s"]
+    assert all(one["promised_s"] < told["promise"]["promised_s"] for one in told["promise"]["earlier"])
+    table = " ".join(run("explain", *words, "--no-alternatives").out.split())
+    assert f"Job {told['job']} was promised a start by" in table
+    assert "So far the queue has cost" in table
 
 
 def _trace() -> Trace:
     from stretto.queues.workloads.lublin import lublin
 
     return lublin(1500, seed=0, num_procs=64, load=1.1)
-
-
-def test_lessons_are_taken_anew_in_every_replay(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A learner has a memory: of what it learned in one replay, another may know nothing."""
-    made: list[Any] = []
-
-    class Learner:
-        def __init__(self, num_procs: int, *, seed: int, measure: str) -> None:
-            made.append((num_procs, seed, measure))
-            self.has_taught = False
-
-        def __call__(self, known: Any, num_jobs: int) -> MarsNet | None:
-            if self.has_taught:
-                return None
-            self.has_taught = True
-            return MarsNet(LEARNED, classic_net("sjf").net)
-
-    monkeypatch.setattr(online_learning, "OnlineLearner", Learner)
-    words = ("replay", QUEUE, "--strategy", "mars", "--learn", "--seed", "3", "--measure", "tail", "--output", "json")
-    one, two = run(*words).json, run(*words).json
-    assert one["learns"] is True
-    assert one["mean_wait_s"] == two["mean_wait_s"]
-    assert set(made) == {(64, 3, "tail")}
-    assert LEARNED in run("explain", QUEUE, "--strategy", "mars", "--learn", "--output", "json").json["choice"]["cost"]
 
 
 @pytest.mark.parametrize(
@@ -111,32 +106,29 @@ def test_lessons_are_taken_anew_in_every_replay(run: Run, monkeypatch: pytest.Mo
         ("--measure", "flow"),
         ("--money", "1"),
         ("--price", "1"),
-        ("--learn",),
     ],
 )
 def test_other_strategies_have_no_such_options(run: Run, words: tuple[str, ...]) -> None:
     for strategy in ("saf", "portfolio"):
         run("replay", QUEUE, "--strategy", strategy, *words).assert_refused(words[0], "--strategy mars", strategy)
-        if words[0] != "--learn":
-            run("steer", "slurm", "--strategy", strategy, *words).assert_refused(words[0], "--strategy mars")
+        run("steer", "slurm", "--strategy", strategy, *words).assert_refused(words[0], "--strategy mars")
 
 
 def test_wrong_names_and_files_are_found_before_the_trace_is_read(run: Run, nets: Path, tmp_path: Path) -> None:
     text = tmp_path / "text.npz"
     text.write_text("no networks")
-    other, nothing, twice, taken = (tmp_path / f"{name}.npz" for name in ("other", "nothing", "twice", "taken"))
+    other, nothing, twice = (tmp_path / f"{name}.npz" for name in ("other", "nothing", "twice"))
     checkpoint.save(other, {}, {"kind": "mars-training"})
     checkpoint.save(nothing, {}, {"kind": "mars"})
-    save_nets(twice, [classic_net("saf")], {})
-    save_nets(taken, [MarsNet(LEARNED, classic_net("saf").net)], {})
+    save_nets(twice, [MarsNet("smith", specialist().net)], {})
     for words, reasons in (
         (("--nets", tmp_path / "none.npz"), ("none.npz", "no such file")),
         (("--nets", text), ("text.npz",)),
         (("--nets", other), ("other.npz", "does not hold networks of MARS")),
         (("--nets", nothing), ("nothing.npz", "names of networks")),
-        (("--nets", twice), ("two candidates are called 'saf'",)),
-        (("--nets", taken, "--learn"), ("taken.npz", "rename it")),
-        (("--default", "default-ordre"), ("did you mean default-order",)),
+        (("--nets", twice), ("two candidates are called 'smith'",)),
+        (("--default", "saff"), ("did you mean saf",)),
+        (("--default", "multifactor"), ("cannot be a candidate of mars",)),
         (("--nets", nets, "--default", "specialst"), ("did you mean specialist",)),
         (("--measure", "flw"), ("did you mean flow",)),
         (("--price", "-1"), ("-1.0 must be finite",)),
@@ -152,10 +144,8 @@ def test_a_live_queue_is_ordered_as_the_operator_says(run: Run, nets: Path) -> N
     assert isinstance(order, MarsOrder)
     assert order.candidates is not None
     assert (order.candidates[0].name, order.cost.measure) == ("specialist", "fairness")
-    assert all(net.net.reserve[0] == 0.0 for net in order.candidates), "who does not start jobs cannot hold them back"
-    np.testing.assert_array_equal(order.candidates[0].net.skip, classic_net("laf").net.skip)
-    told = run("steer", "slurm", "--strategy", "mars", "--default", "default-order")
-    told.assert_refused("'default-order' holds jobs back")
+    assert all(one.net.reserve[0] == 0.0 for one in order.candidates), "who does not start jobs cannot hold them back"
+    np.testing.assert_array_equal(order.candidates[0].net.skip, specialist().net.skip)
 
 
 def test_what_is_not_as_usual_travels_with_the_result() -> None:
@@ -164,10 +154,10 @@ def test_what_is_not_as_usual_travels_with_the_result() -> None:
     assert replay(trace, 64, strategy="mars").spec == {
         **{"strategy": "mars", "backfill": "easy", "estimates": "user", "kill": False, "tie": "batch", "seed": 0}
     }
-    settings = MarsSettings(default="fcfs", cost=JobCost("tail", 2.0), learns=True)
+    settings = MarsSettings(default="saf", cost=JobCost("tail", 2.0))
     result, found = replay_told(trace, 64, strategy="mars", settings=settings)
-    assert {"default": "fcfs", "measure": "tail", "time": 2.0, "learns": True}.items() <= result.spec.items()
-    assert found.candidates[0] == "fcfs"
+    assert {"default": "saf", "measure": "tail", "time": 2.0}.items() <= result.spec.items()
+    assert found.candidates[0] == "saf"
     for strategy in ("saf", "portfolio"):
         with pytest.raises(InvalidInput, match="has no settings"):
             replay_told(trace, 64, strategy=strategy, settings=settings)
@@ -190,7 +180,7 @@ def test_the_page_of_the_queue_tells_all_measures() -> None:
     section = page.partition("## MARS\n")[2].partition("\n## ")[0]
     for name in MEASURES:
         assert f"| `{name}` |" in section
-    for option in ("--nets", "--default", "--measure", "--money", "--price", "--learn"):
+    for option in ("--nets", "--default", "--measure", "--money", "--price", "--slack"):
         assert f"`{option}" in section
 
 

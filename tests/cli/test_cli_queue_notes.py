@@ -129,11 +129,6 @@ def test_python_replays_with_mars_and_says_what_it_passes_over(sacct: Path) -> N
     assert any(PARTITIONS in note for note in notes)
 
 
-def test_the_strategist_is_said_to_have_moved(run: Run) -> None:
-    words = ("replay", "trace:lublin?num_jobs=20&num_procs=64", "--strategy", "mars", "--by", "strategist")
-    run(*words).assert_refused("by", "research/mars")
-
-
 def test_ctrl_c_keeps_what_was_decided(tmp_path: Path) -> None:
     """The first Ctrl-C ends a replay with mars at the next epoch: figures of the jobs so far, also in the run log."""
     words = ["replay", "trace:lublin?num_jobs=400000&num_procs=256&load=0.7", "--strategy", "mars", "--log"]

@@ -1,4 +1,4 @@
-"""Make the golden record, or compare with it: ``python tests/golden/record.py make|compare [--exact]``.
+"""Make the golden record, or compare with it: ``python tests/golden/record.py make|compare [--exact] [--only TEXT]``.
 
 For each case the record has the digest of the whole JSON result, once with all digits and once with ten, and a few
 figures in plain sight. All digits are compared on one machine, before and after a change that must not change results;
@@ -34,22 +34,7 @@ VOLATILE = {
     "elapsed_s",
 }
 #: Fields that were renamed since the record was made: new name to old name.
-RENAMED: dict[str, str] = {
-    # Candidates of mars.
-    "default-order": "steady",
-    "default-1h": "steady-1h",
-    "default-open": "steady-open",
-    "default-plain": "steady-plain",
-    "sjf-forecast-aged": "sjf-bold-aged",
-    "saf-forecast": "saf-bold",
-    "saf-forecast-1h": "saf-bold-1h",
-    "saf-forecast-aged": "saf-bold-aged",
-    "saf-forecast-aged-1h": "saf-bold-aged-1h",
-    "saf-reserve-5": "saf-spare-5",
-    "f4-reserve-10": "f4-spare-10",
-    "expansion-reserve-10": "expansion-spare-10",
-    "wfp3-reserve-10": "wfp3-spare-10",
-}
+RENAMED: dict[str, str] = {}
 #: Fields that are printed under two names for one version, new to old: the record has the old name only.
 TWICE: dict[str, str] = {"utilization": "utilisation"}
 #: Fields that were added since the record was made.
@@ -58,18 +43,11 @@ ADDED = {"weights", "answer", "wait", "alternatives", "recorded", "departure", "
 ADDED_ROWS = {"promise", "recorded", "kubernetes", "alcf"}
 #: Texts that were reworded since the record was made: new text to old text. A text is compared as a whole.
 REWORDED: dict[str, str] = {
-    "default-order": "steady",
-    "saf-forecast-aged-1h": "saf-bold-aged-1h",
-    "the default; saf-forecast-aged-1h would save 71% of what default-order costs (39% required); "
-    "too few epochs have been compared to be sure": "the default; saf-bold-aged-1h would save 71% of what steady costs "
-    "(39% is asked); too few epochs have been seen to be sure of that",
     "at each epoch, the order or network that has done best in counterfactual replays": "at each epoch, the network or "
     "order that has done best in shadow replays",
 }
 #: Fields that are no longer printed: case to the fields and values that it had.
-REMOVED: dict[str, dict[str, Any]] = {
-    "explain": {"not_compared": ["net-f2", "net-f4", "net-saf", "net-f1"]},  # the ensemble is in research/
-}
+REMOVED: dict[str, dict[str, Any]] = {}
 #: Figures that stand in the record as they are, so that a difference says how large it is.
 SHOWN = ("makespan_s", "lower_bound_s", "mean_bounded_slowdown", "mean_wait_s", "mean_completion_s")
 
@@ -160,15 +138,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=("make", "compare"))
     parser.add_argument("--exact", action="store_true", help="compare all digits, not ten")
-    parser.add_argument("--only", default="", metavar="TEXT", help="compare the cases whose name contains it")
+    only = "only the cases whose name contains it; make leaves all other rows as they are"
+    parser.add_argument("--only", default="", metavar="TEXT", help=only)
     chosen = parser.parse_args()
     if chosen.what == "make":
-        found = dict(results())
+        found = dict(results(chosen.only))
         failed = [f"{name}: {entry['error'].strip()}" for name, entry in found.items() if "code" in entry]
         if failed:
             print("\n".join(["these commands fail, so there is nothing to record:", *failed]))
             return 1
-        rows = (f"{json.dumps(name)}: {json.dumps(entry)}" for name, entry in found.items())
+        kept = json.loads(RECORD.read_text()) if chosen.only else {}
+        rows = (f"{json.dumps(name)}: {json.dumps(entry)}" for name, entry in (kept | found).items())
         RECORD.write_text("{\n" + ",\n".join(rows) + "\n}\n")
         print(f"{len(found)} cases")
         return 0

@@ -12,11 +12,10 @@ from research.doppler.trainers import trainer_for
 
 from instances import random_problem
 from stretto.graphs.doppler.trainer import DopplerTrainer, Learning
-from stretto.queues.mars.candidates import forecast_nets, variant_nets
-from stretto.queues.mars.kernels.forecast import NUM_INPUTS, collect
-from stretto.queues.mars.kernels.run import run_mars
-from stretto.queues.mars.network import classic_net
+from stretto.queues.mars.candidates import untrained_nets
+from stretto.queues.mars.network import shipped_nets
 from stretto.queues.mars.windows import draw_windows
+from stretto.queues.promises.slack import Slack
 
 TINY = {"hidden": 8, "head": 8, "rounds": 2}
 
@@ -46,15 +45,6 @@ def doppler() -> Iterator[tuple[str, Any]]:
 def cases() -> Iterator[tuple[str, Any]]:
     yield from doppler()
     windows = draw_windows(plain_queues.make_trace(3, 200), plain_queues.PROCS, 1, 40, np.random.default_rng(0))
-    small = plain_queues.small_forecaster()
     for window in windows:
-        start = np.empty(len(window.jobs.submit))
-        run_mars(window.jobs, window.kinds, plain_queues.PROCS, variant_nets()[0].net, small, start)
-        every, x = np.ones(len(start), np.bool_), np.zeros((2 * len(start), NUM_INPUTS))
-        yield (
-            "mars examples",
-            (collect(window.jobs, window.kinds, start, every, every, x, np.zeros(len(x), np.int64)), x),
-        )
-        hidden = classic_net("sjf").with_hidden(4, seed=1)
-        for net in (classic_net("saf"), forecast_nets()[0], variant_nets()[0], hidden):
-            yield f"mars window {net.name}", window.play(net.net, small)
+        for net in (*untrained_nets(), shipped_nets()[0]):
+            yield f"mars window {net.name}", window.play(net, Slack(30.0, 1.0))

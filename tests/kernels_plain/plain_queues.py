@@ -26,15 +26,17 @@ from stretto.queues.forecasts.state import new_forecasts
 from stretto.queues.kernels.codes import MULTIFACTOR
 from stretto.queues.kernels.keys import EXPANSION
 from stretto.queues.live_order import PortfolioOrder
-from stretto.queues.mars.candidates import untrained_nets
-from stretto.queues.mars.kernels.forecast import NUM_HEADS, NUM_INPUTS, Forecaster
-from stretto.queues.mars.network import classic_net
-from stretto.queues.mars.parameters import Selection
+from stretto.queues.mars.candidates import candidates_of
+from stretto.queues.mars.counterfactual import CounterfactualReplays
+from stretto.queues.mars.kernels.score import new_scores
+from stretto.queues.mars.live import MarsOrder
+from stretto.queues.mars.parameters import MARS_PARAMETERS, MarsParameters
 from stretto.queues.mars.replay import mars_replay
 from stretto.queues.nodes.promised import NodePromiseQueue
 from stretto.queues.nodes.replay import NODE_RULES
 from stretto.queues.portfolio import Forecast, portfolio_replay
 from stretto.queues.promises.queue import BY_LENGTH, GIVEN, WEIGHTED, PromiseQueue, preference
+from stretto.queues.promises.slack import Slack
 from stretto.queues.recorded.kernels.conditions import ConditionArrays, PolicyCode
 from stretto.queues.recorded.kernels.limited import run_limited
 from stretto.queues.replay import replay
@@ -205,10 +207,20 @@ def promises() -> Iterator[tuple[str, Any]]:
     yield "forecasts", quantiles
 
 
-def small_forecaster() -> Forecaster:
-    """Return one that is quick without a compiler."""
-    rng = np.random.default_rng(7)
-    return Forecaster(*(rng.normal(size=shape) for shape in ((NUM_INPUTS, 2), (2,), (2, NUM_HEADS), (NUM_HEADS,))))
+def taken_over(trace: Trace) -> Any:
+    """Replay what was never followed, and let another network take over in the middle."""
+    jobs, n = trace.arrays(), trace.num_jobs
+    queue = PromiseQueue.of(jobs, PROCS, 60.0, new_forecasts(jobs))
+    queue.advance(preference(WEIGHTED, quantile=2))
+    scores = new_scores(n, MARS_PARAMETERS.num_hidden)
+    scores.static[:] = np.random.default_rng(2).normal(size=scores.static.shape)
+    smith, reserving = candidates_of()[-1], candidates_of()[-2]
+    replays = CounterfactualReplays(queue, scores, [smith, reserving], np.array(60.0))
+    replays.learn(queue.forecasts, n, 1e12)
+    replays.play(n // 2)
+    replays.replace(0, reserving)
+    replays.play(n)
+    return replays.epochs(n, 10)
 
 
 def choosers() -> Iterator[tuple[str, Any]]:
@@ -220,20 +232,11 @@ def choosers() -> Iterator[tuple[str, Any]]:
         forecast = Forecast(num_scenarios=4, num_arrivals=5, memory=20, depth=6, review=20)
         found = portfolio_replay(trace, PROCS, forecast=forecast, seed=2)
         yield f"portfolio {seed}", (found.start_s, found.chosen)
-        candidates = [
-            classic_net("fcfs"),
-            classic_net("saf"),
-            *untrained_nets()[::5],
-            classic_net("sjf").with_hidden(4, seed=1),
-        ]
-        hasty = Selection(
-            epoch_jobs=5, lag_jobs=2, least_jobs=1, least_gain=0.0, early_gain=0.0, network_gain=0.0, certainty=0.0
-        )
-        small = small_forecaster()
-        played = mars_replay(
-            make_trace(seed, 80), PROCS, candidates=candidates, selection=hasty, forecaster=small, num_threads=1
-        )
+        hasty = MarsParameters(epoch_jobs=10, lag_jobs=2, block_epochs=1, certainty=0.0)
+        slack = Slack(0.0 if seed == 1 else 3600.0, 1.0)
+        played = mars_replay(trace, PROCS, candidates=candidates_of(), rules=hasty, slack=slack, num_threads=1)
         yield f"mars {seed}", (played.start_s, played.chosen)
+        yield f"mars taken over {seed}", taken_over(trace)
     nan = np.nan
     view = QueueView(
         20.0,
@@ -248,6 +251,7 @@ def choosers() -> Iterator[tuple[str, Any]]:
         is_ready=np.ones(6, np.bool_),
     )
     yield "online portfolio", list(PortfolioOrder().decide(view).order)
+    yield "online mars", list(MarsOrder().decide(view).order)
 
 
 def episodes() -> Iterator[tuple[str, Any]]:

@@ -19,8 +19,10 @@ from stretto.graphs.doppler.settings import DopplerSettings
 from stretto.graphs.doppler.trainer import DopplerTrainer, Learning
 from stretto.graphs.workloads.random_dag import random_dag
 from stretto.learning.trainer import TrainingSpec
-from stretto.queues.mars.trainer import Evolution, MarsTrainer
+from stretto.queues.mars.candidates import smith_net
+from stretto.queues.mars.trainer import MarsTrainer
 from stretto.queues.mars.windows import draw_windows
+from stretto.queues.promises.slack import Slack
 from stretto.racks.symphony.cases import case
 from stretto.racks.symphony.run import SymphonyRun
 from stretto.racks.symphony.settings import NetSettings as SymphonySettings
@@ -37,7 +39,7 @@ def _mars() -> MarsTrainer:
     rng = np.random.default_rng(0)
     trace = Trace.of(np.arange(400.0), rng.integers(1, 90, 400), rng.integers(1, 9, 400))
     windows = draw_windows(trace, 8, 4, 50, rng)
-    return MarsTrainer(windows[1:], windows[:1], seed=3, evolution=Evolution(population=4, windows_per_generation=2))
+    return MarsTrainer(windows[1:], windows[:1], smith_net(), seed=3, slack=Slack(60.0), population=4)
 
 
 @pytest.fixture(scope="module")

@@ -125,10 +125,9 @@ def test_checkpoints_of_earlier_versions_are_resumed(name: str, tmp_path: Path) 
 
 
 #: Figures of the second step with seed 1, as they were before all families shared one loop: equal to the last bit on
-#: one machine, another CPU rounds differently.
+#: one machine, another CPU rounds differently. MARS was built anew since, and begins with the networks of its file.
 KNOWN = {
     "doppler": {"best_s": 0.0331446492537477, "mean_s": 0.034597872264308986, "entropy": 0.33570826053619385},
-    "mars": {"train": 0.8017063409497657, "best_validation": 0.7217489907339923},
     "symphony": {"mean_s": 0.2796358000328195, "best_s": 0.6671826523771353, "entropy": 0.302567720413208},
 }
 

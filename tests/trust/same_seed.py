@@ -110,15 +110,16 @@ def symphony_weights() -> str:
 
 def mars_weights() -> str:
     """Return the network after three generations."""
-    from stretto.queues.mars.trainer import Evolution, MarsTrainer
+    from stretto.queues.mars.candidates import smith_net
+    from stretto.queues.mars.trainer import MarsTrainer
     from stretto.queues.mars.windows import draw_windows
+    from stretto.queues.promises.slack import Slack
 
     windows = draw_windows(lublin(900, seed=1, num_procs=32), 32, 6, 100, np.random.default_rng(0))
-    evolution = Evolution(population=8, windows_per_generation=3, validate_every=2)
-    trainer = MarsTrainer(windows[2:], windows[:2], seed=3, evolution=evolution)
+    trainer = MarsTrainer(windows[2:], windows[:2], smith_net(), seed=3, slack=Slack(3600.0), population=8)
     for _ in range(3):
         trainer.step()
-    arrays = trainer.net().to_arrays()
+    arrays, _ = trainer.state()
     return digest_of(*(arrays[name] for name in sorted(arrays)))
 
 

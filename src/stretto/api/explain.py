@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Unpack, cast
 from stretto.api.inputs import MachineLike, TraceLike, cut_window, machine_of, trace_of
 from stretto.api.options import MarsOptions, mars_settings
 from stretto.core.trace import Trace
+from stretto.core.units import format_percent
 from stretto.queues.explain.alternatives import JobAlternative
 from stretto.queues.explain.document import alternative_fields, wait_fields
 from stretto.queues.explain.explain import StoppedBefore, explain_job
 from stretto.queues.explain.names import Clock, JobNames
+from stretto.queues.explain.promised import PromisedStart, promised_start
 from stretto.queues.explain.sentences import WaitWords
 from stretto.queues.explain.stretches import JobWait
 from stretto.queues.replay import RuleArguments, check_rules
@@ -41,6 +43,9 @@ class Explanation:
         Changes of this job alone, each replayed, the largest saving first.
     result
         The replay.
+    promise
+        The latest start that the job was promised, and the earlier promises that were met while it waited; None where
+        nothing was promised.
     followed, choice, replay
         Of the strategy ``mars``: what it followed when the job arrived, the comparison behind it (None where nothing
         had been compared yet), and all that it did. None for other strategies.
@@ -54,6 +59,7 @@ class Explanation:
     names: JobNames
     clock: Clock
     notes: tuple[str, ...]
+    promise: PromisedStart | None = None
     followed: str | None = None
     choice: Choice | None = None
     replay: MarsReplay | None = None
@@ -75,6 +81,36 @@ class Explanation:
 
         return "nothing had been compared yet" if self.choice is None else reason_of(self.choice)
 
+    @property
+    def so_far(self) -> str:
+        """What the queue has cost so far against the operator's policy, in a sentence; empty where nothing is known."""
+        if self.choice is None or self.replay is None:
+            return ""
+        more = f"{format_percent(abs(self.choice.regret))} {'less' if self.choice.regret < 0 else 'more'}"
+        return f"So far the queue has cost {more} than {self.replay.candidates[0]} would have."
+
+    @property
+    def promise_words(self) -> str:
+        """What the job was promised, in sentences; empty where nothing was."""
+        if self.promise is None:
+            return ""
+        names = {one.index: str(self._name(one.index)) for one in self.promise.earlier[:3]}
+        return self.promise.sentences(str(self.job), self.clock, names)
+
+    def _name(self, index: int) -> int | str:
+        """Return the name of a job of the replay, whose ids are rows of the trace."""
+        assert self.result.trace.job_id is not None
+        return self.names.of(int(self.result.trace.job_id[index]))
+
+    def _promise_fields(self) -> dict[str, object]:
+        if self.promise is None:
+            return {}
+        met = [
+            {"job": self._name(one.index), "start_s": one.start_s, "promised_s": one.due_s}
+            for one in self.promise.earlier
+        ]
+        return {"promise": {"promised_s": self.promise.due_s, "start_s": self.promise.start_s, "earlier": met}}
+
     def to_json(self) -> dict[str, object]:
         """Return what ``stretto explain --output json`` prints."""
         return {
@@ -83,6 +119,7 @@ class Explanation:
             "answer": self.answer,
             "wait": wait_fields(self.wait, self.result, self.names, self.words, self.clock),
             "alternatives": [alternative_fields(one) for one in self.alternatives],
+            **self._promise_fields(),
             **self._choice_fields(),
             "notes": list(self.notes),
         }
@@ -171,6 +208,7 @@ def explain(
         names=names,
         clock=Clock(None if origin is None else origin + found.zero_s),
         notes=found.result.notes,
+        promise=promised_start(found.result, at),
         followed=followed,
         choice=choice,
         replay=replay,

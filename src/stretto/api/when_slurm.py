@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from stretto.api.inputs import TraceLike, trace_of
-from stretto.api.options import SlurmPlace
+from stretto.api.slurm_options import SlurmPlace
 from stretto.api.when import ExpectedStart, WhenAnswer
 from stretto.engines.slurm.client.client import QueueClient, SlurmClient
 from stretto.engines.slurm.client.rest import RestClient

@@ -186,6 +186,16 @@ PlotOption = Annotated[
     str | None,
     typer.Option("--plot", metavar="DIR", help="Write pictures (PNG and SVG) into this directory.", show_default=False),
 ]
+SlackOption = Annotated[
+    str | None,
+    typer.Option(
+        "--slack",
+        metavar="24h+4e",
+        help="Of backfill promise: how much later than planned at submission a job may start, as a time "
+        "plus a multiple of its estimate; other values for some jobs follow, as in "
+        "24h+4e,partition:debug=1h,user:alice=2h. Of backfill slack: a share of the estimate.",
+    ),
+]
 NetsOption = Annotated[
     str | None,
     typer.Option(

@@ -7,7 +7,7 @@ import shlex
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from stretto.api.train import TrainWatch
@@ -148,10 +148,20 @@ def _queue_facts(result: TrainingResult) -> dict[str, str]:
         "trained": f"{generations}, {result.num_jobs:,} scheduled jobs, {result.jobs_per_s:,.0f}/s",
         "judged on": f"the last {format_count(rest, 'job')}: mean bounded slowdown",
         f"the network {TRAINED!r}": f"{judged.trained:,.2f} alone; {judged.untrained:,.2f} untrained",
-        "mars": f"{judged.uses['mars']:,.2f}",
+        "mars": _with_and_without(judged.uses),
         "best fixed strategy": f"{judged.others[best]:,.2f} ({best}), so mars is {compared}",
         "fcfs": f"{judged.others['fcfs']:,.2f}",
     }
+
+
+def _with_and_without(uses: Mapping[str, float]) -> str:
+    """Say what mars gets with the trained network and without it, and how sure the difference is."""
+    ratio, low, high = (1.0 - uses[f"with / without{part}"] for part in ("", ", high", ", low"))
+    both = f"with it {uses['mars']:,.2f}, without it {uses['mars without it']:,.2f}"
+    if low == high == 0.0:
+        return f"{both}: no difference"
+    interval = f"95 %: {100 * low:,.1f} to {format_percent(high)} better"
+    return f"{both}: {format_percent(abs(ratio))} {'better' if ratio >= 0 else 'worse'} ({interval})"
 
 
 def _rack_facts(result: TrainingResult) -> dict[str, str]:

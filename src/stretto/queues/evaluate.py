@@ -27,7 +27,9 @@ from stretto.queues.setup import procs_of, replayed
 from stretto.runlog import Run
 
 if TYPE_CHECKING:
+    from stretto.queues.mars.replay import MarsReplay
     from stretto.queues.mars.selector import Choice
+    from stretto.queues.mars.summary import FollowedShares
     from stretto.queues.portfolio import PortfolioReplay
 
 #: When a strategy was followed from, and why.
@@ -131,6 +133,15 @@ class Evaluation:
             first = origin + float(self.trace.submit_s[int(np.argmax(rows))])
         return self.meter.measure(result, self.machine, first)
 
+    @cached_property
+    def followed(self) -> FollowedShares | None:
+        """Which candidates mars followed, and for how many jobs; None for other strategies."""
+        if self.found is None or self.result.spec["strategy"] != "mars":
+            return None
+        from stretto.queues.mars.summary import FollowedShares
+
+        return FollowedShares.of(cast("MarsReplay", self.found))
+
     @property
     def promises(self) -> PromiseFigures | None:
         """What became of promised latest starts; None where nothing was promised."""
@@ -147,6 +158,7 @@ class Evaluation:
             "num_dropped": self.result.num_dropped,
             "num_unplayed": self.num_unplayed,
             **(self.promises.to_json() if self.promises is not None else {}),
+            **(self.followed.to_json() if self.followed is not None else {}),
             **(self.energy.to_json() if self.energy is not None else {}),
             "notes": [*self.result.notes, *(self.energy.notes if self.energy is not None else ())],
             "replay_seconds": self.replay_seconds,

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from stretto.catalog import ONLINE_ORDERS, STRATEGIES
 from stretto.errors import InvalidInput, UnknownName
 from stretto.queues.live_order import PortfolioOrder, StrategyOrder, warm_up
-from stretto.queues.mars.live import MarsOrder, score_order
-from stretto.queues.mars.network import classic_net
-from stretto.queues.mars.parameters import Selection
+from stretto.queues.mars.candidates import candidates_of, classic_candidate
+from stretto.queues.mars.live import MarsOrder, candidate_order
+from stretto.queues.mars.parameters import MarsParameters
 from stretto.queues.portfolio import Forecast
 from stretto.queues.strategies import ORDERS
 from stretto.queues.view import QueueView
@@ -121,18 +121,23 @@ def test_a_portfolio_stops_in_time() -> None:
     assert set(found.costs) == set(ORDERS)
 
 
-@pytest.mark.parametrize("name", ["saf", "sjf", "ljf", "smallest"])
-def test_a_network_that_is_a_classic_orders_like_it(name: str) -> None:
+@pytest.mark.parametrize("name", ["saf", "sjf", "fcfs", "smallest", "wfp3"])
+def test_a_classic_candidate_orders_like_the_strategy(name: str) -> None:
     view = make_view(3)
-    fits = [job for job in view.waiting.tolist() if view.procs[job] <= NUM_PROCS]
-    scored = [job for job in score_order(view, classic_net(name)) if job in fits]
-    assert sorted(scored) == fits
-    keys = [FORMULAS[name](view, job) for job in scored]
-    assert keys == sorted(keys)  # equal keys may stand either way: the network goes by logarithms
+    assert candidate_order(view, classic_candidate(name)) == StrategyOrder(name).decide(view).order
 
 
-def test_mars_follows_the_default_until_it_has_seen_enough() -> None:
-    order = MarsOrder([classic_net("fcfs"), classic_net("sjf")], selection=Selection(least_jobs=500))
+def test_every_candidate_orders_all_that_wait_and_puts_what_does_not_fit_last() -> None:
+    view = make_view(3)
+    wide = [job for job in view.waiting.tolist() if view.procs[job] > NUM_PROCS]
+    for one in candidates_of(starts_jobs=False):
+        order = candidate_order(view, one)
+        assert sorted(order) == view.waiting.tolist(), one.name
+        assert list(order[len(order) - len(wide) :]) == wide, one.name
+
+
+def test_mars_follows_the_policy_until_it_has_seen_enough() -> None:
+    order = MarsOrder([classic_candidate("fcfs"), classic_candidate("sjf")])
     found = order.decide(make_view(2))
     assert (found.chosen, found.costs) == ("fcfs", {})
     assert found.order == StrategyOrder("fcfs").decide(make_view(2)).order
@@ -151,8 +156,8 @@ def test_mars_turns_to_what_would_have_done_better() -> None:
     ones = np.ones(n, np.int32)
     ready = ones.astype(bool)
     view = QueueView(float(np.nanmax(end)) + 1.0, 8, np.arange(n), submit, run * 1.5, ones, 0 * ones, start, end, ready)
-    rules = Selection(epoch_jobs=100, lag_jobs=20, least_jobs=100)
-    order = MarsOrder([classic_net("ljf"), classic_net("sjf")], selection=rules)
+    rules = MarsParameters(epoch_jobs=100, lag_jobs=20, block_epochs=1)
+    order = MarsOrder([classic_candidate("ljf"), classic_candidate("sjf")], rules=rules)
     found = order.decide(view)
     assert found.chosen == "sjf"
     assert found.costs["sjf"] < found.costs["ljf"]

@@ -14,14 +14,14 @@ from stretto.engines.slurm.steer.label_store import LabelStore
 from stretto.engines.slurm.steer.order_state import queue_identity, resume_order
 from stretto.engines.slurm.steer.steer import Steerer, SteerSettings
 from stretto.queues.live_order import StrategyOrder
+from stretto.queues.mars.candidates import classic_candidate
 from stretto.queues.mars.cost import JobCost
 from stretto.queues.mars.live import MarsOrder
-from stretto.queues.mars.network import classic_net
-from stretto.queues.mars.parameters import Selection
+from stretto.queues.mars.parameters import MarsParameters
 from stretto.queues.view import KeptOrder, QueueDecision, QueueView
 from stretto.runlog import RunLog
 
-RULES = Selection(epoch_jobs=100, lag_jobs=20, least_jobs=100)
+RULES = MarsParameters(epoch_jobs=100, lag_jobs=20, block_epochs=1)
 NOW_S = 1e9
 DAY_S = 86400.0
 
@@ -124,13 +124,13 @@ def busy_view(num_jobs: int) -> QueueView:
 
 def test_mars_follows_whom_it_followed_before() -> None:
     def order(cost: JobCost | None = None, last: str = "sjf") -> MarsOrder:
-        return MarsOrder([classic_net("ljf"), classic_net(last)], cost or JobCost(), selection=RULES)
+        return MarsOrder([classic_candidate("ljf"), classic_candidate(last)], cost or JobCost(), rules=RULES)
 
     first = order()
     assert isinstance(first, KeptOrder)
     assert first.decide(busy_view(600)).chosen == "sjf"
     little = busy_view(40)
-    assert order().decide(little).chosen == "ljf", "too little is known to leave the default"
+    assert order().decide(little).chosen == "ljf", "too little is known to leave the policy"
     again = order()
     assert again.restore(first.state())
     assert again.decide(little).chosen == "sjf"

@@ -20,6 +20,7 @@ from stretto.cli.options import (
     OutputOption,
     PoolRuleOption,
     SeedOption,
+    SlackOption,
     TraceArgument,
     WindowOption,
 )
@@ -52,6 +53,7 @@ _MOST_STRETCHES, _MOST_HOLDERS = 12, 5
                     autocompletion=backfill_names,
                 ),
             ],
+            "slack": SlackOption,
             "estimates": EstimatesOption,
             "pool_rule": PoolRuleOption,
             "kill": KillOption,
@@ -153,6 +155,8 @@ def _print(found: Explanation) -> None:
             print_tables(_alternatives(found))
             for note in dict.fromkeys(one.assumed for one in found.alternatives if one.assumed):
                 _say(f"Assumed: {note}.")
+    if found.promise_words:
+        _say(found.promise_words)
     if found.replay is not None:
         _print_choice(found)
 
@@ -226,11 +230,12 @@ def _print_choice(found: Explanation) -> None:
     table = new_table(f"When job {job} arrived, mars followed {followed}")
     table.add_column("candidate")
     table.add_column(f"{replay.cost.summary} when replayed", justify="right")
-    table.add_column("to the default", justify="right")
+    table.add_column(f"to {replay.candidates[0]}", justify="right")
     default = choice.cost[replay.candidates[0]]
     for name, cost in sorted(choice.cost.items(), key=lambda pair: pair[1]):
         mark = " <" if name == followed else ""
         table.add_row(name + mark, f"{cost:,.2f}", format_percent(cost / default - 1, is_signed=True))
     print_tables(table)
-    print(textwrap.fill(f"Why {followed}: {found.reason}.", _WIDTH, break_on_hyphens=False))
+    _say(f"Why {followed}: {found.reason}.")
+    _say(found.so_far)
     print(f"compared after {choice.job:,} arrivals; {len(replay.choices):,} comparisons in all")

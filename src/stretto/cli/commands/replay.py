@@ -27,6 +27,7 @@ from stretto.cli.options import (
     PlotOption,
     PoolRuleOption,
     SeedOption,
+    SlackOption,
     StrictOption,
     TraceArgument,
     WindowOption,
@@ -67,16 +68,7 @@ class ReplayOutput:
                     autocompletion=backfill_names,
                 ),
             ],
-            "slack": Annotated[
-                str | None,
-                typer.Option(
-                    "--slack",
-                    metavar="24h+4e",
-                    help="Of backfill promise: how much later than planned at submission a job may start, as a time "
-                    "plus a multiple of its estimate; other values for some jobs follow, as in "
-                    "24h+4e,partition:debug=1h,user:alice=2h. Of backfill slack: a share of the estimate.",
-                ),
-            ],
+            "slack": SlackOption,
             "estimates": EstimatesOption,
             "pool_rule": PoolRuleOption,
             "kill": KillOption,
@@ -250,6 +242,7 @@ def _print(found: Evaluation, whole: Trace, written: list[str]) -> None:
         "machine": _machine_name(result.pools),
         **({} if found.is_recorded else {"rules": f"backfill {spec['backfill']}, estimates {spec['estimates']}"}),
         **_promises(found),
+        **({} if found.followed is None else {"followed": str(found.followed)}),
         **record_lines(found),
         "wait": _spread(metrics.wait_s, format_wait),
         "slowdown": f"mean {metrics.slowdown.mean:,.2f}",

@@ -68,18 +68,6 @@ def new_past(num_kinds):
 
 
 @njit(cache=True, nogil=True)
-def new_means(num_kinds):
-    """Return a past from which nothing will be drawn: it has no rings, which are most of its memory."""
-    return Past(
-        np.zeros(num_kinds),
-        np.zeros(num_kinds),
-        np.zeros(num_kinds),
-        np.zeros((0, RING)),
-        np.zeros(0, np.int64),
-    )
-
-
-@njit(cache=True, nogil=True)
 def remember(past, kinds, run, estimate):
     """Add an ended job to its kinds."""
     remember_means(past, kinds, run, estimate)

@@ -89,7 +89,9 @@ def classic_candidate(name: str) -> Candidate:
     """Return the candidate of a strategy of the catalog whose key needs nothing but the job and the time."""
     found = lookup("strategy", name, STRATEGIES)
     if not isinstance(found, Strategy) or found.uses_weights or found.code > keys.UNICEP:
-        raise InvalidInput(f"{name!r} cannot be a candidate of mars; name an order such as fcfs or saf", field="default")
+        raise InvalidInput(
+            f"{name!r} cannot be a candidate of mars; name an order such as fcfs or saf", field="default"
+        )
     return Candidate(name, found.code, _no_net())
 
 

@@ -125,7 +125,7 @@ class CounterfactualReplays:
         self._costs.drop(k)
 
     def replace(self, k: int, candidate: Candidate) -> None:
-        """Put other weights in the place of a candidate; its replay goes on with them."""
+        """Put other weights in the place of a candidate; its replay continues with them."""
         self._candidates[k] = candidate
         state = self._states[k]
         if state is not None:

@@ -18,10 +18,10 @@ from stretto.queues.mars.cost import USUAL, JobCost
 from stretto.queues.mars.counterfactual import CounterfactualReplays
 from stretto.queues.mars.kernels.play import play_beside
 from stretto.queues.mars.kernels.score import new_scores, put_all_through
-from stretto.queues.mars.shadow import Shadow
 from stretto.queues.mars.network import TRAINED, MarsNet, load_nets
 from stretto.queues.mars.online import OnlineLearner
 from stretto.queues.mars.parameters import MARS_PARAMETERS, MarsParameters
+from stretto.queues.mars.policy_queue import PolicyQueue
 from stretto.queues.mars.run_record import ChoiceRecorder
 from stretto.queues.mars.selector import Choice, EpochCosts, Selector
 from stretto.queues.promises.queue import PromiseQueue
@@ -232,9 +232,9 @@ class EpochReplay:
         slack_s = slack.of(trace, jobs.estimate)
         self.queue = PromiseQueue.of(jobs, num_procs, slack_s, new_forecasts(jobs, trace))
         self._candidates, self._rules = candidates, rules
-        self._shadow = Shadow.of(jobs, num_procs, candidates[0])
+        self._beside = PolicyQueue.of(jobs, num_procs, candidates[0])
         blank = new_scores(n, len(candidates[0].net.bias))
-        self._scores = blank._replace(reference=self._shadow.queue.state.start)
+        self._scores = blank._replace(reference=self._beside.queue.state.start)
         self._replays = CounterfactualReplays(self.queue, self._scores, candidates, slack_s, cost=cost, seed=seed)
         self.selector = Selector([one.name for one in candidates], [one.is_trained for one in candidates], rules, seed)
         self.chosen = np.zeros(n, np.int64)
@@ -256,11 +256,11 @@ class EpochReplay:
 
     def _advance(self, num_jobs: int) -> None:
         """Let the real queue go on until so many jobs have arrived."""
-        queue, one, shadow = self.queue, self._candidates[self.selector.chosen], self._shadow
+        queue, one, beside = self.queue, self._candidates[self.selector.chosen], self._beside
         play_beside(
             *(queue.jobs, queue.num_procs, queue.state, one.order(learns=True), queue.forecasts),
             *(one.net, self._scores, self._rules.forecast_pause, num_jobs),
-            *(shadow.queue.jobs, shadow.queue.state, shadow.policy, shadow.queue.forecasts),
+            *(beside.queue.jobs, beside.queue.state, beside.policy, beside.queue.forecasts),
         )
 
     def _finish(self, num_arrived: int) -> int:

@@ -106,7 +106,8 @@ class Selector:
             raise InvalidInput("a selector needs candidates", field="names")
         self._rng = np.random.default_rng([self.seed, 1])
         ratio = self.rules.prior_ratio
-        self._prior = np.array([ratio if one and k else 1.0 for k, one in enumerate(self.trained)])
+        # Where the policy itself is a network, nothing is known of the others beside it.
+        self._prior = np.array([ratio if one and not self.trained[0] else 1.0 for one in self.trained])
         self.chosen = int(np.argmin(self._prior))
         self.is_guarded = False
 

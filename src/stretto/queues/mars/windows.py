@@ -17,7 +17,7 @@ from stretto.queues.mars.kernels.play import play_beside
 from stretto.queues.mars.kernels.score import new_scores
 from stretto.queues.mars.network import MarsNet
 from stretto.queues.mars.parameters import MARS_PARAMETERS as P
-from stretto.queues.mars.shadow import Shadow
+from stretto.queues.mars.policy_queue import PolicyQueue
 from stretto.queues.promises.queue import PromiseQueue
 from stretto.queues.promises.slack import Slack
 
@@ -56,13 +56,13 @@ def starts_of(trace: Trace, num_procs: int, one: Candidate, slack: Slack) -> Flo
     """Return the starts of jobs by one candidate alone, inside promises."""
     jobs = trace.arrays()
     queue = PromiseQueue.of(jobs, num_procs, slack.of(jobs.estimate), new_forecasts(jobs, trace))
-    shadow = Shadow.of(jobs, num_procs, classic_candidate(POLICY))
+    beside = PolicyQueue.of(jobs, num_procs, classic_candidate(POLICY))
     n = len(jobs.submit)
-    scores = new_scores(n, len(one.net.bias))._replace(reference=shadow.queue.state.start)
+    scores = new_scores(n, len(one.net.bias))._replace(reference=beside.queue.state.start)
     play_beside(
         *(jobs, num_procs, queue.state, one.order(learns=True), queue.forecasts),
         *(one.net, scores, P.forecast_pause, n + 1),
-        *(shadow.queue.jobs, shadow.queue.state, shadow.policy, shadow.queue.forecasts),
+        *(beside.queue.jobs, beside.queue.state, beside.policy, beside.queue.forecasts),
     )
     return queue.state.start
 

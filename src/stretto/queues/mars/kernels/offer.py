@@ -25,7 +25,7 @@ def need_of(q, num_procs, net, t, job):
 
 @njit(cache=True, nogil=True)
 def offer(q, num_procs, s, order, net, t):
-    """Offer the waiting jobs in the order of their keys; start those that fit, delay no reservation, break no promise."""
+    """Offer jobs in the order of their keys; start those that fit, delay no reservation and break no promise."""
     m = s.moment[0]
     count = 0
     wide = -1

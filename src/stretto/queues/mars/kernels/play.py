@@ -1,8 +1,8 @@
 """Replay a queue with promises, in the order of a network or of a strategy, until so many jobs have arrived.
 
-Beside the real queue runs a shadow: the same arrivals under the operator's policy, without promises. It says of a
-waiting job since when it would have been running. Of a job that has not ended in the real queue, the shadow takes the
-forecast as its run time.
+Beside the real queue runs a second one: the same arrivals under the operator's policy, without promises. It says of a
+waiting job since when it would have been running. Of a job that has not ended in the real queue, the second one takes
+the forecast as its run time.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ def decide(q, num_procs, s, order, f, net, t, pause):
 
 
 @njit(cache=True, nogil=True)
-def play_beside(q, num_procs, s, order, f, net, t, pause, num_jobs, shadow_jobs, shadow, policy, nothing):
-    """Replay the real queue with its shadow; see the top of this file.
+def play_beside(q, num_procs, s, order, f, net, t, pause, num_jobs, believed_jobs, beside, policy, nothing):
+    """Replay the real queue with the queue of the operator's policy beside it; see the top of this file.
 
     Parameters
     ----------
-    shadow_jobs
-        The same jobs with run times that the shadow believes.
-    shadow
+    believed_jobs
+        The same jobs with run times that the second queue believes.
+    beside
         A ``PromiseState`` whose starts are the references of ``t``.
     policy
         The operator's order.
@@ -67,13 +67,13 @@ def play_beside(q, num_procs, s, order, f, net, t, pause, num_jobs, shadow_jobs,
         for i in range(m.num_running):
             job = s.running[i]
             if s.start[job] + q.run[job] <= then:
-                shadow_jobs.run[job] = q.run[job]
+                believed_jobs.run[job] = q.run[job]
         first = m.num_arrived
         happen(q, s, order, f, then)
         refresh(q, num_procs, s, f, net, t, pause, True)
         for job in range(first, m.num_arrived):
-            shadow_jobs.run[job] = max(1.0, s.length[job])
-        advance(shadow_jobs, num_procs, shadow, policy, nothing, then)
+            believed_jobs.run[job] = max(1.0, s.length[job])
+        advance(believed_jobs, num_procs, beside, policy, nothing, then)
         decide(q, num_procs, s, order, f, net, t, pause)
         num_events += 1
         then = next_event(q, s)

@@ -1,4 +1,4 @@
-"""The shadow of a queue: the same arrivals under the operator's policy, to know who would be running by now."""
+"""The same arrivals under the operator's policy, to know who would be running by now."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from stretto.queues.promises.queue import Preference, PromiseQueue, preference
 
 
 @dataclass(frozen=True, eq=False)
-class Shadow:
+class PolicyQueue:
     """A queue without promises beside the real one.
 
     Attributes
@@ -28,8 +28,8 @@ class Shadow:
     policy: Preference
 
     @staticmethod
-    def of(jobs: QueueArrays, num_procs: int, policy: Candidate) -> Shadow:
-        """Return the shadow of a queue before its first event."""
+    def of(jobs: QueueArrays, num_procs: int, policy: Candidate) -> PolicyQueue:
+        """Return the queue of a policy before its first event."""
         believed = jobs._replace(run=np.maximum(1.0, jobs.estimate))
         code = keys.FCFS if policy.is_network else policy.code
-        return Shadow(PromiseQueue.of(believed, num_procs, np.inf), preference(code))
+        return PolicyQueue(PromiseQueue.of(believed, num_procs, np.inf), preference(code))
