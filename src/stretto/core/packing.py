@@ -75,9 +75,9 @@ class Packing:
         )
 
     @cached_property
-    def without_memory(self) -> tuple[Floats, Floats]:
-        """Needs and capacities for the simulator, which keeps memory together with objects and residents."""
-        keep = [column for column, name in enumerate(self.names) if name != MEMORY]
+    def beside_memory(self) -> tuple[Floats, Floats]:
+        """Needs and capacities for the simulator, which counts memory itself, with objects and residents."""
+        keep = [column for column, name in enumerate(self.names) if name not in (MEMORY, SLOT)]
         return np.ascontiguousarray(self.need[:, keep]), np.ascontiguousarray(self.capacity[:, keep])
 
     def amount(self, column: int, units: float) -> float:
