@@ -77,14 +77,15 @@ def _states_needs(graph: TaskGraph) -> bool:
     return graph.resources is None and (graph.cores is not None or graph.memory_bytes is not None)
 
 
-def _has_memory_limit(problem: Problem) -> bool:
+def has_memory_limit(problem: Problem) -> bool:
+    """Say whether a device of the cluster has finite memory."""
     return any(math.isfinite(device.memory_bytes) for device in problem.cluster.devices)
 
 
 def _unchecked(problem: Problem) -> list[str]:
     """Return what the simulator leaves out when it keeps memory limits; it counts only what the graph states."""
     graph = problem.graph
-    if not _has_memory_limit(problem) or graph.resources is not None:
+    if not has_memory_limit(problem) or graph.resources is not None:
         return []
     found = [f"arguments ({format_bytes(size)})" for size in [_argument_bytes(graph)] if size > 0]
     if graph.transfer_unit == "seconds":
@@ -116,7 +117,7 @@ def _memory_note(problem: Problem) -> str:
     unchecked = _unchecked(problem)
     if unchecked:
         return f"Memory limits were not checked for {' and '.join(unchecked)}."
-    if _has_memory_limit(problem):
+    if has_memory_limit(problem):
         return "Memory limits are kept in the simulation; policies do not plan for them."
     weights = float(graph.resident_bytes.sum()) if graph.resident_bytes is not None else 0.0
     sizes = {"weights": weights, "arguments": _argument_bytes(graph)}

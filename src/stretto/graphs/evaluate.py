@@ -16,7 +16,7 @@ from stretto import catalog, registry
 from stretto.core.cluster import Cluster
 from stretto.core.graph import Resources, TaskGraph
 from stretto.core.metrics import Metrics, gap, gap_or_none, is_proven_optimal, measure
-from stretto.core.notes import problem_notes, verdict
+from stretto.core.notes import has_memory_limit, problem_notes, verdict
 from stretto.core.plan import Discipline, Plan
 from stretto.core.planner import Budget, Planner
 from stretto.core.problem import Problem
@@ -25,7 +25,8 @@ from stretto.core.schedule import Schedule
 from stretto.errors import Infeasible, InvalidInput, InvalidPlan
 from stretto.graphs.bounds.bound import Bound, bound
 from stretto.graphs.conditions import Contention, checked_indices
-from stretto.graphs.simulator import simulate
+from stretto.graphs.memory.repair import fit_memory
+from stretto.graphs.simulator import progress, simulate
 
 #: A planner as a plain function: it returns a plan, or only the device of each task.
 PlanFunction = Callable[[Problem, Budget], Plan | ArrayLike]
@@ -61,6 +62,28 @@ class Setting:
             seed=self.seed,
             record_transfers=record_transfers,
         )
+
+
+def within_memory(problem: Problem, plan: Plan, setting: Setting | None = None, *, seed: int = 0) -> Plan:
+    """Return the plan itself where it runs within the memory of all devices, else one that does.
+
+    Raises
+    ------
+    Infeasible
+        None was found; the message says what was tried, or why there is none.
+    """
+    setting = setting or Setting()
+    if not has_memory_limit(problem):
+        return plan
+
+    def execute(tried: Plan) -> tuple[int, float]:
+        return progress(problem, tried, discipline=setting.discipline, contention=setting.contention)
+
+    if execute(plan)[0] == 0:
+        return plan
+    # A plan that could not be executed with endless memory either is another mistake, and raises its own error.
+    simulate(problem, plan, discipline=setting.discipline, memory_limits=False)
+    return fit_memory(problem, plan, execute, discipline=setting.discipline, seed=seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,9 +299,9 @@ def evaluate(
         _compile(policy, json.dumps(dict(params or {})), problem.graph.resources is not None)
     begin = time.perf_counter()
     made = planner.plan(problem, budget)
-    seconds = time.perf_counter() - begin
     try:
-        plan = _checked_plan(problem, policy, made)
+        plan = within_memory(problem, _checked_plan(problem, policy, made), setting, seed=budget.seed)
+        seconds = time.perf_counter() - begin
         schedule = setting.run(problem, plan)
     except InvalidPlan as error:
         if isinstance(policy, str) or not isinstance(made, Plan):

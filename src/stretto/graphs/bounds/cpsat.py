@@ -8,9 +8,10 @@ import numpy as np
 
 from stretto.graphs.bounds import cpsat_classes, cpsat_devices, cpsat_project
 from stretto.graphs.bounds.cpsat_instance import make_instance
+from stretto.graphs.bounds.cpsat_memory import known_schedule
 from stretto.graphs.bounds.cpsat_search import CpSatOutcome, Limits, Status, search
 from stretto.graphs.bounds.interval import combined
-from stretto.graphs.bounds.list_schedule import TimedPlan, first_schedule
+from stretto.graphs.bounds.list_schedule import TimedPlan
 from stretto.graphs.bounds.packed import packed_combined
 from stretto.graphs.bounds.project import project_combined
 from stretto.graphs.bounds.relaxation import Relaxation
@@ -55,7 +56,7 @@ def solve(relaxation: Relaxation, limits: Limits) -> Answer:
     lower_s = first_bound(relaxation)
     if relaxation.grid is not None:
         lower_s = on_grid(lower_s, relaxation.grid, relaxation.num_tasks)
-    known = cpsat_project.serial_schedule(relaxation) if is_project else first_schedule(relaxation)
+    known = cpsat_project.serial_schedule(relaxation) if is_project else known_schedule(relaxation)
     if known.makespan_s <= lower_s * (1.0 + _SAME):
         return Answer(known, lower_s, "optimal")
     found = _solve_project if is_project else _solve_devices

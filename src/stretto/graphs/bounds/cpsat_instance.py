@@ -13,6 +13,7 @@ from stretto.core.problem import Problem
 from stretto.graphs.bounds.list_schedule import TimedPlan
 from stretto.graphs.bounds.relaxation import Relaxation, merged_edges
 from stretto.graphs.bounds.rounding import Ticks, coarsest
+from stretto.graphs.memory.needs import MemoryNeeds
 
 #: Ticks in the horizon when times are not whole: rounding costs less than one part in a million.
 _ROUNDED_TICKS = 2**28
@@ -157,16 +158,12 @@ def _pools(problem: Problem) -> Iterator[PoolRow]:
 
 def _residents(problem: Problem) -> Iterator[ResidentRow]:
     """Yield the memory limits of devices where tasks keep bytes resident."""
-    graph = problem.graph
-    if graph.resident_bytes is None or graph.resources is not None:
+    needs = MemoryNeeds.of(problem) if problem.graph.resident_bytes is not None else None
+    if needs is None:
         return
-    resident = np.ceil(graph.resident_bytes).astype(np.int64).tolist()
-    need = np.ceil(graph.memory_bytes) if graph.memory_bytes is not None else np.zeros(graph.num_tasks)
-    if graph.transfer_unit == "bytes":
-        np.add.at(need, graph.object_task, np.ceil(graph.object_size))
-    for d, device in enumerate(problem.cluster.devices):
-        if np.isfinite(device.memory_bytes):
-            yield ResidentRow(d, resident, need.astype(np.int64).tolist(), int(device.memory_bytes))
+    resident, running = needs.resident.astype(np.int64).tolist(), needs.running.astype(np.int64).tolist()
+    for d in np.flatnonzero(np.isfinite(needs.limit)).tolist():
+        yield ResidentRow(d, resident, running, int(needs.limit[d]))
 
 
 def floor_table(seconds: Floats, ticks: Ticks) -> list[list[int]]:
