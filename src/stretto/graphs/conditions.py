@@ -31,11 +31,18 @@ class MemoryLoad(NamedTuple):
 
 
 class PackLoad(NamedTuple):
-    """What tasks need of nodes and what nodes have, memory aside; in whole units (``core/packing.py``)."""
+    """What tasks need of nodes and what nodes have, memory aside; in whole units (``core/nodes/packing.py``)."""
 
     packs: Flags  # [m] 1 = a node; empty where no device is
     need: Floats  # [n, R]
     capacity: Floats  # [m, R]
+
+
+class Loads(NamedTuple):
+    """What limits an execution besides devices and links."""
+
+    memory: MemoryLoad
+    packs: PackLoad
 
 
 def pack_load(problem: Problem) -> PackLoad:

@@ -25,7 +25,7 @@ from stretto.core.schedule import Schedule
 from stretto.errors import Infeasible, InvalidInput, InvalidPlan
 from stretto.graphs.bounds.bound import Bound, bound
 from stretto.graphs.conditions import Contention, checked_indices
-from stretto.graphs.memory.repair import fit_memory
+from stretto.graphs.memory.repair import REPAIR, TRIED, fit_memory
 from stretto.graphs.simulator import progress, simulate
 
 #: A planner as a plain function: it returns a plan, or only the device of each task.
@@ -133,7 +133,15 @@ class PlanResult:
     @property
     def notes(self) -> tuple[str, ...]:
         """What the plan takes for granted: what is not modeled, and which numbers of the input are assumed."""
-        return problem_notes(self.problem)
+        notes = problem_notes(self.problem)
+        repair = self.plan.info.get(REPAIR)
+        if repair is None:
+            return notes
+        told = (
+            f"The policy's own plan does not fit the memory of the devices. This one does: a packing ({repair}), "
+            f"improved by search; {self.plan.info[TRIED]:,} plans were tried."
+        )
+        return (*notes, told)
 
     @property
     def verdict(self) -> str:
@@ -251,12 +259,13 @@ def _reason_against(planner: Planner, problem: Problem) -> str | None:
 
 
 @cache
-def _compile(policy: str, params: str, is_project: bool) -> None:
+def _compile(policy: str, params: str, is_project: bool, packs: bool) -> None:
     """Plan a tiny problem, so that compiling does not count as thinking, nor against a time limit."""
     planner = planner_named(policy, json.loads(params))
     resources = Resources(("r",), np.ones(1, dtype=np.int32), np.zeros((2, 1), dtype=np.int32)) if is_project else None
     graph = TaskGraph.from_edges([1.0, 1.0], [0], [1], 1.0, resources=resources)
-    planner.plan(Problem.of(graph, Cluster.parse("shop:1" if is_project else "cpu:2")), Budget(time_limit_s=0.01))
+    machines = "shop:1" if is_project else "node:2*1c" if packs else "cpu:2"
+    planner.plan(Problem.of(graph, Cluster.parse(machines)), Budget(time_limit_s=0.01))
 
 
 def evaluate(
@@ -296,7 +305,8 @@ def evaluate(
     budget = budget or Budget()
     setting = setting or Setting()
     if isinstance(policy, str):
-        _compile(policy, json.dumps(dict(params or {})), problem.graph.resources is not None)
+        is_project, packs = problem.graph.resources is not None, problem.packing is not None
+        _compile(policy, json.dumps(dict(params or {})), is_project, packs)
     begin = time.perf_counter()
     made = planner.plan(problem, budget)
     try:

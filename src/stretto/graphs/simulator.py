@@ -15,6 +15,7 @@ from stretto.core.schedule import Schedule, Transfers
 from stretto.errors import Infeasible
 from stretto.graphs.conditions import (
     Contention,
+    Loads,
     MemoryLoad,
     check_options,
     checked_indices,
@@ -121,8 +122,7 @@ def progress(
         chosen == "sequence",
         _CODES[contention],
         _routes(problem),
-        load if load is not None else _NO_LOAD,
-        pack_load(problem),
+        Loads(load if load is not None else _NO_LOAD, pack_load(problem)),
     )
     waiting = np.count_nonzero(tasks["is_started"] == 0)
     return int(waiting), float(tasks["finish"].max())
@@ -165,8 +165,7 @@ def _general(
         discipline == "sequence",
         _CODES[contention],
         _routes(problem),
-        load if load is not None else _NO_LOAD,
-        pack_load(problem),
+        Loads(load if load is not None else _NO_LOAD, pack_load(problem)),
     )
     start, finish = np.ascontiguousarray(tasks["start"]), np.ascontiguousarray(tasks["finish"])
     if status == STUCK:

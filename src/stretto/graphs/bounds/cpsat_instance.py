@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stretto.core.csr import Floats, Ints
-from stretto.core.packing import SLOT
+from stretto.core.nodes.packing import SLOT
 from stretto.core.problem import Problem
 from stretto.graphs.bounds.list_schedule import TimedPlan
 from stretto.graphs.bounds.relaxation import Relaxation, merged_edges

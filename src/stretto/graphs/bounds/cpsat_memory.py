@@ -45,8 +45,8 @@ def known_schedule(relaxation: Relaxation) -> TimedPlan:
 def impossible(problem: Problem) -> str:
     """Return what to say where the solver has proven that residents do not fit."""
     return (
-        f"no plan of {problem.graph.name!r} fits the memory of {problem.cluster.name!r}: it is proven that its resident "
-        "bytes, with what a task needs while it runs, cannot be divided among the devices"
+        f"no plan of {problem.graph.name!r} fits the memory of {problem.cluster.name!r}: it is proven that its "
+        "resident bytes, with what a task needs while it runs, cannot be divided among the devices"
     )
 
 

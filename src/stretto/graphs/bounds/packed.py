@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from stretto.core.csr import Floats
-from stretto.core.packing import SLOT
+from stretto.core.nodes.packing import SLOT
 from stretto.graphs.bounds import kernels
 from stretto.graphs.bounds.area import best_prices
 from stretto.graphs.bounds.interval import crowded, sweep

@@ -54,20 +54,16 @@ class MemoryNeeds:
         np.maximum.at(most, assignment, self.running)
         return np.asarray(kept + most - self.limit, dtype=np.float64)
 
-    def impossible(self, able: np.ndarray[tuple[int, int], np.dtype[np.bool_]]) -> str | None:
-        """Return a proof that no assignment fits, in words, or None where none is so easy to see.
-
-        Parameters
-        ----------
-        able
-            Whether each task can run on each device, [n, m].
-        """
+    def impossible(self, problem: Problem) -> str | None:
+        """Return a proof that no assignment fits, in words, or None where none is so easy to see."""
+        able = np.isfinite(problem.device_duration)
         alone = (self.resident + self.running)[:, None] <= self.limit[None, :]
         lost = np.flatnonzero(~np.any(alone & able, axis=1))
         if len(lost):
             task = int(lost[0])
             need = float(self.resident[task] + self.running[task])
-            return f"task {task} needs {need:,.0f} bytes at one moment, more than any device that can run it has"
+            name = problem.graph.task_name(task)
+            return f"task {name!r} needs {need:,.0f} bytes at one moment, more than any device that can run it has"
         if float(self.resident.sum()) > float(self.limit.sum()):
             return (
                 f"all tasks keep {self.resident.sum():,.0f} bytes resident, "

@@ -22,7 +22,8 @@ class Bins:
     def has_room(self, task: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         """Say which devices can take a task."""
         needs = self.needs
-        return self.kept + needs.resident[task] + np.maximum(self.most, needs.running[task]) <= needs.limit
+        worst = self.kept + needs.resident[task] + np.maximum(self.most, needs.running[task])
+        return np.asarray(worst <= needs.limit, dtype=np.bool_)
 
     def put(self, task: int, device: int) -> None:
         self.kept[device] += self.needs.resident[task]

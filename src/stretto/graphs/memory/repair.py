@@ -65,8 +65,7 @@ def fit_memory(problem: Problem, plan: Plan, execute: Execute, *, discipline: Di
     """
     needs = MemoryNeeds.of(problem)
     assert needs is not None, "without limits every plan fits"
-    able = np.isfinite(problem.device_duration)
-    proof = needs.impossible(able)
+    proof = needs.impossible(problem)
     if proof is not None:
         raise Infeasible(f"no plan of {problem.graph.name!r} fits the memory of {problem.cluster.name!r}: {proof}")
     best = _Best(execute)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from stretto.core.csr import Floats
 from stretto.core.kernels.rng import seeded
-from stretto.core.packing import Packing
+from stretto.core.nodes.packing import Packing
 from stretto.core.plan import DISCIPLINES, Discipline, Plan
 from stretto.core.planner import Budget
 from stretto.core.problem import Problem

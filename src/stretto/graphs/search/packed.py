@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from stretto.core.csr import Floats
-from stretto.core.packing import Packing
+from stretto.core.nodes.packing import Packing
 from stretto.core.planner import Budget
 from stretto.core.problem import Problem
 from stretto.graphs.kernels.search.anneal import new_state

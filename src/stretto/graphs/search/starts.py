@@ -18,6 +18,7 @@ from stretto.graphs.bounds.bound import QUICK_FROM, bound
 from stretto.graphs.kernels.search.decode import decode, decode_greedy, tails
 from stretto.graphs.kernels.search.decode_packed import decode_packed, new_scratch
 from stretto.graphs.planners.listing import DevicePlanner
+from stretto.graphs.planners.placing import devices_only
 from stretto.graphs.search.anytime import Chain, Solution, run_chains
 
 
@@ -39,6 +40,9 @@ class SearchPlanner(DevicePlanner):
     def __post_init__(self) -> None:
         if self.max_evaluations is not None:
             checks.at_least(1, max_evaluations=self.max_evaluations)
+
+    def supports(self, problem: Problem) -> str | None:
+        return devices_only(problem)
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         tail = tails(problem.arrays)
@@ -71,7 +75,6 @@ def floor_s(problem: Problem, tail: Floats) -> float:
 
 def starting_points(problem: Problem, names: Sequence[str], seed: int) -> list[Solution]:
     """Return the plans of the named heuristics and a greedy list schedule, best first."""
-    p = problem.arrays
     start, finish = np.empty(problem.num_tasks), np.empty(problem.num_tasks)
     found = [_greedy(problem)] if problem.packing is None else []
     for name in names:

@@ -1,6 +1,6 @@
 """List scheduling on nodes that pack: tasks in a given order, each where and when enough is free for it.
 
-Devices that run one task at a time take part as nodes with one slot; ``core/packing.py`` has needs and capacities.
+Devices that run one task at a time take part as nodes with one slot; ``core/nodes/packing.py`` has the units.
 """
 
 from __future__ import annotations
