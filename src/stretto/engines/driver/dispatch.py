@@ -48,7 +48,7 @@ class Dispatcher(Protocol):
 
 @dataclass(frozen=True)
 class GreedyDispatcher:
-    """Gives each idle device the ready task that it runs fastest, and each node all that fit; the simplest useful one."""
+    """Gives each idle device the ready task that it runs fastest, and each node all that fit; as simple as can be."""
 
     def choose(self, view: View) -> Sequence[tuple[int, int]]:
         seconds = view.problem.device_duration

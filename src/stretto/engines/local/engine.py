@@ -65,7 +65,7 @@ class LocalEngine(DriverEngine):
         restore_ctrl_c()
         if problem.packing is not None and self.workers == "process":
             raise InvalidInput(
-                "a process runs one task at a time; nodes that pack need workers=thread (commands are processes anyway)",
+                "a process runs one task at a time; nodes that pack need workers=thread (a command is a process, too)",
                 field="workers",
             )
         cores = cores_of_devices(problem, self.is_pinned and not work.is_timed)

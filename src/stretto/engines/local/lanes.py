@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 
@@ -79,7 +80,7 @@ def cores_of_devices(problem: Problem, is_pinned: bool) -> list[list[int] | None
     if not is_pinned or sum(wanted) > len(usable):
         return [None] * problem.num_devices
     at = np.cumsum([0, *wanted]).tolist()
-    return [usable[a:b] for a, b in zip(at, at[1:], strict=False)]
+    return [usable[a:b] for a, b in pairwise(at)]
 
 
 def _cores_of_tasks(problem: Problem) -> list[int]:
@@ -95,15 +96,11 @@ def _num_lanes(problem: Problem, node: int) -> int:
     """Return how many tasks can run on a node at most."""
     packing = problem.packing
     assert packing is not None, "only nodes have several lanes"
-    most = float(problem.num_tasks)
-    for column in range(len(packing.names)):
-        least = float(packing.need[:, column].min())
-        if least > 0:
-            most = min(most, packing.capacity[node, column] // least)
+    most = packing.most_at_once(node)
     if most > MAX_LANES:
         name = problem.cluster.devices[node].name
         raise InvalidInput(
-            f"up to {most:,.0f} tasks fit node {name!r} at a time; the local engine runs at most {MAX_LANES} on one node",
+            f"up to {most:,} tasks fit node {name!r} at a time; the local engine runs at most {MAX_LANES} there",
             field="cluster",
         )
-    return max(1, int(most))
+    return most
