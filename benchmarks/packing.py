@@ -37,9 +37,7 @@ def twin(cases: int) -> None:
     from test_packed_simulator import compare_with_reference
 
     ran = sum(compare_with_reference(100_000 + seed) for seed in range(cases))
-    print(
-        f"{cases:,} random cases with capacities: equal to the last bit; {ran:,} ran to their end, the others failed alike"
-    )
+    print(f"{cases:,} random cases with capacities: equal to the last bit; {ran:,} ran to their end")
 
 
 def small_instance(seed: int) -> Problem:
@@ -71,7 +69,7 @@ def optimum(instances: int, time_limit_s: float) -> None:
     for seed in range(instances):
         problem = small_instance(seed)
         exact = evaluate(problem, "cp-sat", budget=Budget(time_limit_s=20.0))
-        if not exact.is_proven_optimal:
+        if exact.plan.info["status"] != "optimal":  # up to one part in a million, where times are not whole
             continue
         proven += 1
         found = evaluate(problem, "annealing", budget=Budget(seed, time_limit_s))

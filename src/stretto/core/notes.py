@@ -33,8 +33,8 @@ _ONE_AT_A_TIME = "a device runs one task at a time"
 _PACKING_BESIDE = "Devices beside the nodes run one task at a time, whatever it needs."
 _AS_ASSUMED = "tasks need what was assumed"
 _RECORDED = (
-    "The nodes are the machines that the file names. Assumed: recorded run times hold on each of them, and every pair is "
-    f"joined by {format_bytes(DEFAULT_BANDWIDTH)}/s."
+    "The nodes are the machines that the file names. Assumed: recorded run times hold on each of them, and all "
+    f"pairs are joined by {format_bytes(DEFAULT_BANDWIDTH)}/s."
 )
 _FITS = "memory suffices (not checked)"
 
