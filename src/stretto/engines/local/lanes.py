@@ -58,7 +58,7 @@ class Lanes:
         return self._taken[task][1] or None if task in self._taken else None
 
     def end(self, task: int, device: int) -> None:
-        """Give back the lane and the cores of a task."""
+        """Free the lane and the cores of a task."""
         if task in self._taken:
             lane, own = self._taken.pop(task)
             self._lanes[device].append(lane)

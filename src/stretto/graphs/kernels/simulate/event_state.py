@@ -110,7 +110,7 @@ class EventState(NamedTuple):
     objects: Records  # [O] OBJECT; empty without memory limits
     reader: Ints  # [E] readers by copy
     order: Ints  # [n] task of each rank
-    planned: Longs  # [n] tasks by device, in planned order
+    planned: Longs  # [2n] tasks by device, in planned order; then scratch: ready tasks that do not fit
     ready: Longs  # [n] ranks, a heap per device
     event_time: Floats  # heap of (time, kind << 40 | index)
     event_key: Longs
@@ -119,10 +119,7 @@ class EventState(NamedTuple):
     joins: Longs  # [K] transfers whose latency has passed
     stirred: Longs  # [m] devices that may be able to start a task
     waiting: Longs  # [K] transfers that do not fit, by request
-    aside: Longs  # [n] scratch: ready tasks that do not fit
-    need: Floats  # [n, R] what tasks hold of nodes; R = 0 where no device packs
-    free: Floats  # [m, R] what nodes have left
-    least: Floats  # [R] the smallest need of any task
+    amounts: Floats  # [n+m+1, R] needs of tasks, what nodes have left, the least needs; R = 0 where no device packs
     counts: Longs  # [NUM_COUNTS] how many there are of what
 
 
@@ -143,7 +140,7 @@ def make_state(
     """
     n, m, num_copies = tasks.size, devices.size, copies.size
     num_events = n + m + num_copies
-    planned = np.empty(n, dtype=np.int64)
+    planned = np.empty(2 * n, dtype=np.int64)
     state = EventState(
         tasks,
         devices,
@@ -161,10 +158,7 @@ def make_state(
         np.empty(num_copies, dtype=np.int64),
         np.empty(m, dtype=np.int64),
         np.empty(num_copies, dtype=np.int64),
-        np.empty(n, dtype=np.int64),
-        packs.need,
-        packs.capacity.copy(),
-        _least(packs.need),
+        _amounts(packs.need, packs.capacity),
         np.zeros(NUM_COUNTS, dtype=np.int64),
     )
     fill = np.empty(m, dtype=np.int64)
@@ -181,13 +175,20 @@ def make_state(
 
 
 @njit(cache=True, nogil=True)
-def _least(need: Floats) -> Floats:
-    """Return the smallest need of each resource."""
-    least = np.full(need.shape[1], np.inf)
-    for t in range(need.shape[0]):
+def _amounts(need: Floats, capacity: Floats) -> Floats:
+    """Return one table of needs, of what nodes have, and of the smallest need of each resource.
+
+    One, because every array of the state costs time in every call.
+    """
+    n, m = need.shape[0], capacity.shape[0]
+    amounts = np.empty((n + m + 1, need.shape[1]))
+    amounts[:n] = need
+    amounts[n : n + m] = capacity
+    amounts[n + m] = np.inf
+    for t in range(n):
         for r in range(need.shape[1]):
-            least[r] = min(least[r], need[t, r])
-    return least
+            amounts[n + m, r] = min(amounts[n + m, r], need[t, r])
+    return amounts
 
 
 @njit(cache=True, nogil=True)

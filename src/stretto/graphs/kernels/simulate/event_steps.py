@@ -35,8 +35,8 @@ def complete_task(state: EventState, index: int, in_sequence: bool, now: float) 
     """Deliver what a finished task made where it is read locally, and request the transfers of the rest."""
     task = state.tasks[index]
     state.devices[task.device].is_busy = 0
-    for r in range(state.need.shape[1]):
-        state.free[task.device, r] += state.need[index, r]
+    for r in range(state.amounts.shape[1]):
+        state.amounts[state.tasks.size + task.device, r] += state.amounts[index, r]
     state.counts[FINISHED] += 1
     stir(state, task.device)
     for copy in range(task.first_copy, task.end_copy):
@@ -144,7 +144,7 @@ def start_task(state: EventState, index: int, in_sequence: bool, limited: bool, 
         begin_task(state, index, chosen, now)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def begin_task(state: EventState, index: int, chosen: int, now: float) -> None:
     """Take what a task holds, and note when it ends."""
     here = state.devices[index]
@@ -154,8 +154,8 @@ def begin_task(state: EventState, index: int, chosen: int, now: float) -> None:
     task.start = now
     task.finish = now + task.seconds
     here.used += task.need_bytes
-    for r in range(state.need.shape[1]):
-        state.free[index, r] -= state.need[chosen, r]
+    for r in range(state.amounts.shape[1]):
+        state.amounts[state.tasks.size + index, r] -= state.amounts[chosen, r]
     push_event(state, task.finish, TASK_ENDS, chosen)
 
 
@@ -179,31 +179,30 @@ def start_ranked(state: EventState, index: int, limited: bool, now: float) -> No
         if fits(state, index, state.order[rank], limited):
             begin_task(state, index, state.order[rank], now)
         else:
-            state.aside[num_aside] = rank
+            state.planned[state.tasks.size + num_aside] = rank
             num_aside += 1
     for at in range(num_aside):
-        push_int(state.ready, here.base, here.num_ready, state.aside[at])
+        push_int(state.ready, here.base, here.num_ready, state.planned[state.tasks.size + at])
         here.num_ready += 1
 
 
 @njit(cache=True, nogil=True)
 def has_room(state: EventState, index: int) -> bool:
     """Say whether a node could start the least demanding task there is."""
-    for r in range(state.need.shape[1]):
-        if state.least[r] > state.free[index, r]:
+    n, m = state.tasks.size, state.devices.size
+    for r in range(state.amounts.shape[1]):
+        if state.amounts[n + m, r] > state.amounts[n + index, r]:
             return False
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def fits(state: EventState, here: int, task: int, limited: bool) -> bool:
     """Say whether a task fits: its memory where that is limited, and all else that a node has."""
-    if limited and state.devices[here].used + state.tasks[task].need_bytes > state.devices[here].limit:
-        return False
-    for r in range(state.need.shape[1]):
-        if state.need[task, r] > state.free[here, r]:
-            return False
-    return True
+    enough = not limited or state.devices[here].used + state.tasks[task].need_bytes <= state.devices[here].limit
+    for r in range(state.amounts.shape[1]):
+        enough = enough and state.amounts[task, r] <= state.amounts[state.tasks.size + here, r]
+    return enough
 
 
 @njit(cache=True, nogil=True)
@@ -231,10 +230,10 @@ def next_ranked(state: EventState, index: int, limited: bool) -> int:
         if fits(state, index, state.order[rank], limited):
             found = state.order[rank]
         else:
-            state.aside[num_aside] = rank
+            state.planned[state.tasks.size + num_aside] = rank
             num_aside += 1
     for at in range(num_aside):
-        push_int(state.ready, here.base, here.num_ready, state.aside[at])
+        push_int(state.ready, here.base, here.num_ready, state.planned[state.tasks.size + at])
         here.num_ready += 1
     return found
 
