@@ -27,7 +27,8 @@ from stretto.graphs.planners.listing import PLANNED_MAKESPAN, by_arrival
 from stretto.graphs.simulator import simulate
 
 #: They say why they cannot; all others plan nodes.
-DEVICES_ONLY = ("lookahead", "bil", "fcp", "flb", "lns", "tabu", "genetic", "doppler", "doppler-zero")
+DEVICES_ONLY = ("lookahead", "bil", "fcp", "flb", "lns", "tabu", "genetic")
+SEARCHES = ("cp-sat", "annealing", "doppler", "doppler-zero")
 
 
 def wide_problem() -> Problem:
@@ -52,7 +53,7 @@ def test_every_policy_packs_or_says_why_not(name: str) -> None:
     assert result.verdict == "proven optimal"
 
 
-@pytest.mark.parametrize("name", [name for name in PLANNERS if name not in (*DEVICES_ONLY, "cp-sat", "annealing")])
+@pytest.mark.parametrize("name", [name for name in PLANNERS if name not in (*DEVICES_ONLY, *SEARCHES)])
 def test_plans_are_valid_and_no_later_than_planned(name: str) -> None:
     planner = planner_named(name)
     for seed in range(40):
@@ -63,6 +64,17 @@ def test_plans_are_valid_and_no_later_than_planned(name: str) -> None:
         schedule = simulate(problem, plan)
         check_schedule(problem, schedule)
         assert schedule.makespan_s <= plan.info[PLANNED_MAKESPAN] * (1 + 1e-12)
+
+
+def test_doppler_plans_nodes_and_is_never_behind_heft() -> None:
+    for seed in range(12):
+        problem = random_problem(np.random.default_rng([seed, 6]), 30)
+        budget = Budget(seed=seed, num_threads=1)
+        found = evaluate(problem, "doppler-zero", budget=budget)
+        check_schedule(problem, found.schedule)
+        assert found.makespan_s <= evaluate(problem, "heft", budget=budget).makespan_s * (1 + 1e-12)
+        again = evaluate(problem, "doppler-zero", budget=budget)
+        np.testing.assert_array_equal(found.plan.order, again.plan.order)
 
 
 def test_given_nodes_are_timed_as_the_simulator_does() -> None:

@@ -75,19 +75,19 @@ def floor_s(problem: Problem, tail: Floats) -> float:
 
 def starting_points(problem: Problem, names: Sequence[str], seed: int) -> list[Solution]:
     """Return the plans of the named heuristics and a greedy list schedule, best first."""
-    start, finish = np.empty(problem.num_tasks), np.empty(problem.num_tasks)
     found = [_greedy(problem)] if problem.packing is None else []
     for name in names:
         planner = registry.construct("policy", name, catalog.PLANNERS, {})
         if planner.supports(problem) is None:
             plan = planner.plan(problem, Budget(seed=seed))
-            makespan = _decoded(problem, plan, start, finish)
+            makespan = decoded_s(problem, plan)
             found.append(Solution(makespan, plan.assignment, plan.order))
     return sorted(found, key=lambda solution: solution.makespan_s)
 
 
-def _decoded(problem: Problem, plan: Plan, start: Floats, finish: Floats) -> float:
-    """Return the makespan of a plan in sequence."""
+def decoded_s(problem: Problem, plan: Plan) -> float:
+    """Return the makespan of a plan with a topological order, in sequence and without contention."""
+    start, finish = np.empty(problem.num_tasks), np.empty(problem.num_tasks)
     if problem.packing is None:
         return float(decode(problem.arrays, plan.assignment, plan.order, start, finish))
     scratch = new_scratch(problem.packing.need, problem.packing.capacity)
