@@ -118,12 +118,12 @@ def packed(problem: Problem) -> Problem:
 def packings() -> Iterator[Case]:
     """Yield runs, plans and bounds on nodes that pack."""
     for seed in (3, 8):
-        problem = packed(random_problem(np.random.default_rng(seed), 70, 3))
+        problem = packed(random_problem(np.random.default_rng(seed), 18, 3))
         yield f"packed bound {seed}", bound(problem).value_s
         for name in PLANNERS:
             params = {"max_evaluations": 200} if name == "annealing" else {}
             planner = construct("policy", name, PLANNERS, params)
-            if name not in SLOW and planner.supports(problem) is None:
+            if name not in (*SLOW, "doppler-zero") and planner.supports(problem) is None:
                 plan = planner.plan(problem, Budget(seed=5, num_threads=1))
                 yield f"packed plan {seed} {name}", (plan.assignment, plan.order)
                 for discipline in ("sequence", "work-conserving"):
