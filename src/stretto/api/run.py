@@ -32,10 +32,10 @@ from stretto.engines.engine import RunOptions, RunResult, make_engine
 from stretto.engines.session import Session, run_recorded, saved_plan
 from stretto.engines.work import Work
 from stretto.engines.workflow_file import is_workflow, load_workflow
-from stretto.errors import InvalidInput
+from stretto.errors import Infeasible, InvalidInput
 from stretto.files.document import read_document
 from stretto.files.plan_json import read_plan
-from stretto.graphs.evaluate import PolicyLike, planner_of
+from stretto.graphs.evaluate import PolicyLike, planner_of, within_memory
 from stretto.runlog import RunLog
 
 __all__ = ["Event", "Record", "RecordedRun", "RunOptions", "RunRequest", "Session", "TaskFinished", "run"]
@@ -253,7 +253,11 @@ def _planned(problem: Problem, policy: PolicyLike, params: Mapping[str, Any] | N
     reason = planner.supports(problem)
     if reason is not None:
         raise InvalidInput(f"cannot plan this: {reason}", field=f"policy {policy}")
-    return planner.plan(problem, budget)
+    plan = planner.plan(problem, budget)
+    try:
+        return within_memory(problem, plan, seed=budget.seed)
+    except Infeasible:
+        return plan  # the engine keeps memory by the sizes that it sees, and says what does not fit
 
 
 def _resumed(record: Record, options: RunOptions) -> RecordedRun:

@@ -20,12 +20,16 @@ if TYPE_CHECKING:
 DURATIONS = "durations"
 OPEN_DIMS = "open_dims"
 ARGUMENT_BYTES = "argument_bytes"
+OBJECTS = "objects"
+MACHINES = "machines"
+MEMORY_IGNORED = "memory_ignored"
 
 LABELS = ("measured", "recorded", "estimated", "assumed")
 MEASURED, RECORDED = "measured", "recorded"
 ROOFLINE = "assumed (roofline, typical CPU and GPU)"
 GENERATED = "assumed (by the generator)"
 AS_GIVEN = "as given"
+IN_MEMORY = "memory"
 
 
 def duration_basis(graph: TaskGraph) -> str:
@@ -40,6 +44,14 @@ def open_dims(graph: TaskGraph) -> dict[str, int]:
     return {str(name): value for name, value in found.items()} if isinstance(found, dict) else {}
 
 
+def are_objects_in_memory(graph: TaskGraph) -> bool:
+    """Say whether the objects of a graph fill the memory of nodes, or are files, which lie on disk.
+
+    They are in memory where the graph says so (``meta["objects"] = "memory"``) or keeps bytes resident, as models do.
+    """
+    return graph.meta.get(OBJECTS) == IN_MEMORY or graph.resident_bytes is not None
+
+
 def merged_meta(graphs: Sequence[TaskGraph]) -> dict[str, object]:
     """Return what several graphs that become one have to say of where they come from."""
     meta: dict[str, object] = {}
@@ -50,4 +62,6 @@ def merged_meta(graphs: Sequence[TaskGraph]) -> dict[str, object]:
     elif len(labels) == 1 or "assumed" in labels:
         meta[DURATIONS] = "; ".join(sorted(bases))  # "assumed ..." comes first
     dims = {name: value for graph in graphs for name, value in open_dims(graph).items()}
+    if any(are_objects_in_memory(graph) for graph in graphs):
+        meta[OBJECTS] = IN_MEMORY
     return meta | ({OPEN_DIMS: dims} if dims else {})

@@ -1,7 +1,7 @@
 """Execute a plan on a simulated cluster; ``graphs.reference`` defines what that means.
 
 This facade checks the plan and picks the smallest kernel that is enough: a single pass for sequences,
-the fast event loop for priorities, the general one for contention and memory.
+the fast event loop for priorities, the general one for contention, memory and nodes that pack.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from stretto.core.csr import Floats, Ints
 from stretto.core.plan import Discipline, Plan
 from stretto.core.problem import Problem
 from stretto.core.schedule import Schedule, Transfers
+from stretto.errors import Infeasible
 from stretto.graphs.conditions import (
     Contention,
+    Loads,
     MemoryLoad,
     check_options,
     checked_indices,
@@ -23,6 +25,7 @@ from stretto.graphs.conditions import (
     fail_order,
     memory_load,
     noise_factors,
+    pack_load,
     shared_links,
 )
 from stretto.graphs.kernels.simulate import run_sequence as sequence
@@ -83,7 +86,7 @@ def simulate(
     if problem.graph.resources is not None:
         return _project(problem, device, order, factor, chosen, contention)
     load = memory_load(problem, plan) if memory_limits else None
-    if contention != "none" or load is not None:
+    if contention != "none" or load is not None or problem.packing is not None:
         return _general(problem, device, order, rank, seconds, chosen, contention, load, record_transfers)
     start, finish = np.empty(n), np.empty(n)
     if chosen == "sequence":
@@ -93,6 +96,36 @@ def simulate(
         assert ran == n, "an acyclic graph always runs to its end"
     transfers = _uncontended_transfers(problem, device, finish) if record_transfers else None
     return Schedule(device, start, finish, chosen, contention, transfers)
+
+
+def progress(
+    problem: Problem, plan: Plan, *, discipline: Discipline | None, contention: Contention
+) -> tuple[int, float]:
+    """Execute a plan within memory as far as it goes; return how many tasks could not run, and the last end.
+
+    A plan whose residents alone exceed a limit runs nothing.
+    """
+    chosen = check_options(plan, discipline, contention, 0.0, 0)
+    device, order = checked_indices(problem, plan)
+    n = problem.num_tasks
+    rank, seconds = np.empty(n, dtype=np.int32), np.empty(n)
+    status, _ = sequence.check_plan(problem.arrays, device, order, np.empty(0), rank, seconds)
+    try:
+        load = memory_load(problem, plan)
+    except Infeasible:
+        return n, np.inf
+    if status != sequence.OK:
+        return n, np.inf
+    _, _, _, _, _, tasks, _ = run_events(
+        problem.arrays,
+        PlanArrays(device, order, rank, seconds),
+        chosen == "sequence",
+        _CODES[contention],
+        _routes(problem),
+        Loads(load if load is not None else _NO_LOAD, pack_load(problem)),
+    )
+    waiting = np.count_nonzero(tasks["is_started"] == 0)
+    return int(waiting), float(tasks["finish"].max())
 
 
 def _run_sequence(problem: Problem, device: Ints, order: Ints, seconds: Floats, start: Floats, finish: Floats) -> None:
@@ -132,7 +165,7 @@ def _general(
         discipline == "sequence",
         _CODES[contention],
         _routes(problem),
-        load if load is not None else _NO_LOAD,
+        Loads(load if load is not None else _NO_LOAD, pack_load(problem)),
     )
     start, finish = np.ascontiguousarray(tasks["start"]), np.ascontiguousarray(tasks["finish"])
     if status == STUCK:

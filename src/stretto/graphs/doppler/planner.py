@@ -6,7 +6,7 @@ import itertools
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from stretto.core import argument_checks as checks
@@ -15,6 +15,7 @@ from stretto.core.plan import DISCIPLINES, Discipline, Plan
 from stretto.core.planner import Budget, Progress
 from stretto.core.problem import Problem
 from stretto.errors import InvalidInput, MissingExtra
+from stretto.graphs.doppler.nodes import plan_nodes
 from stretto.graphs.doppler.tuning import TUNED, SearchPhase
 from stretto.graphs.kernels.search.decode import tails
 from stretto.graphs.planners.listing import DevicePlanner
@@ -68,10 +69,19 @@ class DopplerPlanner(DevicePlanner):
         if self.max_evaluations is not None:
             checks.at_least(1, max_evaluations=self.max_evaluations)
 
+    def supports(self, problem: Problem) -> str | None:
+        if problem.packing is not None and self.discipline != "sequence":
+            return "on nodes that pack only discipline=sequence is searched"
+        return super().supports(problem)
+
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         reason = self.supports(problem)
         if reason is not None:
             raise InvalidInput(reason, field="doppler")
+        if problem.packing is not None:
+            moves = self.max_evaluations
+            limit_s = budget.time_limit_s or (DEFAULT_TIME_LIMIT_S if moves is None else None)
+            return plan_nodes(problem, problem.packing, replace(budget, time_limit_s=limit_s), self.plan, moves)
         search = Search(problem, self, budget)
         try:
             search.run()

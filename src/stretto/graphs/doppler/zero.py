@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from stretto.core.planner import Budget
 from stretto.core.problem import Problem
 from stretto.graphs.doppler.generalist import load_weights
 from stretto.graphs.doppler.inference import heads_without_jax
+from stretto.graphs.doppler.nodes import plan_nodes
 from stretto.graphs.doppler.rollout import Player, Sampling
 from stretto.graphs.doppler.tuning import TUNED
 from stretto.graphs.kernels.search.decode import decode, tails
@@ -59,6 +60,9 @@ class DopplerZero(DevicePlanner):
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         size = problem.num_tasks + len(problem.arrays.in_task)
+        if problem.packing is not None:
+            moves = self.polish if self.polish is not None else min(TUNED.polish_work // size, TUNED.most_moves)
+            return plan_nodes(problem, problem.packing, replace(budget, time_limit_s=None), self.plan, max(1, moves))
         threads = max(1, budget.num_threads)
         with ThreadPoolExecutor(threads) as pool:
             episodes = self.episodes or int(np.clip(TUNED.episode_work // size, 1, 64))

@@ -12,19 +12,19 @@ import numpy as np
 from stretto.core.kernels.compile import njit
 from stretto.core.kernels.heap import push_timed
 from stretto.core.kernels.records import record
-from stretto.core.kernels.shapes import Arrays, Floats, Ints, Longs, Records
+from stretto.core.kernels.shapes import Arrays, Flags, Floats, Ints, Longs, Records
 from stretto.graphs.kernels.simulate.copies import Copies
 from stretto.graphs.kernels.simulate.run_sequence import group_by_device
 
 if TYPE_CHECKING:
-    from stretto.graphs.conditions import MemoryLoad
+    from stretto.graphs.conditions import MemoryLoad, PackLoad
 
 NO_CONTENTION = 0
 FIFO = 1
 FAIR = 2
 
 # Kinds of events.
-TASK_ENDS = 0  # index = device
+TASK_ENDS = 0  # index = task
 ARRIVAL = 1  # index = copy
 RELEASE = 2  # index = task
 LATENCY_ENDS = 3  # index = copy
@@ -49,6 +49,7 @@ TASK = record(
         ("rank", np.int64),
         ("missing", np.int64),  # reads still to come
         ("is_ready", np.int64),
+        ("is_started", np.int64),
         ("first_copy", np.int64),  # copies of its outputs
         ("end_copy", np.int64),
         ("release", np.float64),
@@ -65,7 +66,8 @@ DEVICE = record(
         ("end", np.int64),
         ("position", np.int64),  # next of planned
         ("num_ready", np.int64),
-        ("running", np.int64),  # task or -1
+        ("is_busy", np.int64),  # 1 = a device that runs one task at a time has one
+        ("packs", np.int64),  # 1 = a node
         ("is_stirred", np.int64),
         ("used", np.float64),  # bytes
         ("limit", np.float64),
@@ -108,7 +110,7 @@ class EventState(NamedTuple):
     objects: Records  # [O] OBJECT; empty without memory limits
     reader: Ints  # [E] readers by copy
     order: Ints  # [n] task of each rank
-    planned: Longs  # [n] tasks by device, in planned order
+    planned: Longs  # [2n] tasks by device, in planned order; then scratch: ready tasks that do not fit
     ready: Longs  # [n] ranks, a heap per device
     event_time: Floats  # heap of (time, kind << 40 | index)
     event_key: Longs
@@ -117,13 +119,20 @@ class EventState(NamedTuple):
     joins: Longs  # [K] transfers whose latency has passed
     stirred: Longs  # [m] devices that may be able to start a task
     waiting: Longs  # [K] transfers that do not fit, by request
-    aside: Longs  # [n] scratch: ready tasks that do not fit
+    amounts: Floats  # [n+m+1, R] needs of tasks, what nodes have left, the least needs; R = 0 where no device packs
     counts: Longs  # [NUM_COUNTS] how many there are of what
 
 
 @njit(cache=True, nogil=True)
 def make_state(
-    order: Ints, tasks: Records, devices: Records, copies: Records, objects: Records, reader: Ints, num_slots: int
+    order: Ints,
+    tasks: Records,
+    devices: Records,
+    copies: Records,
+    objects: Records,
+    reader: Ints,
+    num_slots: int,
+    packs: PackLoad,
 ) -> EventState:
     """Return the state before time zero, with the release of every task that reads nothing as an event.
 
@@ -131,7 +140,7 @@ def make_state(
     """
     n, m, num_copies = tasks.size, devices.size, copies.size
     num_events = n + m + num_copies
-    planned = np.empty(n, dtype=np.int64)
+    planned = np.empty(2 * n, dtype=np.int64)
     state = EventState(
         tasks,
         devices,
@@ -149,7 +158,7 @@ def make_state(
         np.empty(num_copies, dtype=np.int64),
         np.empty(m, dtype=np.int64),
         np.empty(num_copies, dtype=np.int64),
-        np.empty(n, dtype=np.int64),
+        _amounts(packs.need, packs.capacity),
         np.zeros(NUM_COUNTS, dtype=np.int64),
     )
     fill = np.empty(m, dtype=np.int64)
@@ -163,6 +172,23 @@ def make_state(
         if tasks[task].missing == 0:
             push_event(state, tasks[task].release, RELEASE, task)
     return state
+
+
+@njit(cache=True, nogil=True)
+def _amounts(need: Floats, capacity: Floats) -> Floats:
+    """Return one table of needs, of what nodes have, and of the smallest need of each resource.
+
+    One, because every array of the state costs time in every call.
+    """
+    n, m = need.shape[0], capacity.shape[0]
+    amounts = np.empty((n + m + 1, need.shape[1]))
+    amounts[:n] = need
+    amounts[n : n + m] = capacity
+    amounts[n + m] = np.inf
+    for t in range(n):
+        for r in range(need.shape[1]):
+            amounts[n + m, r] = min(amounts[n + m, r], need[t, r])
+    return amounts
 
 
 @njit(cache=True, nogil=True)
@@ -197,15 +223,15 @@ def make_tasks(
 
 
 @njit(cache=True, nogil=True)
-def make_devices(device: Ints, num_devices: int, limit: Floats, resident: Floats) -> Records:
-    """Return the records of devices, all idle; limits may be empty."""
+def make_devices(device: Ints, num_devices: int, limit: Floats, resident: Floats, packs: Flags) -> Records:
+    """Return the records of devices, all idle; limits and flags of nodes may be empty."""
     devices = np.zeros(num_devices, dtype=DEVICE)
     base, _ = group_by_device(device, np.arange(device.size), num_devices)
     for d in range(num_devices):
         devices[d].base = base[d]
         devices[d].end = base[d + 1]
         devices[d].position = base[d]
-        devices[d].running = -1
+        devices[d].packs = packs[d] if packs.size else 0
         if limit.size:
             devices[d].used = resident[d]
             devices[d].limit = limit[d]
