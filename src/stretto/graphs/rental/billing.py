@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from stretto.core.csr import Floats, Ints
+from stretto.core.csr import Floats
 from stretto.core.problem import Problem
 from stretto.core.schedule import Schedule
 from stretto.graphs.rental.fleet import Fleet, Node
@@ -58,7 +58,7 @@ def rentals(problem: Problem, schedule: Schedule, fleet: Fleet) -> list[Rental]:
         if node.market == "owned" or not len(tasks):
             continue
         tasks = tasks[np.argsort(schedule.start_s[tasks], kind="stable")]
-        uses = _Uses(schedule.start_s[tasks], until_s[tasks], _may_leave(problem, schedule, tasks))
+        uses = _Uses(schedule.start_s[tasks], until_s[tasks], _may_leave(problem, tasks))
         found += _node_rentals(node, uses)
     return found
 
@@ -84,7 +84,7 @@ def _kept_until(problem: Problem, schedule: Schedule) -> Floats:
     return until
 
 
-def _may_leave(problem: Problem, schedule: Schedule, tasks: Ints) -> NDArray[np.bool_]:
+def _may_leave(problem: Problem, tasks: NDArray[np.signedinteger]) -> NDArray[np.bool_]:
     """Say before which of a node's tasks it holds nothing that this or a later one reads."""
     arrays, place = problem.arrays, {int(task): k for k, task in enumerate(tasks)}
     first: dict[int, int] = {}

@@ -103,7 +103,7 @@ class RentalPlan:
             return [f"takes {format_wait(taken)}"]
         reserve = self.best.reserve_s
         late = self.goal.late_s(taken + reserve)
-        words, limit = format_wait(taken), format_wait(deadline)
+        words, limit = format_wait(taken), format_wait(deadline).replace(".0 ", " ")
         if not late:
             spare = f"{format_wait(deadline - taken)} to spare"
             if reserve:

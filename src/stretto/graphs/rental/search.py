@@ -203,7 +203,7 @@ class _Placement:
         self.need = np.ones((n, 1)) if problem.packing is None else problem.packing.need
         self.seconds = self.arrays.duration.min(axis=1)
         self.rng = np.random.default_rng(budget.seed)
-        self.kept: list[tuple[_Key, _Try, Plan]] = []
+        self.kept: list[tuple[_Key, _Try, tuple[Plan, Plan]]] = []
         self.spot_seconds = self._spot_seconds()
 
     def best(self) -> list[Plan]:
@@ -211,11 +211,14 @@ class _Placement:
         for one in self._regular():
             self._try(one)
         number, work = 0, max(1.0, self.problem.num_tasks * len(self.fleet.nodes))
-        while self.kept and self._goes_on(number, work):
-            _, one, _ = self.kept[int(self.rng.integers(len(self.kept)))]
-            self._try(self._changed(one))
-            number += 1
-        return [plan for _, _, plan in self.kept]
+        try:
+            while self.kept and self._goes_on(number, work):
+                _, one, _ = self.kept[int(self.rng.integers(len(self.kept)))]
+                self._try(self._changed(one))
+                number += 1
+        except KeyboardInterrupt:
+            pass  # the best so far
+        return [plan for _, _, plans in self.kept for plan in plans[: 1 if self.problem.packing is None else 2]]
 
     def _goes_on(self, number: int, work: float) -> bool:
         if self.budget.on_progress is not None and number % 20 == 0:
@@ -266,8 +269,10 @@ class _Placement:
         if len(self.kept) == _NUM_SIMULATED and key >= self.kept[-1][0]:
             return
         if all(key != other for other, _, _ in self.kept):
-            plan = Plan.from_times(device, start, finish, self.arrays.topo)
-            self.kept = sorted([*self.kept, (key, one, plan)], key=lambda entry: entry[0])[:_NUM_SIMULATED]
+            # As it was placed, and with tasks that start together in the order of their ends: nodes that pack differ.
+            placed = Plan(device, one.order[np.argsort(start[one.order], kind="stable")])
+            plans = (placed, Plan.from_times(device, start, finish, self.arrays.topo))
+            self.kept = sorted([*self.kept, (key, one, plans)], key=lambda entry: entry[0])[:_NUM_SIMULATED]
 
     def _changed(self, one: _Try) -> _Try:
         """Return a placement with other due times and another order."""
