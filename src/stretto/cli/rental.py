@@ -45,12 +45,10 @@ def print_rental(found: RentalPlan) -> None:
 
 def _table(shown: tuple[Rental, ...]) -> Table:
     table = new_table("rented")
-    for title in ("node", "market"):
-        table.add_column(title, overflow="fold")
-    for title in ("request at", "up from", "to", "billed", "tasks", "USD/h", "cost"):
+    table.add_column("node", overflow="fold")
+    for title in ("tasks", "request at", "up from", "to", "billed", "cost"):
         table.add_column(title, justify="right", no_wrap=True)
     for one in shown:
         times = (format_wait(value) for value in (one.request_s, one.start_s, one.end_s, one.billed_s))
-        price = f"{one.price_usd_per_hour:.4g}"
-        table.add_row(one.node, one.market, *times, f"{one.num_tasks:,}", price, f"${one.cost_usd:,.4f}")
+        table.add_row(one.node, f"{one.num_tasks:,}", *times, f"${one.cost_usd:,.4f}")
     return table

@@ -20,6 +20,7 @@ class Placed:
     device: list[int]
     start: list[float]
     finish: list[float]
+    exposed: list[bool]
     cost: float = 0.0
     by_node: dict[int, list[int]] = field(default_factory=dict)
 
@@ -52,7 +53,7 @@ def place(
     """Place tasks one by one: cheapest in time, else first to end; the lower node where both are equal."""
     n = problem.num_tasks
     capacity = np.ones((len(fleet.nodes), 1)) if problem.packing is None else problem.packing.capacity
-    done = Placed([-1] * n, [0.0] * n, [0.0] * n)
+    done = Placed([-1] * n, [0.0] * n, [0.0] * n, [False] * n)
     for task in order:
         options = []
         for v, node in enumerate(fleet.nodes):
@@ -60,6 +61,9 @@ def place(
             if not allowed[v] or math.isinf(seconds) or (node.market == "spot" and not may_spot[task]):
                 continue
             mine = done.by_node.get(v, [])
+            used = sum(fleet.nodes[u].pool.name == node.pool.name for u in done.by_node)
+            if not mine and used >= node.pool.num_nodes:
+                continue
             least = max([inputs_at(problem, task, v, done.device, done.finish), node.ready_s])
             least = max([least, *(done.start[q] for q in mine)])
             moments = sorted({least, *(done.finish[q] for q in mine if done.finish[q] > least)})
@@ -76,6 +80,9 @@ def place(
         _, _, _, v, start = min(options)
         done.device[task], done.start[task] = v, start
         done.finish[task] = start + float(problem.device_duration[task, v])
+        before = [*problem.arrays.in_task[problem.arrays.in_ptr[task] : problem.arrays.in_ptr[task + 1]].tolist()]
+        reached = any(done.exposed[q] for q in (*before, *done.by_node.get(v, [])))
+        done.exposed[task] = fleet.nodes[v].market == "spot" or reached
         done.by_node.setdefault(v, []).append(task)
     for v, mine in done.by_node.items():
         node = fleet.nodes[v]
@@ -90,8 +97,8 @@ def _fits(at: float, task: int, mine: Sequence[int], need: Floats, capacity: Flo
     return bool(np.all(used <= capacity))
 
 
-def end_after_losses(plan: Candidate, first_s: float, rng: np.random.Generator) -> float:
-    """Return when a plan ends whose spot nodes are lost, each at a random moment from ``first_s`` on.
+def ends_after_losses(plan: Candidate, first_s: float, rng: np.random.Generator) -> Floats:
+    """Return when the tasks of a plan end whose spot nodes are lost, each at a random moment from ``first_s`` on.
 
     From the first loss on, on-demand nodes come up in place of all spot nodes; tasks that run on a spot node that is
     not lost yet go on there, and what is lost repeats what was done since the last checkpoint, or all of it.
@@ -121,4 +128,4 @@ def end_after_losses(plan: Candidate, first_s: float, rng: np.random.Generator) 
             start[task] = max(ready, up_s) if spot[v] else ready
             finish[task] = start[task] + seconds
         free[v] = finish[task]
-    return float(finish.max())
+    return finish

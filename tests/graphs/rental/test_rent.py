@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from rent_twin import end_after_losses, place
+from rent_twin import ends_after_losses, place
 
 from stretto.core.graph import TaskGraph
 from stretto.core.plan import Plan
@@ -54,13 +54,14 @@ def test_placement_equals_its_twin_and_the_simulation_of_its_plan(procs: int, se
     need = np.ones((n, 1)) if problem.packing is None else problem.packing.need
     allowed, may_spot = rng.random(len(fleet.nodes)) < 0.9, rng.random(n) < 0.5
     allowed[0] = True
-    device, start, finish = np.zeros(n, np.int32), np.empty(n), np.empty(n)
+    device, start, finish, exposed = np.zeros(n, np.int32), np.empty(n), np.empty(n), np.zeros(n, np.bool_)
     nodes = fleet.arrays(problem)
-    cost = place_tasks(problem.arrays, nodes, need, order, due, allowed, may_spot, device, start, finish)
+    cost = place_tasks(problem.arrays, nodes, need, order, due, allowed, may_spot, device, start, finish, exposed)
     twin = place(problem, fleet, need, order.tolist(), due, allowed, may_spot)
     assert device.tolist() == twin.device
     assert finish == pytest.approx(twin.finish)
     assert cost == pytest.approx(twin.cost)
+    assert exposed.tolist() == twin.exposed
     plan = Plan(device, order[np.argsort(start[order], kind="stable")])
     arrays = problem.arrays._replace(release=fleet.ready_s[device])
     ran = simulate(replace(problem, arrays=arrays), plan, memory_limits=False)
@@ -143,13 +144,32 @@ def test_the_reserve_outlasts_every_loss_of_spot_nodes() -> None:
         goal = RentalGoal("cost", 0.6 * rent(graph, pools[:1], RentalGoal())[0].makespan_s)
         found = RentalPlan(goal, tuple(rent(graph, pools, goal)))
         assert found.keeps_limits
-        timely = [one for one in found.tried if goal.late_s(one.makespan_s + one.reserve_s) == 0]
+        timely = [one for one in found.tried if goal.late_s(one.latest_s) == 0]
         risky = next(one for one in timely if one.reserve is not None)
         rng = np.random.default_rng(seed)
-        ends = [end_after_losses(risky, float(rng.uniform(0, risky.makespan_s)), rng) for _ in range(200)]
-        assert max(ends) <= risky.makespan_s + risky.reserve_s + 1e-6 <= goal.deadline_s + 1e-6
-        delays.append(max(ends) - risky.makespan_s)
-    assert max(delays) > 100.0  # losses do delay plans
+        ends = np.max([ends_after_losses(risky, rng.uniform(0, risky.makespan_s), rng) for _ in range(200)], axis=0)
+        assert ends.max() <= risky.latest_s + 1e-6 <= goal.deadline_s + 1e-6
+        delays.append(float(np.max(ends - risky.schedule.finish_s)))
+        assert delays[-1] <= risky.reserve.total_s + 1e-6
+    assert max(delays) > 100.0  # losses do delay tasks
+
+
+def test_the_markets_of_a_pool_share_its_nodes() -> None:
+    graph = TaskGraph.from_edges([600.0] * 12, [], [], 0.0)
+    pool = replace(CLOUD, num_nodes=4, spot=MARKET)
+    for goal in (RentalGoal("cost", 3000.0), RentalGoal("time", 4000.0)):
+        for one in rent(graph, [replace(OWN, num_nodes=1), pool], goal):
+            assert len({rental.node for rental in one.rentals}) <= 4
+
+
+def test_a_task_that_no_loss_reaches_may_end_at_the_deadline() -> None:
+    graph = TaskGraph.from_edges([600.0] * 6, [], [], 0.0)
+    pool = replace(CLOUD, num_nodes=2, speed=1.0, spot=replace(MARKET, checkpoint_s=math.inf))
+    goal = RentalGoal("cost", 2400.0)
+    found = RentalPlan(goal, tuple(rent(graph, [replace(OWN, num_nodes=1), pool], goal)))
+    assert found.makespan_s == 2400.0  # four on the owned node, two on spot with 30 s + 600 s in reserve
+    assert {one.market for one in found.rentals} == {"spot"}
+    assert found.best.latest_s == 2400.0
 
 
 def test_words() -> None:

@@ -95,6 +95,8 @@ class Fleet:
         nodes = self.nodes
         groups: dict[tuple[str, str, float], int] = {}
         group = [groups.setdefault((n.pool.name, n.market, n.ready_s), len(groups)) for n in nodes]
+        pools: dict[str, int] = {}
+        pool = [pools.setdefault(n.pool.name, len(pools)) for n in nodes]
         packing = problem.packing
         return NodeArrays(
             np.ones((len(nodes), 1)) if packing is None else packing.capacity,
@@ -103,6 +105,8 @@ class Fleet:
             np.array([node.minimum_s for node in nodes]),
             self.ready_s,
             np.array(group, dtype=np.int32),
+            np.array(pool, dtype=np.int32),
+            np.array([next(n.pool.num_nodes for n in nodes if n.pool.name == name) for name in pools], dtype=np.int32),
             np.array([node.market == "spot" for node in nodes]),
         )
 

@@ -84,8 +84,7 @@ class RentalPlan:
     @property
     def keeps_limits(self) -> bool:
         """Whether the plan keeps the deadline, with its reserve, and the budget."""
-        late = self.goal.late_s(self.makespan_s + self.best.reserve_s)
-        return late == 0 and self.goal.over_usd(self.cost_usd) == 0
+        return self.goal.late_s(self.best.latest_s) == 0 and self.goal.over_usd(self.cost_usd) == 0
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -101,18 +100,17 @@ class RentalPlan:
         taken, deadline = self.makespan_s, self.goal.deadline_s
         if math.isinf(deadline):
             return [f"takes {format_wait(taken)}"]
-        reserve = self.best.reserve_s
-        late = self.goal.late_s(taken + reserve)
-        words, limit = format_wait(taken), format_wait(deadline).replace(".0 ", " ")
-        if not late:
-            spare = f"{format_wait(deadline - taken)} to spare"
-            if reserve:
-                spare += f", of which {format_wait(reserve)} are reserved for the loss of spot nodes"
-            return [f"takes {words}; meets the {limit} deadline with {spare}"]
+        latest, limit = self.best.latest_s, format_wait(deadline).replace(".0 ", " ")
         if self.goal.late_s(taken):
             shown, over = format_waits_alike([taken, taken - deadline])
             return [f"takes {shown}; misses the {limit} deadline by {over}"]
-        return [f"takes {words}; misses the {limit} deadline by {format_wait(late)} if spot nodes are lost"]
+        words = f"takes {format_wait(taken)}; meets the {limit} deadline with {format_wait(deadline - taken)} to spare"
+        if self.reserve is None:
+            return [words]
+        if self.goal.late_s(latest):
+            late = format_wait(latest - deadline)
+            return [words, f"takes {format_wait(latest)} if spot nodes are lost; then misses the deadline by {late}"]
+        return [words, f"takes at most {format_wait(latest)} if spot nodes are lost, whenever that is"]
 
     def _cost_words(self) -> list[str]:
         budget, cost = self.goal.budget_usd, self.cost_usd
@@ -143,6 +141,7 @@ class RentalPlan:
             "keeps_limits": self.keeps_limits,
             "verdict": list(self.verdict),
             "makespan_s": self.makespan_s,
+            "latest_s": self.best.latest_s,
             "cost_usd": self.cost_usd,
             "expected_cost_usd": self.best.expected_usd,
             "rentals": [asdict(one) for one in self.rentals],

@@ -69,8 +69,9 @@ class Candidate:
         return self.schedule.makespan_s
 
     @property
-    def reserve_s(self) -> float:
-        return 0.0 if self.reserve is None else self.reserve.total_s
+    def latest_s(self) -> float:
+        """When it ends at the latest, if spot nodes are lost."""
+        return self.makespan_s if self.reserve is None else self.reserve.latest_s
 
     @property
     def cost_usd(self) -> float:
@@ -83,7 +84,7 @@ class Candidate:
 
     def key(self, goal: RentalGoal) -> _Key:
         """Return what candidates are sorted by."""
-        return goal.key(self.makespan_s, self.reserve_s, self.expected_usd)
+        return goal.key(self.makespan_s, self.latest_s, self.expected_usd)
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,9 +188,8 @@ def _candidate(
     arrays = problem.arrays._replace(release=ready)
     schedule = setting.run(replace(problem, arrays=arrays), plan, record_transfers=True)
     rented = rentals(problem, schedule, fleet)
-    seconds = schedule.finish_s - schedule.start_s
-    on = {node.name: seconds[schedule.device == v] for v, node in enumerate(fleet.nodes) if node.market == "spot"}
-    return Candidate(policy, fleet, problem, plan, schedule, tuple(rented), reserve_of(fleet, rented, on))
+    reserve = reserve_of(problem, plan, schedule, fleet, rented)
+    return Candidate(policy, fleet, problem, plan, schedule, tuple(rented), reserve)
 
 
 class _Placement:
@@ -246,6 +246,7 @@ class _Placement:
         if self.goal.deadline_s < math.inf:
             until = self.goal.deadline_s - reserve_s
             targets = [one for one in targets if one < until] + [share * until for share in _SHARES]
+            targets += [self.goal.deadline_s] if reserve_s else []
         return targets
 
     @staticmethod
@@ -258,14 +259,12 @@ class _Placement:
     def _try(self, one: _Try) -> None:
         n = self.problem.num_tasks
         device, start, finish = np.zeros(n, dtype=np.int32), np.empty(n), np.empty(n)
-        cost = place_tasks(
-            self.arrays, self.nodes, self.need, one.order, one.due, one.allowed, one.may_spot, device, start, finish
-        )
+        exposed, inputs = np.zeros(n, dtype=np.bool_), (self.arrays, self.nodes, self.need, one.order, one.due)
+        cost = place_tasks(*inputs, one.allowed, one.may_spot, device, start, finish, exposed)
         if not math.isfinite(cost):
             return
-        on_spot = self.nodes.is_spot[device]
-        reserve = self._reserve_s(one.allowed, on_spot) if bool(on_spot.any()) else 0.0
-        key = self.goal.key(float(finish.max(initial=0.0)), reserve, cost)
+        latest = finish + np.where(exposed, self._reserve_s(one.allowed, self.nodes.is_spot[device]), 0.0)
+        key = self.goal.key(float(finish.max()), float(latest.max()), cost)
         if len(self.kept) == _NUM_SIMULATED and key >= self.kept[-1][0]:
             return
         if all(key != other for other, _, _ in self.kept):

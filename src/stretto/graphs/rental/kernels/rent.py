@@ -28,6 +28,8 @@ class NodeArrays(NamedTuple):
     minimum_s: Floats  # [m] least time that is paid
     ready_s: Floats  # [m] no task starts before
     group: Ints  # [m] nodes of one group are alike
+    pool: Ints  # [m]
+    most: Ints  # [P] nodes of a pool that may be used, in all markets together
     is_spot: Bools  # [m]
 
 
@@ -97,12 +99,16 @@ def place_tasks(
     device: Ints,
     start: Floats,
     finish: Floats,
+    exposed: Bools,
 ) -> float:
     """Place all tasks, inputs before readers; return the bill in USD, inf where a task fits nowhere.
 
-    ``allowed`` says which nodes may be used, ``may_spot`` which tasks may run on spot nodes.
+    ``allowed`` says which nodes may be used, ``may_spot`` which tasks may run on spot nodes. ``exposed`` gets the tasks
+    that the loss of a spot node may delay: those on spot, their readers, and what comes later on the same node.
     """
     m = len(allowed)
+    taken = np.zeros(len(nodes.most), np.int64)
+    at_risk = nodes.is_spot.copy()
     active = np.empty((m, p.duration.shape[0]), np.int32)
     count = np.zeros(m, np.int64)
     first, last_start, last_end = np.full(m, -1.0), np.zeros(m), np.zeros(m)
@@ -115,7 +121,7 @@ def place_tasks(
             if not allowed[v] or not seconds < math.inf or (nodes.is_spot[v] and not may_spot[t]):
                 continue
             if first[v] < 0.0:  # of unused nodes that are alike, one stands for all
-                if tried[nodes.group[v]]:
+                if tried[nodes.group[v]] or taken[nodes.pool[v]] >= nodes.most[nodes.pool[v]]:
                     continue
                 tried[nodes.group[v]] = True
             at = max(arrival(p, t, v, device, finish), nodes.ready_s[v], last_start[v])
@@ -149,6 +155,10 @@ def place_tasks(
         device[t], start[t], finish[t] = v, best_start, best_finish
         if first[v] < 0.0:
             first[v] = best_start
+            taken[nodes.pool[v]] += 1
+        for e in range(p.in_ptr[t], p.in_ptr[t + 1]):
+            at_risk[v] = at_risk[v] or exposed[p.in_task[e]]
+        exposed[t] = at_risk[v]
         last_start[v], last_end[v] = best_start, max(last_end[v], best_finish)
     cost = 0.0
     for v in range(m):
