@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from stretto.core.csr import Floats
-from stretto.core.packing import Packing
+from stretto.core.nodes.packing import Packing
 from stretto.core.problem import Problem
 from stretto.core.schedule import Schedule
 from stretto.errors import InvalidPlan
