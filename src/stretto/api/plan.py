@@ -154,7 +154,11 @@ def _plan_pools(
     graph = graph_of(source, dims)
     if not isinstance(graph, TaskGraph):
         raise InvalidInput("holds several graphs; name one of them with FILE#MEMBER", source=graph.name)
-    machines = load_pools(options.pools) if isinstance(options.pools, (str, Path)) else tuple(options.pools)
-    goal = options.goal()
-    found = rent(graph, machines, goal, policy, params=params, budget=budget, setting=setting)
+    machines, goal = options.pools, options.goal()
+    notes: tuple[str, ...] = ()
+    if isinstance(machines, (str, Path)):
+        from stretto.files.prices.offer_pools import is_price_list, offer_pools
+
+        machines, notes = offer_pools(machines, graph) if is_price_list(machines) else (load_pools(machines), ())
+    found = rent(graph, machines, goal, policy, params=params, budget=budget, setting=setting, notes=notes)
     return RentalPlan(goal, tuple(found), budget.seed, dict(params or {}))

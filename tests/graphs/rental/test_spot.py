@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from stretto.errors import Infeasible, InvalidInput, UnknownName
 from stretto.files.prices.availability import read_availability
 from stretto.graphs.rental.kernels.spot_hindsight import hindsight_cost
 from stretto.graphs.rental.kernels.spot_values import fill_values
-from stretto.graphs.rental.spot import RULES, SpotJob, SpotParams, SpotTables, hindsight, run_spot
+from stretto.graphs.rental.spot import RULES, SpotDecider, SpotJob, SpotParams, SpotTables, hindsight, run_spot
 
 STEP_S = 600.0
 SMALL = SpotParams(num_lengths=3, factor=9.0, num_ticks=24)
@@ -116,6 +117,36 @@ def test_always_spot_is_used_from_the_start_and_never_spot_costs_as_on_demand() 
     assert never.cost_s[0] == pytest.approx(36300.0)
 
 
+def test_the_decider_of_a_real_job_does_what_the_simulation_does() -> None:
+    rng = np.random.default_rng(8)
+    for changeover_s, stay in itertools.product((300.0, 900.0), (0.5, 0.9)):
+        job = SpotJob(18000.0, 28800.0, changeover_s, 0.3)
+        available = drawn(rng, 48, stay)
+        decider = SpotDecider(tables_of(job), STEP_S)
+        market, left, elapsed, starting, cost = "idle", job.work_s, 0.0, 0.0, 0.0
+        for here in available.tolist():
+            if left <= 0:
+                break
+            if market == "spot" and not here:
+                market, starting = "idle", 0.0
+            wanted = decider.decide(
+                is_available=here, market=market, work_left_s=left, elapsed_s=elapsed, starting_s=starting
+            )
+            waited = min(STEP_S, decider.may_wait_s(left, elapsed)) if wanted == "idle" else 0.0
+            elapsed, rest = elapsed + waited, STEP_S - waited
+            if wanted == "idle" and rest > 0:
+                market, wanted = "idle", "on demand"
+            if wanted != market:
+                market, starting = wanted, 0.0 if wanted == "idle" else changeover_s
+            if market != "idle":
+                begun = min(starting, rest)
+                ran = min(left, rest - begun)
+                starting, left, elapsed = starting - begun, left - ran, elapsed + begun + ran
+                cost += (begun + ran) * (0.3 if market == "spot" else 1.0)
+        assert left == pytest.approx(0.0, abs=1e-6)
+        assert cost == pytest.approx(run_spot(tables_of(job), available, STEP_S).cost_s[0])
+
+
 def test_hindsight_is_below_every_rule() -> None:
     job = SpotJob(36000.0, 46800.0, 600.0, 0.3)
     rng = np.random.default_rng(3)
@@ -134,6 +165,8 @@ def test_refusals() -> None:
     job = SpotJob(36000.0, 50400.0, 300.0, 0.25)
     with pytest.raises(UnknownName):
         run_spot(tables_of(job), np.ones(3, bool), STEP_S, rule="eager")
+    with pytest.raises(UnknownName):
+        SpotDecider(tables_of(job), STEP_S).decide(is_available=True, market="on", work_left_s=1.0, elapsed_s=0.0)
     with pytest.raises(InvalidInput, match="does not divide"):
         hindsight(job, np.ones(3, bool), STEP_S, 70.0)
 

@@ -61,10 +61,10 @@ class Fleet:
     notes: tuple[str, ...]
 
     @staticmethod
-    def of(pools: Sequence[Pool], num_tasks: int) -> Fleet:
+    def of(pools: Sequence[Pool], num_tasks: int, notes: Sequence[str] = ()) -> Fleet:
         """Return all nodes of some pools that a plan of so many tasks could use."""
         nodes: list[Node] = []
-        notes: list[str] = []
+        notes = list(notes)
         for pool in pools:
             number = min(pool.num_nodes, num_tasks, MAX_PER_POOL)
             if number < min(pool.num_nodes, num_tasks):

@@ -106,8 +106,9 @@ def rent(
     params: Mapping[str, Any] | None = None,
     budget: Budget | None = None,
     setting: Setting | None = None,
+    notes: Sequence[str] = (),
 ) -> list[Candidate]:
-    """Return plans of a graph on pools, the best by the goal first.
+    """Return plans of a graph on pools, the best by the goal first; ``notes`` say what is assumed about the pools.
 
     Raises
     ------
@@ -116,7 +117,7 @@ def rent(
     """
     budget, setting = budget or Budget(), setting or Setting()
     begin = time.perf_counter()
-    fleet = Fleet.of(pools, graph.num_tasks)
+    fleet = Fleet.of(pools, graph.num_tasks, notes)
     problem = fleet.problem(graph)
     found = list(_planned(graph, fleet, policy, params, budget, setting))
     if policy_name(policy) == DEFAULT_POLICY:

@@ -21,9 +21,19 @@ from numpy.typing import NDArray
 from stretto.core.csr import Floats
 from stretto.errors import Infeasible, InvalidInput, UnknownName
 from stretto.graphs.rental.kernels.spot_hindsight import hindsight_cost
-from stretto.graphs.rental.kernels.spot_run import CERTIFIED, GREEDY, UNIFORM, run_windows
+from stretto.graphs.rental.kernels.spot_run import (
+    CERTIFIED,
+    GREEDY,
+    UNIFORM,
+    certified_action,
+    learn,
+    run_windows,
+    within_reserve,
+)
 from stretto.graphs.rental.kernels.spot_values import fill_values
 
+#: Where a job may be, by the codes of the kernels.
+MARKETS = ("idle", "spot", "on demand")
 RULES = {"greedy": GREEDY, "uniform-progress": UNIFORM, "certified": CERTIFIED}
 
 
@@ -139,6 +149,67 @@ class SpotTables:
     def chances(self, step_s: float) -> Floats:
         """Return the chance that a spell of each length ends within a step."""
         return np.asarray(1.0 - np.exp(-step_s / self.params.lengths_s))
+
+
+class SpotDecider:
+    """The certified rule for a job that really runs: ask it at equal steps, and whenever something changes.
+
+    Examples
+    --------
+    >>> tables = SpotTables(SpotJob(work_s=7200.0, deadline_s=10800.0, changeover_s=120.0, price_ratio=0.3))
+    >>> decider = SpotDecider(tables, step_s=600.0)
+    >>> decider.decide(is_available=True, market="idle", work_left_s=7200.0, elapsed_s=0.0)
+    'spot'
+    """
+
+    def __init__(self, tables: SpotTables, step_s: float) -> None:
+        self.tables = tables
+        self._ends = tables.chances(step_s)
+        prior = tables.params.prior
+        self._seen, self._now = np.stack((prior, prior)), prior / prior.sum()
+        self._was: bool | None = None
+
+    def decide(
+        self, *, is_available: bool, market: str, work_left_s: float, elapsed_s: float, starting_s: float = 0.0
+    ) -> str:
+        """Return where to run for the next step: ``spot``, ``on demand`` or ``idle``.
+
+        Who is told to be idle waits at most :meth:`may_wait_s`, and then starts on demand.
+
+        Parameters
+        ----------
+        is_available
+            Whether spot can be had now.
+        market
+            Where the job is now; a spot instance that was taken back leaves it ``idle``.
+        starting_s
+            What is left of the changeover of the present instance.
+        """
+        if market not in MARKETS:
+            raise UnknownName("market", market, MARKETS)
+        if self._was is not None:
+            learn(self._seen, self._now, self._ends, self._was, is_available)
+        self._was = is_available
+        job, tick, m = self.tables.job, self.tables.tick_s, MARKETS.index(market)
+        slack = job.deadline_s - elapsed_s - work_left_s
+        action = certified_action(
+            self.tables.values,
+            self._seen,
+            self._now,
+            self.tables.ends,
+            work_left_s / tick,
+            (slack - starting_s) / tick,
+            m,
+            is_available,
+            job.changeover_s / tick,
+            job.price_ratio,
+        )
+        return MARKETS[within_reserve(action, m, slack, job.changeover_s)]
+
+    def may_wait_s(self, work_left_s: float, elapsed_s: float) -> float:
+        """Return how long the job may be idle before only the reserve is left."""
+        job = self.tables.job
+        return max(0.0, job.deadline_s - elapsed_s - work_left_s - job.changeover_s)
 
 
 def run_spot(
