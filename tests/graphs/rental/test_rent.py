@@ -94,7 +94,7 @@ def test_a_spot_rental_is_paid_at_the_price_of_each_moment() -> None:
 
 
 @pytest.mark.parametrize(("size", "number"), [(0.0, 2), (8.0, 1)])
-def test_an_idle_node_is_given_back_unless_it_holds_data_for_a_later_task(size: float, number: int) -> None:
+def test_an_idle_node_is_released_unless_it_holds_data_for_a_later_task(size: float, number: int) -> None:
     graph = TaskGraph.from_edges([100.0, 100.0], [0], [1], size)
     fleet = Fleet.of([replace(CLOUD, num_nodes=1)], 2)
     schedule = Schedule(np.zeros(2, np.int32), np.array([30.0, 1000.0]), np.array([130.0, 1100.0]), "sequence", "none")

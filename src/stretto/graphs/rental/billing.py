@@ -16,7 +16,7 @@ from stretto.graphs.rental.kernels.rent import billed
 
 @dataclass(frozen=True)
 class Rental:
-    """One node from when it is up to when it is given back.
+    """One node from when it is up until it is released.
 
     Attributes
     ----------
@@ -46,11 +46,11 @@ class _Uses:
 
     start_s: Floats
     until_s: Floats
-    may_leave: NDArray[np.bool_]  # whether the node may be given back before the task of this place
+    may_leave: NDArray[np.bool_]  # whether the node may be released before the task of this place
 
 
 def rentals(problem: Problem, schedule: Schedule, fleet: Fleet) -> list[Rental]:
-    """Return the rentals of a schedule, by node; an idle node is given back where that is cheaper."""
+    """Return the rentals of a schedule, by node; an idle node is released where that is cheaper."""
     found: list[Rental] = []
     until_s = _kept_until(problem, schedule)
     for v, node in enumerate(fleet.nodes):

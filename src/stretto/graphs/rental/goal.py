@@ -49,7 +49,7 @@ class RentalGoal:
         return max(0.0, end_s - self.deadline_s) if end_s > self.deadline_s * (1 + _ROUNDING) else 0.0
 
     def over_usd(self, cost_usd: float) -> float:
-        """Return by how much a plan is too dear."""
+        """Return by how much a plan exceeds the budget."""
         return max(0.0, cost_usd - self.budget_usd) if cost_usd > self.budget_usd * (1 + _ROUNDING) else 0.0
 
     def key(self, makespan_s: float, latest_s: float, cost_usd: float) -> tuple[float, ...]:

@@ -104,7 +104,7 @@ class RentalPlan:
         if self.goal.late_s(taken):
             shown, over = format_waits_alike([taken, taken - deadline])
             return [f"takes {shown}; misses the {limit} deadline by {over}"]
-        words = f"takes {format_wait(taken)}; meets the {limit} deadline with {format_wait(deadline - taken)} to spare"
+        words = f"takes {format_wait(taken)}; meets the {limit} deadline with {format_wait(deadline - taken)} left"
         if self.reserve is None:
             return [words]
         if self.goal.late_s(latest):
