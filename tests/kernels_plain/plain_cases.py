@@ -106,6 +106,33 @@ def plans() -> Iterator[Case]:
                 yield f"plan {seed} {name}", (plan.assignment, plan.order)
 
 
+def packed(problem: Problem) -> Problem:
+    """Return the problem on two nodes that pack and a device, with needs that make tasks wait."""
+    rng = np.random.default_rng(problem.num_tasks)
+    graph = replace(
+        problem.graph, kinds=(), kind_duration_s=None, cores=rng.choice([0.0, 1.0, 2.0, 3.0], problem.num_tasks)
+    )
+    graph = replace(graph, memory_bytes=rng.integers(0, 3, problem.num_tasks) * 1e9)
+    return Problem.of(graph, Cluster.parse("cpu:1,node:2*3c4GB"))
+
+
+def packings() -> Iterator[Case]:
+    """Yield runs, plans and bounds on nodes that pack."""
+    for seed in (3, 8):
+        problem = packed(random_problem(np.random.default_rng(seed), 70, 3))
+        yield f"packed bound {seed}", bound(problem).value_s
+        for name in PLANNERS:
+            params = {"max_evaluations": 200} if name == "annealing" else {}
+            planner = construct("policy", name, PLANNERS, params)
+            if name not in SLOW and planner.supports(problem) is None:
+                plan = planner.plan(problem, Budget(seed=5, num_threads=1))
+                yield f"packed plan {seed} {name}", (plan.assignment, plan.order)
+                for discipline in ("sequence", "work-conserving"):
+                    yield f"packed run {seed} {name} {discipline}", attempt(problem, plan, discipline, "fifo")
+    many = Problem.of(TaskGraph.from_edges(np.arange(1.0, 71.0), [], []), Cluster.parse("node:2*2c"))
+    yield "packed rounds", construct("policy", "minmin", PLANNERS, {}).plan(many, Budget()).order
+
+
 def searches() -> Iterator[Case]:
     """Yield what searches find under settings of their own, on projects too."""
     problem = random_problem(np.random.default_rng(3), 30, 3)
@@ -160,7 +187,7 @@ def make_project() -> Problem:
 
 def all_cases() -> Iterator[Case]:
     more = (plain_queues, plain_racks, plain_rental, plain_learners)
-    for source in (runs, plans, searches, *(module.cases for module in more)):
+    for source in (runs, plans, packings, searches, *(module.cases for module in more)):
         yield from source()
 
 

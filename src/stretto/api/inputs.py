@@ -15,6 +15,7 @@ from pathlib import Path
 from stretto import catalog
 from stretto.core.cluster import Cluster
 from stretto.core.graph import TaskGraph
+from stretto.core.nodes.recorded import RECORDED_CLUSTER, recorded_cluster
 from stretto.core.pool import Pool
 from stretto.core.problem import Problem
 from stretto.core.site import Site
@@ -135,8 +136,8 @@ def problem(
 ) -> Problem:
     """Compile a graph for a cluster; both may be given as files or, for clusters, in shorthand.
 
-    Without a cluster there are four CPUs, or for a project (RCPSP) the resources that it brings. ``dims`` are those of
-    :func:`load`.
+    Without a cluster there are four CPUs, or for a project (RCPSP) the resources that it brings; ``recorded`` means the
+    machines that the file of a recorded run names. ``dims`` are those of :func:`load`.
 
     Examples
     --------
@@ -149,6 +150,10 @@ def problem(
     work = graph_of(graph, dims)
     if cluster is None:
         cluster = PROJECT_CLUSTER if _is_project(work) else "cpu:4"
+    if cluster == RECORDED_CLUSTER:
+        if isinstance(work, Workload):
+            raise InvalidInput("a workload of several graphs has no machines of its own", field="cluster")
+        return Problem.of(work, recorded_cluster(work))
     return Problem.of(work, cluster_of(cluster))
 
 

@@ -15,11 +15,15 @@ _FULL, _PART, _IDLE = "█", "▒", "·"
 
 
 def text_gantt(problem: Problem, schedule: Schedule, *, width: int = 60) -> RenderableType:
-    """Return lines of blocks: full where a device works most of that time, grey where some, a dot where none."""
+    """Return lines of blocks: full where a device works most of that time, grey where some, a dot where none.
+
+    A node works as much as the share of its cores that tasks hold.
+    """
     import numpy as np
     from rich.console import Group
     from rich.text import Text
 
+    from stretto.core.metrics import shares_held
     from stretto.core.units import format_seconds
     from stretto.reports.plots.colors import PALETTE, REST, by_frequency
 
@@ -30,10 +34,12 @@ def text_gantt(problem: Problem, schedule: Schedule, *, width: int = 60) -> Rend
     names = [device.name for device in problem.cluster.devices[:_MOST_DEVICES]]
     margin = max(map(len, names))
     lines = []
+    held = shares_held(problem, schedule)
     for device, name in enumerate(names):
         busy = np.zeros((len(PALETTE) + 1, width))
         for task in np.flatnonzero(schedule.device == device):
-            _add(busy[min(int(colour[task]), len(PALETTE))], schedule.start_s[task], schedule.finish_s[task], step_s)
+            row = busy[min(int(colour[task]), len(PALETTE))]
+            _add(row, schedule.start_s[task], schedule.finish_s[task], step_s, float(held[task]))
         line = Text(f"  {name:<{margin}} ", no_wrap=True)
         for column in range(width):
             share, most = float(busy[:, column].sum()), int(busy[:, column].argmax())
@@ -48,10 +54,11 @@ def text_gantt(problem: Problem, schedule: Schedule, *, width: int = 60) -> Rend
     return Group(*lines)
 
 
-def _add(busy: object, start_s: float, finish_s: float, step_s: float) -> None:
-    """Add the share of each column that lies between two moments."""
+def _add(busy: object, start_s: float, finish_s: float, step_s: float, share: float) -> None:
+    """Add the share of each column that lies between two moments, times the share of the device that is held."""
     import numpy as np
 
     assert isinstance(busy, np.ndarray)
     edges = np.arange(len(busy)) * step_s
-    busy += np.clip(np.minimum(edges + step_s, finish_s) - np.maximum(edges, start_s), 0.0, None) / step_s
+    inside = np.clip(np.minimum(edges + step_s, finish_s) - np.maximum(edges, start_s), 0.0, None)
+    busy += share * inside / step_s

@@ -112,7 +112,7 @@ def measure(problem: Problem, schedule: Schedule) -> Metrics:
     makespan = schedule.makespan_s
     took = schedule.finish_s - schedule.start_s
     m = problem.num_devices
-    busy = np.bincount(schedule.device, weights=took * _shares(problem, schedule), minlength=m)
+    busy = np.bincount(schedule.device, weights=took * shares_held(problem, schedule), minlength=m)
     per_device = busy / makespan if makespan > 0 else np.zeros(m)
     num_transfers, num_bytes = _traffic(problem, schedule)
     critical = _critical_paths(problem, took)
@@ -138,7 +138,7 @@ def measure(problem: Problem, schedule: Schedule) -> Metrics:
     )
 
 
-def _shares(problem: Problem, schedule: Schedule) -> Floats:
+def shares_held(problem: Problem, schedule: Schedule) -> Floats:
     """Return the share of its device that each task holds: all of a device, some cores of a node."""
     packing = problem.packing
     if packing is None:

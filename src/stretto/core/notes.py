@@ -10,10 +10,19 @@ import math
 
 import numpy as np
 
+from stretto.core.cluster import DEFAULT_BANDWIDTH
 from stretto.core.graph import TaskGraph
 from stretto.core.nodes.packing import DEFAULT_CORES, Packing
+from stretto.core.nodes.recorded import RECORDED_CLUSTER
 from stretto.core.problem import Problem
-from stretto.core.provenance import ARGUMENT_BYTES, GENERATED, are_objects_in_memory, duration_basis, open_dims
+from stretto.core.provenance import (
+    ARGUMENT_BYTES,
+    GENERATED,
+    MEMORY_IGNORED,
+    are_objects_in_memory,
+    duration_basis,
+    open_dims,
+)
 from stretto.core.units import format_bytes, format_gap, is_zero_gap
 
 _MOST_DIMS = 6
@@ -23,6 +32,10 @@ _PACKING = "Packing is not modeled: a device runs one task at a time."
 _ONE_AT_A_TIME = "a device runs one task at a time"
 _PACKING_BESIDE = "Devices beside the nodes run one task at a time, whatever it needs."
 _AS_ASSUMED = "tasks need what was assumed"
+_RECORDED = (
+    "The nodes are the machines that the file names. Assumed: recorded run times hold on each of them, and every pair is "
+    f"joined by {format_bytes(DEFAULT_BANDWIDTH)}/s."
+)
 _FITS = "memory suffices (not checked)"
 
 
@@ -39,6 +52,8 @@ def graph_notes(graph: TaskGraph) -> tuple[str, ...]:
         named = next((name for name in dims if not name.startswith("?")), None)
         hint = f" (set with --dim {named}=N)" if named is not None else ""
         notes.append(f"Open dimensions of the model were taken as {shown}{more}{hint}.")
+    if MEMORY_IGNORED in graph.meta:
+        notes.append(f"The memory of tasks was ignored: {graph.meta[MEMORY_IGNORED]}; 0 bytes are assumed.")
     counts = {name: graph.meta.get(f"num_unknown_{name}") for name in ("dims", "loops")}
     if not dims and counts["dims"]:
         notes.append(f"{counts['dims']} dimensions inside the model could not be inferred and were taken as 1.")
@@ -51,6 +66,8 @@ def problem_notes(problem: Problem) -> tuple[str, ...]:
     """Return the notes on a graph, and on what is not modeled when it is planned on a cluster."""
     graph = problem.graph
     notes = list(graph_notes(graph))
+    if problem.cluster.name == RECORDED_CLUSTER:
+        notes.append(_RECORDED)
     if problem.packing is not None:
         notes += _assumed_needs(problem.packing)
         if not all(problem.packing.packs) and _states_needs(graph):

@@ -21,6 +21,8 @@ DURATIONS = "durations"
 OPEN_DIMS = "open_dims"
 ARGUMENT_BYTES = "argument_bytes"
 OBJECTS = "objects"
+MACHINES = "machines"
+MEMORY_IGNORED = "memory_ignored"
 
 LABELS = ("measured", "recorded", "estimated", "assumed")
 MEASURED, RECORDED = "measured", "recorded"

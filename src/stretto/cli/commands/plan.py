@@ -229,11 +229,13 @@ def _gap_text(result: PlanResult) -> str:
 
 
 def _table(result: PlanResult) -> RenderableType:
+    from stretto.core.nodes.words import size_of
+
     problem = result.problem
     setting = f"{result.schedule.discipline}, contention {result.schedule.contention}"
     rows = {
         "graph": f"{format_count(problem.num_tasks, 'task')}, {format_count(problem.graph.num_edges, 'edge')}",
-        "cluster": f"{problem.cluster.name} ({format_count(problem.num_devices, 'device')})",
+        "cluster": f"{problem.cluster.name} ({size_of(problem.cluster)})",
         "executed": setting,
         "makespan": format_seconds(result.makespan_s),
         "lower bound": f"{format_seconds(result.lower_bound_s)} ({result.bound.method})",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from stretto.core.cluster import Cluster
+    from stretto.core.cluster import Cluster, Device
     from stretto.core.csr import Floats
     from stretto.core.graph import TaskGraph
     from stretto.core.graph_facts import GraphFacts
@@ -174,11 +174,14 @@ def _cluster_json(cluster: Cluster) -> dict[str, object]:
 
 def _device_table(cluster: Cluster) -> Table:
     """Return one row per group of equal devices."""
+    from stretto.core.nodes.words import size_of
+
     groups: dict[tuple[str, float, float, float, float, str], list[str]] = {}
     for d in cluster.devices:
-        key = (d.kind, d.speed, d.memory_bytes, d.cores, d.price_usd_per_hour, d.machine)
+        machine = _node_words(d) if d.packs else d.machine  # a node is its own machine
+        key = (d.kind, d.speed, d.memory_bytes, d.cores, d.price_usd_per_hour, machine)
         groups.setdefault(key, []).append(d.name)
-    table = new_table(f"{cluster.name}: {format_count(cluster.num_devices, 'device')}")
+    table = new_table(f"{cluster.name}: {size_of(cluster)}")
     table.add_column("kind")
     table.add_column("devices", overflow="fold")
     table.add_column("machine", overflow="fold")
@@ -198,6 +201,13 @@ def _device_table(cluster: Cluster) -> Table:
     if len(groups) > _MOST_ROWS:
         table.caption = f"and {format_count(len(groups) - _MOST_ROWS, 'group')} more"
     return table
+
+
+def _node_words(node: Device) -> str:
+    """Return that this is a node, and what it has besides cores and memory."""
+    has = [f"{node.gpus:g} GPUs"] if node.gpus else []
+    has += [f"{name} {amount:g}" for name, amount in node.resources]
+    return ", ".join(["node", *has])
 
 
 def _link_table(cluster: Cluster) -> Table:

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from stretto.core.csr import Floats, Ints
+from stretto.core.metrics import shares_held
+from stretto.core.nodes.packing import CORES
+from stretto.core.nodes.words import size_of
 from stretto.core.problem import Problem
 from stretto.core.schedule import Schedule, Transfers
 from stretto.core.units import format_gap, format_seconds, is_zero_gap
@@ -52,7 +55,7 @@ def make_chart(
     lane = lanes(schedule)
     rows, row_of = _rows(problem, schedule, lane)
     color, legend = _colors(problem)
-    names = tuple(problem.graph.task_name(task) for task in range(n))
+    names = tuple(_bar_name(problem, task) for task in range(n))
     moved = schedule.transfers
     return GanttChart(
         title=title or f"{problem.graph.name} on {problem.cluster.name}",
@@ -72,6 +75,15 @@ def make_chart(
     )
 
 
+def _bar_name(problem: Problem, task: int) -> str:
+    """Return the name of a task, and on clusters with nodes the cores that it holds."""
+    name = problem.graph.task_name(task)
+    if problem.packing is None:
+        return name
+    cores = problem.packing.needs_of(task).get(CORES, 0.0)
+    return f"{name} ({cores:g} core{'s' * (cores != 1)})"
+
+
 def _check(problem: Problem, schedule: Schedule, lower_bound_s: float | None) -> None:
     n = problem.num_tasks
     if len(schedule.device) != n:
@@ -85,7 +97,7 @@ def _check(problem: Problem, schedule: Schedule, lower_bound_s: float | None) ->
 def lanes(schedule: Schedule) -> Ints:
     """Return the lane of each task on its device: 0 for all, unless tasks overlap.
 
-    Devices run one task at a time, but the tasks of a project (RCPSP) share one device and
+    Devices run one task at a time, but nodes run what fits, and the tasks of a project (RCPSP) share one device and
     only its resources limit them. Each task takes the lowest lane that is free.
     """
     lane = np.zeros(len(schedule.device), dtype=np.int32)
@@ -146,10 +158,11 @@ def _colors(problem: Problem) -> tuple[Ints, tuple[tuple[str, str], ...]]:
 
 def _facts(problem: Problem, schedule: Schedule, lower_bound_s: float | None) -> tuple[str, ...]:
     n, m, makespan = problem.num_tasks, problem.num_devices, schedule.makespan_s
-    busy = float((schedule.finish_s - schedule.start_s).sum()) / (m * makespan or 1.0)
+    took = (schedule.finish_s - schedule.start_s) * shares_held(problem, schedule)
+    busy = float(took.sum()) / (m * makespan or 1.0)
     facts = [
         f"makespan {format_seconds(makespan)}",
-        f"{n:,} task{'s' * (n != 1)} on {m:,} device{'s' * (m != 1)}",
+        f"{n:,} task{'s' * (n != 1)} on {size_of(problem.cluster)}",
         f"mean utilization {100 * busy:.0f} %" if problem.graph.resources is None else f"{busy:.1f} tasks at a time",
         schedule.discipline,
         f"contention {schedule.contention}",
