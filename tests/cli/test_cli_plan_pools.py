@@ -129,3 +129,9 @@ def test_refusals(run: Run, diamond: Path) -> None:
     run("plan", diamond, "--pools", POOLS, "--objective", "glory").assert_refused("objective")
     run("plan", diamond, "--pools", POOLS, "--budget", "much").assert_refused("budget", "20USD")
     run("plan", diamond, "--pools", POOLS, "--budget", "0").assert_refused("budget", "20USD")
+
+
+def test_a_replay_does_not_pass_over_a_minimum(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "offers.toml").write_text(OFFERS)
+    trace = "trace:lublin?num_jobs=20&num_procs=4&seed=1"
+    run("replay", trace, "--pools", tmp_path / "offers.toml").assert_refused("pool cloud", "minimum")
