@@ -190,6 +190,8 @@ def test_what_an_offer_states_is_not_called_assumed() -> None:
     stated = replace(CLOUD, minimum_s=60.0)
     assert not any("Billing" in note for note in Fleet.of([OWN, stated], 3).notes)
     assert any("Links between nodes are assumed" in note for note in Fleet.of([OWN], 3).notes)
+    patient = replace(CLOUD, idle_shutdown_s=300.0)
+    assert any(note.startswith("idle_shutdown of cloud is not used") for note in Fleet.of([patient], 3).notes)
 
 
 def test_refusals() -> None:

@@ -86,8 +86,7 @@ class Fleet:
     def problem(self, graph: TaskGraph) -> Problem:
         """Compile a graph for these nodes; a node with one processor and nothing else to share is a device."""
         packs = any(_shares(node.pool) for node in self.nodes)
-        kind = graph.kinds[0] if graph.kinds and "cpu" not in graph.kinds else "cpu"
-        devices = [_device(node, kind, packs) for node in self.nodes]
+        devices = [_device(node, kind_of(graph), packs) for node in self.nodes]
         return Problem.of(graph, Cluster.uniform(devices, bandwidth=DEFAULT_BANDWIDTH, name="pools"))
 
     def arrays(self, problem: Problem) -> NodeArrays:
@@ -114,6 +113,11 @@ class Fleet:
     def ready_s(self) -> Floats:
         """When each node is up."""
         return np.array([node.ready_s for node in self.nodes])
+
+
+def kind_of(graph: TaskGraph) -> str:
+    """Return the kind of device whose durations hold on the nodes of pools."""
+    return graph.kinds[0] if graph.kinds and "cpu" not in graph.kinds else "cpu"
 
 
 def _on_demand(pool: Pool, number: int) -> list[Node]:
@@ -156,6 +160,9 @@ def _assumptions(pools: Sequence[Pool]) -> list[str]:
     prompt = [pool.name for pool in rented if pool.provision_s == 0 and pool.is_elastic]
     if prompt:
         notes.append(f"Nodes of {', '.join(prompt)} are assumed to be up at once (state provision in the pool file).")
+    stays = [pool.name for pool in rented if np.isfinite(pool.idle_shutdown_s)]
+    if stays:
+        notes.append(f"idle_shutdown of {', '.join(stays)} is not used: the plan says when each node is released.")
     if any(pool.spot is not None for pool in pools):
         notes.append("On-demand nodes are assumed to be available whenever spot is lost.")
         if not all(bool(pool.spot.hazard_per_hour.any()) for pool in pools if pool.spot is not None):

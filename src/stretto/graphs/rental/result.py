@@ -15,7 +15,7 @@ from stretto.core.provenance import duration_basis
 from stretto.core.schedule import Schedule
 from stretto.core.units import format_wait, format_waits_alike
 from stretto.graphs.rental.billing import Rental
-from stretto.graphs.rental.fleet import Fleet
+from stretto.graphs.rental.fleet import Fleet, kind_of
 from stretto.graphs.rental.goal import RentalGoal, Reserve
 from stretto.graphs.rental.search import Candidate
 
@@ -89,7 +89,9 @@ class RentalPlan:
     @property
     def notes(self) -> tuple[str, ...]:
         """What the plan takes for granted."""
-        return (*problem_notes(self.problem), *self.best.fleet.notes)
+        graph = self.problem.graph
+        kind = f"Durations of the kind {kind_of(graph)} are assumed on all nodes; the graph also has others."
+        return (*problem_notes(self.problem), *self.fleet.notes, *([kind] if len(graph.kinds) > 1 else []))
 
     @property
     def verdict(self) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ from stretto.core.planner import Budget, Progress
 from stretto.core.pool import Pool
 from stretto.core.problem import Problem
 from stretto.core.schedule import Schedule
-from stretto.errors import Infeasible, InvalidPlan
+from stretto.errors import Infeasible, InvalidInput, InvalidPlan
 from stretto.graphs.evaluate import PolicyLike, Setting, planner_of, policy_name
 from stretto.graphs.rental.billing import Rental, rentals
 from stretto.graphs.rental.fleet import Fleet
@@ -115,6 +115,8 @@ def rent(
     Infeasible
         A task fits no node of the pools.
     """
+    if graph.resources is not None:
+        raise InvalidInput(f"{graph.name!r} is a project with resources of its own; pools cannot run it", field="pools")
     budget, setting = budget or Budget(), setting or Setting()
     begin = time.perf_counter()
     fleet = Fleet.of(pools, graph.num_tasks, notes)
@@ -206,6 +208,9 @@ class _Placement:
         self.rng = np.random.default_rng(budget.seed)
         self.kept: list[tuple[_Key, _Try, tuple[Plan, Plan]]] = []
         self.spot_seconds = self._spot_seconds()
+        markets = [node.pool.spot for node in fleet.nodes]
+        self.hazard = np.array([0.0 if spot is None else float(spot.hazard_per_hour.max()) for spot in markets])
+        self.on_demand_usd = np.array([node.pool.price_usd_per_hour for node in fleet.nodes])
 
     def best(self) -> list[Plan]:
         """Return the best placements by their own account."""
@@ -264,7 +269,9 @@ class _Placement:
         cost = place_tasks(*inputs, one.allowed, one.may_spot, device, start, finish, exposed)
         if not math.isfinite(cost):
             return
-        latest = finish + np.where(exposed, self._reserve_s(one.allowed, self.nodes.is_spot[device]), 0.0)
+        reserve_s = self._reserve_s(one.allowed, self.nodes.is_spot[device])
+        latest = finish + np.where(exposed, reserve_s, 0.0)
+        cost += self._risk_usd(device, start, finish, reserve_s)
         key = self.goal.key(float(finish.max()), float(latest.max()), cost)
         if len(self.kept) == _NUM_SIMULATED and key >= self.kept[-1][0]:
             return
@@ -273,6 +280,18 @@ class _Placement:
             placed = Plan(device, one.order[np.argsort(start[one.order], kind="stable")])
             plans = (placed, Plan.from_times(device, start, finish, self.arrays.topo))
             self.kept = sorted([*self.kept, (key, one, plans)], key=lambda entry: entry[0])[:_NUM_SIMULATED]
+
+    def _risk_usd(self, device: Ints, start: Floats, finish: Floats, reserve_s: float) -> float:
+        """Return about what the loss of spot nodes adds to the cost that is to be expected."""
+        on_spot = self.nodes.is_spot[device]
+        if not bool(on_spot.any()):
+            return 0.0
+        first, last = np.full(len(self.fleet.nodes), np.inf), np.zeros(len(self.fleet.nodes))
+        np.minimum.at(first, device[on_spot], start[on_spot])
+        np.maximum.at(last, device[on_spot], finish[on_spot])
+        hours = np.where(last > 0, last - np.minimum(first, last), 0.0) / 3600.0
+        again = (hours + np.where(last > 0, reserve_s / 3600.0, 0.0)) @ self.on_demand_usd
+        return float(again) * -math.expm1(-float(hours @ self.hazard))
 
     def _changed(self, one: _Try) -> _Try:
         """Return a placement with other due times and another order."""
