@@ -24,6 +24,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # research/
 
 import numpy as np
+from research.mars.workflows.pool_search import WAITS_USD, choose_way, fixed_ways
+from research.mars.workflows.pools import Aim, PoolTrial, try_way
 from research.readers.merge_traces import merge_traces
 
 from stretto.core.graph import TaskGraph
@@ -32,8 +34,6 @@ from stretto.core.trace import Trace
 from stretto.files.load import load
 from stretto.files.prices.spot_series import spot_series
 from stretto.files.traces.workflow import trace_of_graph
-from stretto.queues.workflows.pool_search import WAITS_USD, choose_way, fixed_ways
-from stretto.queues.workflows.pools import Aim, PoolTrial, try_way
 
 INSTANCE, REGION, ON_DEMAND_USD, VCPUS = "m5.2xlarge", "us-east-1", 0.384, 8
 NUM_WORKFLOWS, OWN_PROCS = 60, 16

@@ -32,6 +32,7 @@ gpus_per_node = 1
 speed = 1.2
 price_usd_per_hour = 0.40
 billing = "60s"
+minimum = "10min"
 provision = "90s"
 idle_shutdown = "5min"
 [pool.spot]
@@ -67,6 +68,7 @@ def test_example_of_the_docstring() -> None:
     assert onprem.spot is None
     assert (cloud.min_nodes, cloud.gpus_per_node, cloud.speed, cloud.is_elastic) == (0, 1, 1.2, True)
     assert (cloud.billing_s, cloud.provision_s, cloud.idle_shutdown_s) == (60, 90, 300)
+    assert (cloud.minimum_s, onprem.minimum_s) == (600, None)
     assert cloud.spot is not None
     assert cloud.spot.hazard_per_hour.tolist() == [0.01, 0.01]
     assert (cloud.spot.bid_usd_per_hour, cloud.spot.checkpoint_s) == (0.14, 600)
@@ -103,6 +105,7 @@ pools = st.builds(
     speed=positive,
     price_usd_per_hour=st.just(0.0) | positive,
     billing_s=positive,
+    minimum_s=st.none() | positive,
     provision_s=st.just(0.0) | positive,
     idle_shutdown_s=positive | st.just(math.inf),
     spot=st.none() | spots,

@@ -18,6 +18,7 @@ import numpy as np
 import plain_learners
 import plain_queues
 import plain_racks
+import plain_rental
 
 import stretto
 from instances import random_problem
@@ -185,7 +186,8 @@ def make_project() -> Problem:
 
 
 def all_cases() -> Iterator[Case]:
-    for source in (runs, plans, packings, searches, plain_queues.cases, plain_racks.cases, plain_learners.cases):
+    more = (plain_queues, plain_racks, plain_rental, plain_learners)
+    for source in (runs, plans, packings, searches, *(module.cases for module in more)):
         yield from source()
 
 

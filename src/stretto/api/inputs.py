@@ -123,8 +123,12 @@ def graph_of(graph: GraphLike, dims: Mapping[str, int] | None = None) -> TaskGra
 
 
 def cluster_of(cluster: ClusterLike) -> Cluster:
-    """Return a cluster as it is, or read it."""
-    return cluster if isinstance(cluster, Cluster) else load_cluster(cluster)
+    """Return a cluster as it is, or read it; the file of a plan on pools holds its nodes."""
+    from stretto.api.plan_file import kept_cluster
+
+    if isinstance(cluster, Cluster):
+        return cluster
+    return kept_cluster(str(cluster)) or load_cluster(cluster)
 
 
 def problem(

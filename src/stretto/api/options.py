@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from stretto.core.pool import Pool, Spot
     from stretto.core.problem import Problem
     from stretto.files.prices.offer import Offer
+    from stretto.graphs.rental.goal import RentalGoal
     from stretto.queues.mars.replay import MarsSettings
     from stretto.queues.replay import Tie
     from stretto.queues.strategies import PriorityWeights
-    from stretto.queues.workflows.pools import Aim
 
 MARS = "mars"
 
@@ -34,32 +34,30 @@ class PoolOptions:
     Attributes
     ----------
     pools
-        Pools, their TOML file, or shorthand such as ``own:128*16,cloud:0-64*8@0.40~90s``.
+        Pools, their TOML file, a price list, or shorthand such as ``own:128*16,cloud:0-64*8@0.40~90s``.
     objective
         What is minimized: ``cost``, ``time`` or ``both``.
     deadline
         Such as ``2h`` or ``90min``.
-    spend
-        At most so many USD.
+    budget
+        At most so much: ``20USD``, or a number of USD.
     """
 
     pools: Sequence[Pool] | str | Path
     objective: str = "cost"
     deadline: str | None = None
-    spend: float | None = None
+    budget: str | float | None = None
 
     def __post_init__(self) -> None:
-        self.aim()
+        self.goal()
 
-    def aim(self) -> Aim:
-        """Return the objective and the limits as the search for a way to run a workflow has them."""
-        from stretto.queues.workflows.pools import Aim
+    def goal(self) -> RentalGoal:
+        """Return the objective and the limits as the search for a plan has them."""
+        from stretto.core.units import parse_usd
+        from stretto.graphs.rental.goal import RentalGoal
 
-        return Aim(
-            self.objective,
-            deadline_s=math.inf if self.deadline is None else _seconds(self.deadline, "deadline"),
-            budget_usd=math.inf if self.spend is None else self.spend,
-        )
+        deadline = math.inf if self.deadline is None else _seconds(self.deadline, "deadline")
+        return RentalGoal(self.objective, deadline, math.inf if self.budget is None else parse_usd(self.budget))
 
 
 @dataclass(frozen=True)

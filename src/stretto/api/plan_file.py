@@ -5,10 +5,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from stretto.api.inputs import WORKLOAD_PREFIX, ClusterLike, GraphLike, named_problem, split_path
+from stretto.core.cluster import Cluster
+from stretto.core.csr import Floats
 from stretto.core.graph import TaskGraph
 from stretto.core.plan import Plan
 from stretto.core.problem import Problem
@@ -23,8 +28,8 @@ from stretto.graphs.evaluate import Setting
 #: A document of JSON values.
 Json = dict[str, Any]
 
-#: Keys under which a plan file holds what was measured before planning.
-_GRAPH, _CLUSTER = "graph_document", "cluster_document"
+#: Keys under which a plan file holds what was measured before planning, or rented; and when each node is up.
+_GRAPH, _CLUSTER, _READY = "graph_document", "cluster_document", "ready_s"
 
 
 def measured_sources(problem: Problem) -> Json:
@@ -33,6 +38,21 @@ def measured_sources(problem: Problem) -> Json:
     from stretto.files.graphs.native import FORMAT
 
     return {_GRAPH: json.loads(FORMAT.write(problem.graph)), _CLUSTER: write_cluster(problem.cluster).decode()}
+
+
+def rented_sources(problem: Problem, ready_s: Floats) -> Json:
+    """Return the nodes of a plan on pools as its file holds them."""
+    from stretto.files.clusters.cluster_writer import write_cluster
+
+    return {_CLUSTER: write_cluster(problem.cluster).decode(), _READY: ready_s.tolist()}
+
+
+def kept_cluster(source: str) -> Cluster | None:
+    """Return the nodes that a plan file holds; None for anything else."""
+    if not is_plan_file(source):
+        return None
+    content = read_document(source).json
+    return _cluster_in(content, Path(source)) if _CLUSTER in content else None
 
 
 def save_plan(path: Path, document: Json) -> None:
@@ -69,9 +89,25 @@ def load_plan(path: Path, graph: GraphLike | None, cluster: ClusterLike | None) 
     graph = graph or _recorded(content, "graph_source", path)
     if graph is None:
         raise InvalidInput(_no_graph(content), source=str(path))
+    if cluster is None and _CLUSTER in content:
+        problem = named_problem(graph, _cluster_in(content, path))
+        plan = read_plan(document, problem)
+        return _when_up(problem, plan, content, document), plan, content
     cluster = cluster or _recorded(content, "cluster_source", path)
     problem = named_problem(graph, cluster)
     return problem, read_plan(document, problem), content
+
+
+def _when_up(problem: Problem, plan: Plan, content: Json, document: Document) -> Problem:
+    """Return the problem whose tasks wait until their nodes are up."""
+    ready = content.get(_READY)
+    if ready is None:
+        return problem
+    if not isinstance(ready, list) or len(ready) != problem.num_devices:
+        document.fail(f"expected {problem.num_devices} numbers, one for each node", field=_READY)
+    up = np.array([document.number(value, _READY) for value in ready])
+    release = np.maximum(problem.arrays.release, up[plan.assignment])
+    return replace(problem, arrays=problem.arrays._replace(release=release))
 
 
 def _no_graph(content: Mapping[str, object]) -> str:
@@ -96,19 +132,28 @@ def recorded_sources(path: Path) -> tuple[str, str | None, str]:
     graph = _recorded(content, "graph_source", path)
     if graph is None:
         raise InvalidInput(_no_graph(content), source=str(path))
-    return graph, _recorded(content, "cluster_source", path), str(content.get("policy", "a plan"))
+    cluster = str(path) if _CLUSTER in content and _GRAPH not in content else _recorded(content, "cluster_source", path)
+    return graph, cluster, str(content.get("policy", "a plan"))
 
 
 def _kept_problem(content: Json, path: Path) -> Problem:
     """Return the problem that a plan file holds itself."""
-    from stretto.files.clusters.cluster_toml import read_cluster
     from stretto.files.graphs.native import FORMAT
 
     graph = FORMAT.read(Document(f"{path} [{_GRAPH}]", json.dumps(content[_GRAPH]).encode()))
+    if not isinstance(graph, TaskGraph):
+        raise InvalidInput("does not hold one graph and its cluster", source=str(path), field=_GRAPH)
+    return Problem.of(graph, _cluster_in(content, path))
+
+
+def _cluster_in(content: Json, path: Path) -> Cluster:
+    """Return the cluster that a plan file holds itself."""
+    from stretto.files.clusters.cluster_toml import read_cluster
+
     text = content.get(_CLUSTER)
-    if not isinstance(graph, TaskGraph) or not isinstance(text, str):
+    if not isinstance(text, str):
         raise InvalidInput("does not hold one graph and its cluster", source=str(path), field=_CLUSTER)
-    return Problem.of(graph, read_cluster(Document(f"{path} [{_CLUSTER}]", text.encode())))
+    return read_cluster(Document(f"{path} [{_CLUSTER}]", text.encode()))
 
 
 def recorded_contention(content: Json) -> Contention:

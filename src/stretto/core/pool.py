@@ -85,6 +85,8 @@ class Pool:
         Run times are divided by it.
     price_usd_per_hour
         Per node that is up, billed by ``billing_s`` begun.
+    minimum_s
+        Least time of a rental that is paid, in plans of workflows; None where the offer does not say.
     provision_s, idle_shutdown_s
         Time for a new node to come up, and how long an idle one beyond ``min_nodes`` stays.
     """
@@ -101,6 +103,7 @@ class Pool:
     min_nodes: int | None = None
     idle_shutdown_s: float = float("inf")
     spot: Spot | None = field(default=None)
+    minimum_s: float | None = None
 
     def __post_init__(self) -> None:
         place = f"pool {self.name}"
@@ -113,6 +116,8 @@ class Pool:
         for name in ("price_usd_per_hour", "provision_s", "idle_shutdown_s", "gpus_per_node", "memory_bytes_per_node"):
             if not getattr(self, name) >= 0:
                 raise InvalidInput(f"{name} {getattr(self, name)} must not be negative", field=place)
+        if self.minimum_s is not None:
+            SECONDS.check(self.minimum_s, "minimum_s", field=place)
         if not self.billing_s > 0:
             raise InvalidInput(f"billing_s {self.billing_s} must be positive", field=place)
         if self.num_nodes > MAX_NODES or self.num_procs > MAX_PROCS:

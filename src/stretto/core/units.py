@@ -162,3 +162,16 @@ def format_gap(gap: float) -> str:
     if gap < 0 or not math.isfinite(gap):
         return format_percent(gap) if gap < 0 else "unknown"
     return format_percent(gap) if gap >= 0.0005 else "<0.1 %"
+
+
+def parse_usd(value: str | float) -> float:
+    """Return USD from a number, or from text such as ``20USD``, ``20 USD``, ``$20`` or ``20``."""
+    text = str(value).strip()
+    number = text.removeprefix("$").strip() if text.startswith("$") else text.upper().removesuffix("USD").strip()
+    try:
+        amount = float(number)
+    except ValueError:
+        amount = float("nan")
+    if not amount > 0:
+        raise InvalidInput(f"{text[:60]!r} is not an amount of money; write 20USD", field="budget")
+    return amount

@@ -127,6 +127,10 @@ def prepare(trace: Trace, machine: int | tuple[Pool, ...], rules: RuleCodes, see
         pools = tuple(machine)
         if not pools:
             raise InvalidInput("no pools", field="machine")
+        for pool in pools:
+            if pool.minimum_s is not None:
+                what = "a minimum is kept by stretto plan alone; a replay bills by billing: leave minimum out"
+                raise InvalidInput(what, field=f"pool {pool.name}")
     if trace.num_jobs == 0:
         raise InvalidInput(f"no jobs in {trace.name!r}", field="trace")
     fits = runnable(trace, machine)

@@ -20,6 +20,7 @@ from stretto.runlog import Run, RunLog
 from stretto.runlog.record import Json
 
 if TYPE_CHECKING:
+    from stretto.graphs.rental.result import RentalPlan
     from stretto.learning.loop import LoopResult
     from stretto.learning.trainer import StepRow
 
@@ -68,7 +69,7 @@ def command_line() -> str:
     return "stretto " + shlex.join(sys.argv[1:])
 
 
-def record_plan(run: Run, result: PlanResult, document: Mapping[str, Json] | None = None) -> None:
+def record_plan(run: Run, result: PlanResult | RentalPlan, document: Mapping[str, Json] | None = None) -> None:
     """Keep a plan with its problem, and close the run.
 
     Parameters

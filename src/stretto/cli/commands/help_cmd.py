@@ -12,6 +12,7 @@ EXIT_CODES = {
     1: "internal error; STRETTO_DEBUG=1 shows the traceback",
     2: "wrong input or usage; one line on stderr says what, where and what to do",
     3: "an engine failed: a task for good, or a service that did not answer",
+    4: "a plan on pools was made, and misses its deadline or its budget",
     130: "interrupted with Ctrl-C; what was found until then has been printed and saved",
     141: "the reader of a pipe went away",
 }

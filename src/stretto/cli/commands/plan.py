@@ -1,12 +1,12 @@
-"""``stretto plan``: plan one graph with one policy and judge the plan, or choose pools for a workflow."""
+"""``stretto plan``: plan one graph with one policy and judge the plan, on a cluster or on pools."""
 
 from __future__ import annotations
 
-import math
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -15,13 +15,12 @@ from stretto.cli.checks import check_picture, check_target, expanded, refuse_wit
 from stretto.cli.console import (
     Output,
     facts,
-    new_table,
     print_json,
     print_notes,
-    print_tables,
     remark,
     stdout,
 )
+from stretto.cli.exit_codes import EXIT_LIMITS
 from stretto.cli.logged import kept, news
 from stretto.cli.options import (
     ClusterOption,
@@ -39,30 +38,24 @@ from stretto.cli.options import (
     SeedOption,
     TimeLimitOption,
 )
-from stretto.cli.sources import load_queue
+from stretto.cli.rental import print_rental
 from stretto.core.units import (
     format_count,
     format_gap,
     format_percent,
     format_seconds,
-    format_wait,
-    format_waits_alike,
     is_zero_gap,
 )
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from stretto.api.plan import PlanResult, PoolPlan
+    from stretto.api.plan import PlanResult
     from stretto.core.planner import Progress
+    from stretto.graphs.rental.result import RentalPlan
 
-#: Options about one plan on a cluster.
-_NOT_WITH_POOLS = (
-    *("cluster", "policy", "time_limit", "contention", "discipline", "param"),
-    *("save", "gantt", "log", "dim"),
-)
-#: Rows that are printed of the ways that were tried.
-_SHOWN = 5
+#: What a plan on pools has of its own.
+_NOT_WITH_POOLS = ("cluster", "discipline")
 
 
 @dataclass(frozen=True)
@@ -90,9 +83,11 @@ class PlanOutput:
                     "--deadline", metavar="TIME", help="With --pools: such as 2h or 90min.", show_default=False
                 ),
             ],
-            "spend": Annotated[
-                float | None,
-                typer.Option("--spend", metavar="USD", help="With --pools: at most this.", show_default=False),
+            "budget": Annotated[
+                str | None,
+                typer.Option(
+                    "--budget", "--spend", metavar="USD", help="With --pools: such as 20USD.", show_default=False
+                ),
             ],
         },
     ),
@@ -102,7 +97,10 @@ class PlanOutput:
             "save": Annotated[
                 Path | None,
                 typer.Option(
-                    "--save", metavar="PLAN.json", help="Write the plan, for stretto simulate.", show_default=False
+                    "--save",
+                    metavar="PLAN.json",
+                    help="Write the plan, to simulate or run it.",
+                    show_default=False,
                 ),
             ],
             "gantt": GanttOption,
@@ -126,16 +124,14 @@ def plan(
     dim: DimOption = None,
     out: PlanOutput,
 ) -> None:
-    """Plan a graph with one policy, and judge the plan; with --pools, choose where to run it and at what cost."""
-    if pools is not None:
-        why = "it tries ways of running the jobs in a queue, on pools alone"
-        refuse_with(context, "--pools", _NOT_WITH_POOLS, why)
-        _plan_pools(graph, pools, seed, out.output)
-        return
-    limits = ("objective", "deadline", "spend")
-    refuse_without(context, "--pools", limits, "on a --cluster, plans are made as short as possible")
+    """Plan a graph with one policy, and judge the plan; with --pools, say which nodes to rent and at what cost."""
+    if pools is None:
+        limits = ("objective", "deadline", "budget")
+        refuse_without(context, "--pools", limits, "on a --cluster, plans are made as short as possible")
+    else:
+        refuse_with(context, "--pools", _NOT_WITH_POOLS, "the nodes of the pools are rented and used in sequence")
     from stretto.api import plan as make_plan
-    from stretto.api.inputs import named_problem, parse_params, with_dims
+    from stretto.api.inputs import graph_of, named_problem, parse_params, with_dims
     from stretto.api.plan import plan_document, planner_of
     from stretto.cli.interrupt import Interrupt
     from stretto.cli.progress import ProgressLine
@@ -145,12 +141,14 @@ def plan(
     with ProgressLine(f"reading {graph}"):
         graph, params = with_dims(graph, dim), parse_params(param or [])
         planner_of(policy, params)  # a misspelt name is found before a large file is read
-        problem = named_problem(graph, cluster)
-    settings = {"policy": policy, "graph": graph, "cluster": problem.cluster.name, "seed": seed}
+        problem = named_problem(graph, cluster) if pools is None else None
+        work = graph_of(graph) if problem is None else problem.graph
+    machines = problem.cluster.name if problem is not None else "pools"
+    settings = {"policy": policy, "graph": graph, "cluster": machines, "seed": seed}
     settings |= {"time_limit_s": time_limit, "contention": contention.value}
-    doing = f"planning {problem.num_tasks:,} tasks with {policy}"
+    doing = f"planning {work.num_tasks:,} tasks with {policy}"
     with ExitStack() as stack, Interrupt() as interrupt:
-        run = stack.enter_context(kept(True, "plan", problem.graph.name, settings)) if out.log else None
+        run = stack.enter_context(kept(True, "plan", work.name, settings)) if out.log else None
         rows = stack.enter_context(news(run, "progress")) if out.log else None
         line = stack.enter_context(ProgressLine(doing))
 
@@ -160,22 +158,36 @@ def plan(
                 rows.progress(progress)
             interrupt.check()
 
-        result = make_plan(
-            problem,
+        make = partial(
+            make_plan,
             policy=policy,
             params=params,
             time_limit_s=time_limit,
             seed=seed,
-            discipline=discipline.value if discipline else None,
             contention=contention.value,
             on_progress=on_progress,
         )
+        result: PlanResult | RentalPlan
+        if pools is None:
+            result = make(problem, discipline=discipline.value if discipline else None)
+        else:
+            result = make(work, pools=pools)
         interrupt.note(result.plan)
-        document = plan_document(result, graph, cluster)
+        document = plan_document(result, graph, cluster if pools is None else None)
         if run is not None:
             from stretto.reports.record import record_plan
 
             record_plan(run, result, document)
+    _write(result, document, out)
+    _report(result, document, out)
+    if interrupt.pressed:
+        remark("interrupted: this is the best plan found until then")
+        raise typer.Exit(130)
+    if pools is not None and not document["keeps_limits"]:
+        raise typer.Exit(EXIT_LIMITS)
+
+
+def _write(result: PlanResult | RentalPlan, document: dict[str, object], out: PlanOutput) -> None:
     if out.save is not None:
         from stretto.api.plan_file import save_plan
 
@@ -183,21 +195,22 @@ def plan(
     if out.gantt is not None:
         from stretto.reports.gantt.draw import draw_gantt
 
-        draw_gantt(problem, result.schedule, out.gantt, lower_bound_s=result.lower_bound_s)
-    _report(result, document, out)
-    if interrupt.pressed:
-        remark("interrupted: this is the best plan found until then")
-        raise typer.Exit(130)
+        bound_s = getattr(result, "lower_bound_s", None)
+        draw_gantt(result.problem, result.schedule, out.gantt, lower_bound_s=bound_s)
 
 
-def _report(result: PlanResult, document: dict[str, object], out: PlanOutput) -> None:
+def _report(result: PlanResult | RentalPlan, document: dict[str, object], out: PlanOutput) -> None:
+    is_rented = "rentals" in document
     if out.output is Output.JSON:
         print_json(document)
     elif out.output is Output.QUIET:
-        print(repr(result.makespan_s))
+        print(repr(document["cost_usd"] if is_rented else result.makespan_s))
     else:
         console = stdout()
-        console.print(_table(result))
+        if is_rented:
+            print_rental(cast("RentalPlan", result))
+        else:
+            console.print(_table(cast("PlanResult", result)))
         print_notes(result.notes)
         for path in (out.save, out.gantt):
             if path is not None:
@@ -234,56 +247,3 @@ def _table(result: PlanResult) -> RenderableType:
     if result.cost_usd == 0:
         del rows["cost"]  # no device of this cluster has a price
     return facts(f"{problem.graph.name} by {result.policy}", rows)
-
-
-def _plan_pools(source: str, options: PoolOptions, seed: int, output: Output) -> None:
-    """Try ways of running a workflow in pools, and report the best."""
-    from stretto.api import plan as make_plan
-    from stretto.cli.progress import ProgressLine
-
-    trace = load_queue(source)
-    with ProgressLine(f"trying ways to run {trace.num_jobs:,} tasks"):
-        found = make_plan(trace, pools=options, seed=seed)
-    if output is Output.JSON:
-        print_json(found.to_json())
-    elif output is Output.QUIET:
-        print(repr(found.best.cost_usd))
-    else:
-        _print_ways(found)
-
-
-def _print_ways(found: PoolPlan) -> None:
-    table = new_table(f"{found.trace.name}: ways to run it, best first ({len(found.tried):,} tried)")
-    for title in ("order", "pool rule", "pools", "grouping"):
-        table.add_column(title)
-    for title in ("cost", "time"):
-        table.add_column(title, justify="right")
-    shown = found.tried[:_SHOWN]
-    for one, makespan in zip(shown, format_waits_alike([one.makespan_s for one in shown]), strict=True):
-        way = one.way
-        rule = way.pool_rule + (f" at ${way.wait_usd_per_hour:.2g}/h" if way.is_weighing else "")
-        rule += f", {way.stretch:.3g}x path" if way.stretch < math.inf else ""
-        rule += f", idle {format_wait(way.idle_s)}" if way.idle_s < math.inf else ""
-        used = ", ".join(found.pools[k].name for k in way.pools)
-        table.add_row(way.strategy, rule, used, way.grouping, f"${one.cost_usd:,.2f}", makespan)
-    print_tables(table)
-    for line in [] if found.keeps_limits else _missed(found):
-        print(line)
-
-
-def _missed(found: PoolPlan) -> list[str]:
-    """Say which limits the best way breaks, and by how much."""
-    best, aim = found.best, found.aim
-    limit, taken = format_wait(aim.deadline_s), format_wait(best.makespan_s)
-    lines = ["no way that was tried keeps the limits; the first one is the closest:"]
-    if best.num_late and best.num_workflows > 1:
-        lines.append(f"{best.num_late:g} of {best.num_workflows:,} workflows miss the {limit} deadline")
-    elif best.num_late and best.makespan_s > aim.deadline_s:
-        over = format_wait(best.makespan_s - aim.deadline_s)
-        lines.append(f"takes {taken}; misses the {limit} deadline by {over}")
-    elif best.num_late:  # a mean over draws of interruptions, of which some are late
-        lines.append(f"takes {taken} on average; misses the {limit} deadline in {best.num_late:.0%} of the draws")
-    if best.cost_usd > aim.budget_usd:
-        over_usd = best.cost_usd - aim.budget_usd
-        lines.append(f"costs ${best.cost_usd:,.2f}, ${over_usd:,.2f} more than --spend {aim.budget_usd:g}")
-    return lines

@@ -16,6 +16,7 @@
     speed = 1.2
     price_usd_per_hour = 0.40
     billing = "60s"               # each begun minute is paid
+    minimum = "10min"             # at least this is paid for a rental, in plans
     provision = "90s"
     idle_shutdown = "5min"
     [pool.spot]                   # the market may take nodes back
@@ -46,12 +47,17 @@ from stretto.files.fields import Fields, toml_or_json, write_tables
 
 _Count: TypeAlias = Literal["min_nodes", "procs_per_node", "gpus_per_node"]
 _Number: TypeAlias = Literal["speed", "price_usd_per_hour"]
-_Time: TypeAlias = Literal["billing_s", "provision_s", "idle_shutdown_s"]
+_Time: TypeAlias = Literal["billing_s", "provision_s", "idle_shutdown_s", "minimum_s"]
 _COUNTS: tuple[_Count, ...] = ("min_nodes", "procs_per_node", "gpus_per_node")
 _NUMBERS: tuple[_Number, ...] = ("speed", "price_usd_per_hour")
 #: Keys with units, and the fields of ``Pool`` and ``Spot`` that they fill.
 _SIZES = {"memory_per_node": "memory_bytes_per_node"}
-_TIMES: dict[str, _Time] = {"billing": "billing_s", "provision": "provision_s", "idle_shutdown": "idle_shutdown_s"}
+_TIMES: dict[str, _Time] = {
+    "billing": "billing_s",
+    "provision": "provision_s",
+    "idle_shutdown": "idle_shutdown_s",
+    "minimum": "minimum_s",
+}
 _POOL = ("name", "num_nodes", *_COUNTS, *_NUMBERS, *_SIZES, *_TIMES, "spot")
 _SPOT = ("time_s", "price_usd_per_hour", "hazard_per_hour", "bid_usd_per_hour", "checkpoint")
 _TIME_UNITS = ("s", "min", "h")
@@ -75,6 +81,7 @@ class _PoolFields(TypedDict, total=False):
     billing_s: float
     provision_s: float
     idle_shutdown_s: float
+    minimum_s: float
     spot: Spot
 
 

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
+from research.mars.workflows.grouping import GROUPINGS
+from research.mars.workflows.pools import WEIGHING, Aim, PoolTrial, Way, try_way
 
 from stretto.core.pool import Pool
 from stretto.core.trace import Trace
-from stretto.queues.workflows.grouping import GROUPINGS
-from stretto.queues.workflows.pools import WEIGHING, Aim, PoolTrial, Way, try_way
 
 STRATEGIES = ("fcfs", "sjf", "saf", "f4", "expansion")
 RULES = ("first", "cheapest", "fastest", "burst")

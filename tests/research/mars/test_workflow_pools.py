@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from research.mars.workflows.grouping import group_tasks, levels, workflows
+from research.mars.workflows.pool_search import choose_way, fixed_ways
+from research.mars.workflows.pools import Aim, Way, try_way
+from research.mars.workflows.slack import path_lengths, sub_deadlines
 
 from stretto.core.pool import Pool
 from stretto.core.trace import Trace
 from stretto.errors import InvalidInput, UnknownName
-from stretto.queues.workflows.grouping import group_tasks, levels, workflows
-from stretto.queues.workflows.pool_search import choose_way, fixed_ways
-from stretto.queues.workflows.pools import Aim, Way, try_way
-from stretto.queues.workflows.slack import path_lengths, sub_deadlines
 
 
 def fork_join(width: int, *, submit_s: float = 0.0) -> Trace:

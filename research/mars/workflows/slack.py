@@ -10,11 +10,11 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
+from research.mars.workflows.grouping import workflows
 
 from stretto.core.csr import Floats
 from stretto.core.trace import Trace
 from stretto.errors import InvalidInput
-from stretto.queues.workflows.grouping import workflows
 
 
 def path_lengths(trace: Trace) -> tuple[Floats, Floats]:

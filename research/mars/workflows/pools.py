@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from research.mars.workflows.grouping import group_tasks, workflows
+from research.mars.workflows.slack import sub_deadlines
 
 from stretto.core.csr import Floats
 from stretto.core.pool import Pool
 from stretto.core.trace import Trace
 from stretto.errors import Infeasible, InvalidInput, UnknownName
 from stretto.queues.replay import replay
-from stretto.queues.workflows.grouping import group_tasks, workflows
-from stretto.queues.workflows.slack import sub_deadlines
 
 OBJECTIVES = ("cost", "time", "both")
 #: Rules that go by what an hour of waiting is worth: the published one, and one that fills nodes that are up.

@@ -1,0 +1,1 @@
+"""Compiled loops of renting: one job on spot and on-demand instances."""
