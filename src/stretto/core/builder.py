@@ -36,6 +36,8 @@ class GraphBuilder:
         self._cores: list[float] = []
         self._memory: list[float] = []
         self._resident: list[float] = []
+        self._gpus: list[float] = []
+        self._needs: list[Mapping[str, float]] = []
         self._category: list[str] = []
         self._object_task: list[int] = []
         self._object_size: list[float] = []
@@ -54,6 +56,8 @@ class GraphBuilder:
         cores: float = 0.0,
         memory_bytes: float = 0.0,
         resident_bytes: float = 0.0,
+        gpus: float = 0.0,
+        needs: Mapping[str, float] | None = None,
         category: str = "",
     ) -> int:
         """Add a task and return its index.
@@ -65,8 +69,8 @@ class GraphBuilder:
         durations
             Measured seconds by device kind; ``inf`` = cannot run there. Kinds that are
             missing here while other tasks have them fall back to ``work_s``.
-        cores, memory_bytes
-            Zero means "no requirement".
+        cores, memory_bytes, gpus, needs
+            What it holds while it runs; ``needs`` by the name of a resource. Zero means "not stated".
         """
         if name in self._index:
             raise InvalidInput("two tasks have the same name", field=f"task {name!r}")
@@ -77,6 +81,8 @@ class GraphBuilder:
         self._cores.append(float(cores))
         self._memory.append(float(memory_bytes))
         self._resident.append(float(resident_bytes))
+        self._gpus.append(float(gpus))
+        self._needs.append(needs or {})
         self._category.append(category)
         return index
 
@@ -141,12 +147,18 @@ class GraphBuilder:
             cores=_column(self._cores),
             memory_bytes=_column(self._memory),
             resident_bytes=_column(self._resident),
+            gpus=_column(self._gpus),
+            other_needs=self._other_needs(),
             categories=categories if categories != ("",) else (),
             category=category if n and categories != ("",) else None,
             transfer_unit=self.transfer_unit,
             resources=self.resources,
             meta=self.meta,
         )
+
+    def _other_needs(self) -> dict[str, Floats]:
+        names = dict.fromkeys(name for needs in self._needs for name in needs)
+        return {name: np.array([float(needs.get(name, 0.0)) for needs in self._needs]) for name in names}
 
 
 def _column(values: list[float]) -> Floats | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from stretto.core.cluster_shorthand import BARE_KINDS, intended
+from stretto.core.cluster_shorthand import BARE_KINDS, intended, node_capacities
 from stretto.core.csr import Floats, Ints
 from stretto.core.magnitudes import (
     BYTES_PER_S,
@@ -28,20 +28,31 @@ DEFAULT_BANDWIDTH = 1e9
 #: Links are dense matrices: more devices than this would fill the memory.
 MAX_DEVICES = 10_000
 
-_DEVICE_RANGES = {"memory_bytes": CAPACITY_BYTES, "cores": CAPACITY_CORES, "price_usd_per_hour": USD_PER_HOUR}
-_GROUP = re.compile(r"^([A-Za-z_][\w.-]*)(?::(\d+))?(?:x([0-9.]+(?:[eE][+-]?\d+)?))?$")
+_DEVICE_RANGES = {
+    "memory_bytes": CAPACITY_BYTES,
+    "cores": CAPACITY_CORES,
+    "gpus": CAPACITY_CORES,
+    "price_usd_per_hour": USD_PER_HOUR,
+}
+_GROUP = re.compile(r"^([A-Za-z_][\w.-]*)(?::(\d+))?(?:\*([0-9][0-9.a-zA-Z]*?))?(?:x([0-9.]+(?:[eE][+-]?\d+)?))?$")
+#: Attributes of devices by the name of the resource.
+_STANDARD = {"cores": "cores", "memory": "memory_bytes", "gpus": "gpus"}
 
 
 @dataclass(frozen=True)
 class Device:
-    """Runs one task at a time.
+    """Runs one task at a time, or, where it ``packs``, every set of tasks that fits: then it is called a node.
 
     Attributes
     ----------
     speed
         Work done per second; durations measured on this kind are divided by it.
-    memory_bytes, cores
+    memory_bytes, cores, gpus
         ``inf`` means "no limit".
+    packs
+        Whether tasks run side by side as long as cores, memory, GPUs and named resources suffice.
+    resources
+        Amounts of named resources of a node; it has nothing of a resource that is not named here.
     """
 
     name: str
@@ -51,6 +62,9 @@ class Device:
     cores: float = float("inf")
     machine: str = "m0"
     price_usd_per_hour: float = 0.0
+    gpus: float = float("inf")
+    packs: bool = False
+    resources: tuple[tuple[str, float], ...] = ()
 
     def __post_init__(self) -> None:
         place = f"device {self.name}"
@@ -62,6 +76,17 @@ class Device:
             if not value >= 0:
                 raise InvalidInput(f"{what} {value} must not be negative", field=place)
             supported.check(value, what, field=place)
+        for name, amount in self.resources:
+            if not amount >= 0:
+                raise InvalidInput(f"{name} {amount} must not be negative", field=place)
+        if self.packs and not (self.cores > 0 and np.isfinite(self.cores)):
+            raise InvalidInput(f"a node that packs states its cores, not {self.cores}", field=place)
+
+    def amount(self, resource: str) -> float:
+        """Return how much it has of a resource, by name; a device that does not pack has no limit of named ones."""
+        if resource in _STANDARD:
+            return float(getattr(self, _STANDARD[resource]))
+        return dict(self.resources).get(resource, 0.0) if self.packs else float("inf")
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,6 +179,11 @@ class Cluster:
         return len(self.devices)
 
     @property
+    def packs(self) -> bool:
+        """Whether any device is a node that runs tasks side by side."""
+        return any(device.packs for device in self.devices)
+
+    @property
     def kinds(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(device.kind for device in self.devices))
 
@@ -188,7 +218,9 @@ class Cluster:
 
     @staticmethod
     def parse(text: str) -> Cluster:
-        """Read the shorthand ``kind:count[xSPEED],...[@BANDWIDTH]``.
+        """Read the shorthand ``kind:count[*CAPACITIES][xSPEED],...[@BANDWIDTH]``.
+
+        With capacities (``16c64GB2g``: cores, memory, GPUs) these are nodes that pack; ``node`` is of the kind ``cpu``.
 
         A kind without a count is one device, for the usual kinds only (``cpu``, ``gpu``, ``fpga``, ``tpu``,
         ``npu``, ``accelerator``): any other bare word is probably a file or a count that was mistyped.
@@ -199,6 +231,8 @@ class Cluster:
         10
         >>> Cluster.parse("gpu:4@16GB/s").bandwidth[0, 1]
         16000000000.0
+        >>> Cluster.parse("node:4*16c64GB").devices[0].cores
+        16.0
         """
         body, _, rate = text.partition("@")
         bandwidth = DEFAULT_BANDWIDTH
@@ -210,19 +244,24 @@ class Cluster:
             match = _GROUP.match(part.strip())
             if match is None or (match.group(2) is None and match.group(1) not in BARE_KINDS):
                 raise _not_shorthand(part.strip(), body)
-            kind, count, speed = match.group(1), int(match.group(2) or 1), _speed(match.group(3), part)
+            kind, count, speed = match.group(1), int(match.group(2) or 1), _speed(match.group(4), part)
+            capacities = node_capacities(match.group(3), part) if match.group(3) else {}
+            true_kind = "cpu" if capacities and kind == "node" else kind
             if count == 0 or count + len(devices) > MAX_DEVICES:
                 raise InvalidInput(f"{part.strip()!r}: between 1 and {MAX_DEVICES} devices", field="cluster")
             for _ in range(count):
                 number = counters.get(kind, 0)
                 counters[kind] = number + 1
-                devices.append(Device(f"{kind}{number}", kind, speed))
+                name = f"{kind}{number}"
+                home = name if capacities else "m0"
+                devices.append(Device(name, true_kind, speed, machine=home, **capacities))  # type: ignore[arg-type]
+        devices.sort(key=lambda device: device.packs)  # nodes last, as files have them
         return Cluster.uniform(devices, bandwidth=bandwidth, name=text)
 
 
 def _not_shorthand(part: str, body: str) -> InvalidInput:
     meant = intended(part)
-    what = f"{part[:60]!r} is not KIND:COUNT or KIND:COUNTxSPEED"
+    what = f"{part[:60]!r} is not KIND:COUNT, KIND:COUNTxSPEED or node:COUNT*16c64GB"
     if meant is None:
         return InvalidInput(f"{what}, as in 'cpu:8x1.0,gpu:2x5.0@10GB/s'", field="cluster")
     whole = ",".join(meant if item.strip() == part else item.strip() for item in body.split(","))

@@ -52,6 +52,9 @@ class TaskGraph:
         Seconds per device kind; ``inf`` says "cannot run here". ``core/provenance.py`` says where they come from.
     memory_bytes, resident_bytes
         Memory held while the task runs, and memory held on its device throughout (weights).
+    cores, gpus, other_needs
+        What a task holds while it runs, of a node that packs; named amounts (``scratch``, licenses) by name.
+        ``core/packing.py`` says what a task gets that states nothing.
     transfer_unit
         ``bytes``: objects take latency + bytes / bandwidth. ``seconds``: the source gave
         transfer *times*; an object takes its size in seconds over any link.
@@ -69,6 +72,8 @@ class TaskGraph:
     cores: Floats | None = None  # [n]
     memory_bytes: Floats | None = None  # [n]
     resident_bytes: Floats | None = None  # [n]
+    gpus: Floats | None = None  # [n]
+    other_needs: Mapping[str, Floats] = field(default_factory=dict)  # [n] each
     categories: tuple[str, ...] = ()
     category: Ints | None = None  # [n] index into categories
     transfer_unit: TransferUnit = "bytes"
@@ -208,6 +213,8 @@ def _check_tasks(graph: TaskGraph) -> None:
         ("cores", graph.cores, CORES),
         ("memory_bytes", graph.memory_bytes, BYTES),
         ("resident_bytes", graph.resident_bytes, BYTES),
+        ("gpus", graph.gpus, CORES),
+        *((f"need of {name!r}", values, BYTES) for name, values in graph.other_needs.items()),
     ]
     for what, values, supported in columns:
         if values is None:

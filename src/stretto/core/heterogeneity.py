@@ -2,7 +2,7 @@
 
 The duration of a task on a device is, in this order:
 
-1. ``inf`` when the kind's rule, the device's memory or its cores exclude the task;
+1. ``inf`` when the kind's rule, the device's memory, cores or GPUs, or what else it has exclude the task;
 2. the graph's measured duration for the device's kind, or for the kind that its rule
    names with ``like``, or for ``accelerator`` when the kind is a known accelerator;
 3. otherwise the task's ``work_s``;
@@ -19,6 +19,7 @@ import numpy as np
 from stretto.core.cluster import Cluster, Device, KindRule
 from stretto.core.csr import Floats, Ints
 from stretto.core.graph import TaskGraph
+from stretto.core.packing import Packing
 from stretto.errors import Infeasible, InvalidInput
 
 ACCELERATORS = ("gpu", "fpga", "tpu", "npu")
@@ -31,7 +32,7 @@ def durations(graph: TaskGraph, cluster: Cluster) -> tuple[Floats, Ints]:
     Devices that no task can tell apart form one class, so a thousand equal devices cost
     one column.
     """
-    keys = [(d.kind, d.speed, d.memory_bytes, d.cores) for d in cluster.devices]
+    keys = [(d.kind, d.speed, d.memory_bytes, d.cores, d.gpus, d.packs, d.resources) for d in cluster.devices]
     first = {key: device for device, key in reversed(list(zip(cluster.devices, keys, strict=True)))}
     order = {key: column for column, key in enumerate(dict.fromkeys(keys))}
     table = np.empty((graph.num_tasks, len(order)))
@@ -49,11 +50,23 @@ def _column(graph: TaskGraph, device: Device, rule: KindRule) -> Floats:
     if rule.only or rule.never or rule.factor:
         factor = _factors(graph, rule)
         seconds = np.where(factor > 0, seconds / np.where(factor > 0, factor, 1.0), np.inf)
+    if device.packs:
+        return np.ascontiguousarray(np.where(_exceeds_node(graph, device), np.inf, seconds))
     if graph.memory_bytes is not None:
         seconds = np.where(graph.memory_bytes > device.memory_bytes, np.inf, seconds)
     if graph.cores is not None:
         seconds = np.where(graph.cores > device.cores, np.inf, seconds)
+    if graph.gpus is not None:
+        seconds = np.where(graph.gpus > device.gpus, np.inf, seconds)
     return np.ascontiguousarray(seconds)
+
+
+def _exceeds_node(graph: TaskGraph, device: Device) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Say which tasks a node cannot hold even when it is empty, in the whole units of ``core/packing.py``."""
+    packing = Packing.of(graph, Cluster.uniform([device]))
+    assert packing is not None
+    exceeds: np.ndarray[tuple[int], np.dtype[np.bool_]] = np.any(packing.need > packing.capacity[0], axis=1)
+    return exceeds
 
 
 def _measured_kind(graph: TaskGraph, device: Device, rule: KindRule) -> int:
@@ -96,6 +109,10 @@ def _check_fits(graph: TaskGraph, cluster: Cluster, table: Floats) -> None:
         )
     if graph.cores is not None:
         needs.append(f"cores {graph.cores[task]:g} (most: {max(d.cores for d in cluster.devices):g})")
+    if graph.gpus is not None:
+        needs.append(f"GPUs {graph.gpus[task]:g} (most: {max(d.gpus for d in cluster.devices):g})")
+    for name, need in graph.other_needs.items():
+        needs.append(f"{name} {need[task]:g} (most: {max(d.amount(name) for d in cluster.devices):g})")
     if graph.kinds:
         needs.append(f"a kind among {', '.join(graph.kinds)} that can run it")
     more = f" (and {len(lost) - 1} more)" if len(lost) > 1 else ""

@@ -13,6 +13,7 @@ from stretto.core.csr import Floats, Ints
 from stretto.core.graph import TaskGraph, check_table, sequence_of
 from stretto.core.heterogeneity import durations
 from stretto.core.magnitudes import DERIVED_SECONDS, TOTAL_SECONDS
+from stretto.core.packing import Packing
 from stretto.core.problem_size import check_problem_size
 from stretto.core.provenance import merged_meta
 from stretto.core.workload import Workload
@@ -51,17 +52,26 @@ class Problem:
     ----------
     job_ptr
         Tasks ``job_ptr[j]`` to ``job_ptr[j+1]`` belong to job j.
+    packing
+        Needs and capacities where a device of the cluster is a node that packs, else None.
     """
 
     graph: TaskGraph
     cluster: Cluster
     arrays: ProblemArrays
     job_ptr: Ints
+    packing: Packing | None = None
 
     @staticmethod
     def of(work: TaskGraph | Workload, cluster: Cluster) -> Problem:
         """Compile a graph or a workload for a cluster; raise Infeasible where a task fits nowhere."""
         graph, release, job_ptr = merge(work)
+        if graph.resources is not None and cluster.packs:
+            raise InvalidInput(
+                f"graph {graph.name!r} has renewable resources of its own (a project) and cannot be planned on nodes "
+                "that pack; use a cluster of devices, such as shop:1",
+                field="cluster",
+            )
         check_problem_size(graph.num_tasks, len(graph.in_object), cluster.num_devices)
         table, device_class = durations(graph, cluster)
         latency, inv_bandwidth = _links(graph, cluster)
@@ -83,7 +93,7 @@ class Problem:
             release=release,
             topo=graph.topo,
         )
-        return Problem(graph, cluster, arrays, job_ptr)
+        return Problem(graph, cluster, arrays, job_ptr, Packing.of(graph, cluster))
 
     @property
     def num_tasks(self) -> int:
@@ -148,6 +158,8 @@ def merge(work: TaskGraph | Workload) -> tuple[TaskGraph, Floats, Ints]:
         cores=_stack([graph.cores for graph in graphs], graphs),
         memory_bytes=_stack([graph.memory_bytes for graph in graphs], graphs),
         resident_bytes=_stack([graph.resident_bytes for graph in graphs], graphs),
+        gpus=_stack([graph.gpus for graph in graphs], graphs),
+        other_needs=_merged_needs(graphs),
         categories=categories if categories != ("",) else (),
         category=category if categories != ("",) else None,
         transfer_unit=units.pop(),
@@ -173,6 +185,12 @@ def _stack(columns: list[Floats | None], graphs: list[TaskGraph]) -> Floats | No
     return np.concatenate(
         [np.zeros(g.num_tasks) if column is None else column for column, g in zip(columns, graphs, strict=True)]
     )
+
+
+def _merged_needs(graphs: list[TaskGraph]) -> dict[str, Floats]:
+    names = dict.fromkeys(name for graph in graphs for name in graph.other_needs)
+    stacked = {name: _stack([graph.other_needs.get(name) for graph in graphs], graphs) for name in names}
+    return {name: column for name, column in stacked.items() if column is not None}
 
 
 def _check_times(

@@ -20,12 +20,15 @@ if TYPE_CHECKING:
 DURATIONS = "durations"
 OPEN_DIMS = "open_dims"
 ARGUMENT_BYTES = "argument_bytes"
+OBJECTS = "objects"
 
 LABELS = ("measured", "recorded", "estimated", "assumed")
 MEASURED, RECORDED = "measured", "recorded"
 ROOFLINE = "assumed (roofline, typical CPU and GPU)"
 GENERATED = "assumed (by the generator)"
 AS_GIVEN = "as given"
+FILES = "files"
+_FORMATS_WITH_FILES = ("wfformat", "dax")
 
 
 def duration_basis(graph: TaskGraph) -> str:
@@ -40,6 +43,11 @@ def open_dims(graph: TaskGraph) -> dict[str, int]:
     return {str(name): value for name, value in found.items()} if isinstance(found, dict) else {}
 
 
+def holds_files(graph: TaskGraph) -> bool:
+    """Say whether the objects of a graph are files, which a node keeps on disk and not in memory."""
+    return graph.meta.get(OBJECTS) == FILES or graph.meta.get("format") in _FORMATS_WITH_FILES
+
+
 def merged_meta(graphs: Sequence[TaskGraph]) -> dict[str, object]:
     """Return what several graphs that become one have to say of where they come from."""
     meta: dict[str, object] = {}
@@ -50,4 +58,6 @@ def merged_meta(graphs: Sequence[TaskGraph]) -> dict[str, object]:
     elif len(labels) == 1 or "assumed" in labels:
         meta[DURATIONS] = "; ".join(sorted(bases))  # "assumed ..." comes first
     dims = {name: value for graph in graphs for name, value in open_dims(graph).items()}
+    if all(holds_files(graph) for graph in graphs):
+        meta[OBJECTS] = FILES
     return meta | ({OPEN_DIMS: dims} if dims else {})

@@ -9,6 +9,7 @@ import numpy as np
 from stretto.core.csr import Floats, Ints
 from stretto.core.problem import Problem
 from stretto.core.schedule import Schedule, Transfers
+from stretto.core.validate_packing import check_nodes_work, check_packing
 from stretto.errors import InvalidPlan
 
 #: Times may differ by this share of the makespan: sums in another order round differently.
@@ -19,7 +20,7 @@ def check_schedule(problem: Problem, schedule: Schedule, *, noise: float = 0.0, 
     """Raise InvalidPlan where a schedule breaks a rule of its problem.
 
     Checked are: a device and finite times for each task, durations (unless ``noise`` is not zero),
-    one task at a time per device (or, in projects, the capacity of resources), releases, data
+    one task at a time per device (what nodes have, in projects the capacity of resources), releases, data
     that arrives before it is read even over idle links, and the transfers where they were recorded.
     """
     _check_complete(problem, schedule)
@@ -27,6 +28,8 @@ def check_schedule(problem: Problem, schedule: Schedule, *, noise: float = 0.0, 
     _check_durations(problem, schedule, slack, is_exact=noise == 0)
     if problem.graph.resources is None:
         _check_overlap(problem, schedule, slack)
+        if problem.packing is not None:
+            check_packing(problem, problem.packing, schedule, slack)
     else:
         _check_resources(problem, schedule, slack)
     _check_releases(problem, schedule, slack)
@@ -36,7 +39,7 @@ def check_schedule(problem: Problem, schedule: Schedule, *, noise: float = 0.0, 
 
 
 def check_work_conserving(problem: Problem, schedule: Schedule, *, tolerance: float = TOLERANCE) -> None:
-    """Raise InvalidPlan where a device idled while one of its tasks was ready.
+    """Raise InvalidPlan where a device idled while one of its tasks was ready, or a node had room for one.
 
     Under contention the schedule must hold its transfers: they say when data arrived. Memory limits
     may force a device to wait; this check is for schedules without them.
@@ -44,7 +47,12 @@ def check_work_conserving(problem: Problem, schedule: Schedule, *, tolerance: fl
     slack = tolerance * max(schedule.makespan_s, 1e-300)
     ready = _ready_times(problem, schedule)
     by_device = np.lexsort((schedule.finish_s, schedule.start_s, schedule.device))
+    packing = problem.packing
+    if packing is not None:
+        check_nodes_work(problem, packing, schedule, ready, slack)
     for tasks in np.split(by_device, np.flatnonzero(np.diff(schedule.device[by_device])) + 1):
+        if packing is not None and packing.packs[int(schedule.device[tasks[0]])]:
+            continue
         start = schedule.start_s[tasks]
         idle_from = np.concatenate([[0.0], schedule.finish_s[tasks][:-1]])
         # Of the tasks that start here or later, the one that was ready first.
@@ -110,6 +118,8 @@ def _check_overlap(problem: Problem, schedule: Schedule, slack: float) -> None:
     order = np.lexsort((schedule.finish_s, schedule.start_s, schedule.device))
     before, after = order[:-1], order[1:]
     same = schedule.device[before] == schedule.device[after]
+    if problem.packing is not None:
+        same &= ~np.array(problem.packing.packs)[schedule.device[before]]
     bad = np.flatnonzero(same & (schedule.start_s[after] < schedule.finish_s[before] - slack))
     if len(bad):
         one, two = int(before[bad[0]]), int(after[bad[0]])

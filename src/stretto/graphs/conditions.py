@@ -9,9 +9,11 @@ import numpy as np
 
 from stretto.core.cluster import Links
 from stretto.core.csr import Floats, Ints
+from stretto.core.kernels.shapes import Flags
 from stretto.core.magnitudes import NOISE
 from stretto.core.plan import DISCIPLINES, Discipline, Plan
 from stretto.core.problem import Problem
+from stretto.core.provenance import holds_files
 from stretto.errors import Infeasible, InvalidInput, InvalidPlan, UnknownName
 
 Contention = Literal["none", "fifo", "fair"]
@@ -26,6 +28,23 @@ class MemoryLoad(NamedTuple):
     resident: Floats  # [m]
     task: Floats  # [n]
     object: Floats  # [O]
+
+
+class PackLoad(NamedTuple):
+    """What tasks need of nodes and what nodes have, memory aside; in whole units (``core/packing.py``)."""
+
+    packs: Flags  # [m] 1 = a node; empty where no device is
+    need: Floats  # [n, R]
+    capacity: Floats  # [m, R]
+
+
+def pack_load(problem: Problem) -> PackLoad:
+    """Return needs and capacities for the event loop; empty where every device runs one task at a time."""
+    packing = problem.packing
+    if packing is None:
+        none = np.empty((problem.num_tasks, 0))
+        return PackLoad(np.empty(0, dtype=np.uint8), none, np.empty((problem.num_devices, 0)))
+    return PackLoad(np.array(packing.packs, dtype=np.uint8), *packing.beside_memory)
 
 
 def check_options(plan: Plan, discipline: str | None, contention: str, noise: float, seed: int) -> Discipline:
@@ -71,8 +90,9 @@ def memory_load(problem: Problem, plan: Plan) -> MemoryLoad | None:
             f"more than its {limit[d]:,.0f}; the largest is {graph.task_name(largest)!r} "
             f"with {resident_of_task[largest]:,.0f}"
         )
-    objects = np.zeros(graph.num_objects) if graph.transfer_unit == "seconds" else np.ceil(graph.object_size)
-    return MemoryLoad(limit, resident, task, objects)
+    has_bytes = graph.transfer_unit == "bytes" and not (problem.packing is not None and holds_files(graph))
+    objects = np.ceil(graph.object_size) if has_bytes else np.zeros(graph.num_objects)
+    return MemoryLoad(np.floor(limit), resident, task, objects)
 
 
 def shared_links(problem: Problem) -> Links | None:

@@ -1,7 +1,8 @@
 """The definition of an execution, as a slow and obvious program; the kernels must equal it to the last bit.
 
 **Tasks.** Task t is released at ``release[t]``. It is ready when it is released and every object that it reads is on
-its device. A device runs one task at a time, for ``duration * noise factor`` seconds.
+its device. A device runs one task at a time, for ``duration * noise factor`` seconds. A *node* (a device that packs)
+runs any set of tasks whose needs, added up, are within what it has.
 
 **Rounds.** Time goes from event to event. At one instant, rounds follow each other as long as
 something completes; what takes no time completes at the same instant in the next round. A round is:
@@ -14,6 +15,8 @@ something completes; what takes no time completes at the same instant in the nex
 
 **Choice.** ``work-conserving``: the ready task that comes first in the plan's order.
 ``sequence``: the next task of the device's own sequence, if it is ready; otherwise the device waits.
+A node makes its choice again as long as one is ready and fits: under ``work-conserving`` it starts every ready task
+that fits, in the plan's order; under ``sequence`` it stops at the first of its sequence that is not ready or does not fit.
 
 **Transfers.** An object of non-zero size moves once to each other device that has a reader, requested when its producer
 ends. It takes ``latency + size * inv_bandwidth`` in these ways:
@@ -48,6 +51,7 @@ from typing import NoReturn
 import numpy as np
 
 from stretto.core.csr import Floats, Ints
+from stretto.core.packing import MEMORY
 from stretto.core.plan import Discipline, Plan
 from stretto.core.problem import Problem
 from stretto.core.schedule import Schedule, Transfers
@@ -157,7 +161,8 @@ class _World:
         self.start: dict[int, float] = {}
         self.finish: dict[int, float] = {}
         self.finished: set[int] = set()
-        self.running: dict[int, int] = {}  # by device
+        self.running: list[int] = []  # tasks
+        self.packing = problem.packing
         self.requested: list[Key] = []  # all transfers, in the order of requests
         self.began: dict[Key, float] = {}
         self.due: dict[Key, float] = {}  # arrivals that are known (none, fifo)
@@ -171,7 +176,7 @@ class _World:
 
     def run(self) -> None:
         while True:
-            times = [self.finish[task] for task in self.running.values()]
+            times = [self.finish[task] for task in self.running]
             times += [float(r) for t, r in enumerate(self.arrays.release) if t not in self.released]
             times += [*self.due.values(), *self.joining.values()]
             times += [c.next_time for c in self.classes.values()]
@@ -191,9 +196,9 @@ class _World:
     def complete(self) -> list[int]:
         """Settle everything that is due now and return the tasks that ended."""
         ended = []
-        for device, task in sorted(self.running.items()):
+        for task in sorted(self.running):
             if self.finish[task] == self.now:
-                del self.running[device]
+                self.running.remove(task)
                 self.finished.add(task)
                 ended.append(task)
                 self.present |= {(o, self.device[task]) for o in self.outputs[task]}
@@ -242,17 +247,25 @@ class _World:
     # Step 3 ------------------------------------------------------------------------------------
 
     def start_task(self, device: int) -> None:
-        if device in self.running:
-            return
-        waiting = [task for task in self.sequence[device] if task not in self.start]
-        if self.discipline == "sequence":
-            waiting = waiting[:1]
-        for task in waiting:
-            if self.is_ready(task) and self.fits(device, self.need(task)):
-                self.running[device] = task
+        for task in [task for task in self.sequence[device] if task not in self.start]:
+            if self.is_ready(task) and self.fits(device, self.need(task)) and self.has_room(device, task):
+                self.running.append(task)
                 self.start[task] = self.now
                 self.finish[task] = self.now + self.seconds[task]
+            elif self.discipline == "sequence":
                 return
+
+    def has_room(self, device: int, task: int) -> bool:
+        """Say whether a device is idle, or whether a node has enough left of everything but memory."""
+        here = [other for other in self.running if self.device[other] == device]
+        if self.packing is None or not self.packing.packs[device]:
+            return not here
+        held = sum((self.packing.need[other] for other in here), self.packing.need[task])
+        return all(
+            held[column] <= self.packing.capacity[device, column]
+            for column, name in enumerate(self.packing.names)
+            if name != MEMORY
+        )
 
     def is_ready(self, task: int) -> bool:
         return task in self.released and all((o, self.device[task]) in self.present for o in self.reads[task])
@@ -269,8 +282,7 @@ class _World:
         """Count what is held on a device now, from scratch."""
         assert self.load is not None
         total = float(self.load.resident[device])
-        if device in self.running:
-            total += float(self.load.task[self.running[device]])
+        total += sum(float(self.load.task[task]) for task in self.running if self.device[task] == device)
         for item in range(len(self.size)):
             if self.is_held(item, device):
                 total += float(self.load.object[item])

@@ -1,7 +1,7 @@
 """Execute a plan on a simulated cluster; ``graphs.reference`` defines what that means.
 
 This facade checks the plan and picks the smallest kernel that is enough: a single pass for sequences,
-the fast event loop for priorities, the general one for contention and memory.
+the fast event loop for priorities, the general one for contention, memory and nodes that pack.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from stretto.graphs.conditions import (
     fail_order,
     memory_load,
     noise_factors,
+    pack_load,
     shared_links,
 )
 from stretto.graphs.kernels.simulate import run_sequence as sequence
@@ -83,7 +84,7 @@ def simulate(
     if problem.graph.resources is not None:
         return _project(problem, device, order, factor, chosen, contention)
     load = memory_load(problem, plan) if memory_limits else None
-    if contention != "none" or load is not None:
+    if contention != "none" or load is not None or problem.packing is not None:
         return _general(problem, device, order, rank, seconds, chosen, contention, load, record_transfers)
     start, finish = np.empty(n), np.empty(n)
     if chosen == "sequence":
@@ -133,6 +134,7 @@ def _general(
         _CODES[contention],
         _routes(problem),
         load if load is not None else _NO_LOAD,
+        pack_load(problem),
     )
     start, finish = np.ascontiguousarray(tasks["start"]), np.ascontiguousarray(tasks["finish"])
     if status == STUCK:

@@ -23,6 +23,12 @@
     kind = "cpu"
     count = 8
 
+    [[node]]                      # nodes run every set of tasks that fits, see core/packing.py
+    count = 4
+    cores = 16
+    memory = "64GB"
+    resources = { licenses = 2 }
+
     [kinds.gpu]                   # what a kind can run, see KindRule
     never = ["io*"]
 
@@ -55,13 +61,14 @@ from stretto.files.sniff import graph_name
 
 #: Latency and bandwidth are full matrices; ten thousand devices already take 1.6 GB.
 MAX_DEVICES = 10_000
-_TOP = ("name", "network", "machine", "device", "matrix", "link", "routes", "kinds")
+_TOP = ("name", "network", "machine", "device", "node", "matrix", "link", "routes", "kinds")
 #: Files that are easily taken for clusters, by the key that gives them away.
 _OTHERS = {
     "task": "a workflow of commands, not a cluster: run it with  stretto run FILE --cluster CLUSTER",
     "pool": "a file of pools, not a cluster: give it to --pools",
 }
 _DEVICE = ("kind", "count", "speed", "memory", "cores", "machine", "price_usd_per_hour", "name")
+_NODE = ("name", "count", "kind", "speed", "cores", "memory", "gpus", "scratch", "resources", "price_usd_per_hour")
 _MACHINE = ("name", "count", "bandwidth", "latency", "device")
 
 
@@ -105,8 +112,10 @@ class _Reader:
             self.machine(entry)
         for entry in root.tables("device"):
             self.group(entry, None)
+        for entry in root.tables("node"):
+            self.nodes(entry)
         if not self.devices:
-            root.fail("the cluster has no devices", "device")
+            root.fail("the cluster has no devices and no nodes", "device")
         if "link" in root and ("matrix" in root or "routes" in root):
             root.fail("give [matrix] or [[link]], not both", "link")
         latency, bandwidth, links = self.joined(network)
@@ -152,6 +161,25 @@ class _Reader:
             if home in self.machines:
                 self.machines[home].members.append(len(self.devices))
             self.devices.append(Device(name, kind, machine=home, **values))
+
+    def nodes(self, entry: Fields) -> None:
+        """Add the nodes of one ``[[node]]`` table: they run every set of tasks that fits."""
+        entry.only(*_NODE)
+        if "cores" not in entry:
+            entry.fail("a node states its cores; use [[device]] for what runs one task at a time", "cores")
+        base = entry.text("name", "node")
+        many = "count" in entry or "name" not in entry
+        values = {key: entry.number(key) for key in ("speed", "cores", "price_usd_per_hour") if key in entry}
+        values["gpus"] = entry.number("gpus") if "gpus" in entry else 0.0
+        if "memory" in entry:
+            values["memory_bytes"] = entry.size_bytes("memory")
+        for _ in range(entry.count("count", 1, 1, MAX_DEVICES)):
+            if len(self.devices) >= MAX_DEVICES:
+                entry.fail(f"more than {MAX_DEVICES:,} devices and nodes")
+            name = self.numbered(base) if many else base
+            resources = _named_resources(entry)
+            kind = entry.text("kind", "cpu")
+            self.devices.append(Device(name, kind, machine=name, packs=True, resources=resources, **values))
 
     def numbered(self, base: str) -> str:
         """Return the base name with the next number, as the shorthand does."""
@@ -207,6 +235,17 @@ class _Reader:
             for member in machine.members:
                 width = machine.bandwidth if machine.bandwidth is not None else np.inf
                 yield Wire(member, index[machine.name], width, (machine.latency_s or 0.0) / 2)
+
+
+def _named_resources(entry: Fields) -> tuple[tuple[str, float], ...]:
+    """Read what a node has besides cores, memory and GPUs: scratch in bytes, and amounts by name."""
+    table = entry.fields("resources")
+    named = [("scratch", entry.size_bytes("scratch"))] if "scratch" in entry else []
+    for name in table:
+        if name in ("cores", "memory", "gpus", "scratch", "slot"):
+            table.fail("this is a key of the node itself, not one of its named resources", name)
+        named.append((name, table.size_bytes(name) if isinstance(table.values[name], str) else table.number(name)))
+    return tuple(named)
 
 
 def _wires(entry: Fields, index: Mapping[str, int], network: Fields) -> Iterator[Wire]:

@@ -6,6 +6,7 @@ import numpy as np
 import tomli_w
 
 from stretto.core.cluster import Cluster, Device, KindRule, Links
+from stretto.errors import InvalidInput
 from stretto.files.fields import write_tables
 
 #: A table of TOML: text, numbers, lists and tables.
@@ -23,7 +24,13 @@ def write_cluster(cluster: Cluster) -> bytes:
         body["kinds"] = {kind: _rule(rule) for kind, rule in cluster.rules.items()}
     if cluster.links is not None:
         body["routes"] = _routes(cluster.links, cluster.num_devices)
-    return f"{tomli_w.dumps(body)}\n{write_tables('device', map(_device, cluster.devices))}".encode()
+    # The order of devices is that of matrices and plans: nodes are read after devices, so they must stand last.
+    first_node = next((place for place, device in enumerate(cluster.devices) if device.packs), cluster.num_devices)
+    devices, nodes = cluster.devices[:first_node], cluster.devices[first_node:]
+    if not all(device.packs for device in nodes):
+        raise InvalidInput("devices that run one task at a time must stand before the nodes", field=cluster.name)
+    tables = write_tables("device", map(_device, devices)) + write_tables("node", map(_node, nodes))
+    return f"{tomli_w.dumps(body)}\n{tables}".encode()
 
 
 def _network(cluster: Cluster) -> TomlTable:
@@ -49,6 +56,19 @@ def _device(device: Device) -> TomlTable:
         body["cores"] = float(device.cores)
     if device.price_usd_per_hour:
         body["price_usd_per_hour"] = float(device.price_usd_per_hour)
+    return body
+
+
+def _node(device: Device) -> TomlTable:
+    body = _device(device)
+    del body["machine"]
+    named = dict(device.resources)
+    if device.gpus:
+        body["gpus"] = float(device.gpus)
+    if "scratch" in named:
+        body["scratch"] = float(named.pop("scratch"))
+    if named:
+        body["resources"] = {name: float(amount) for name, amount in named.items()}
     return body
 
 

@@ -25,10 +25,10 @@ from stretto.files.sniff import graph_name, json_object
 VERSION = 1
 GRAPH, WORKLOAD = "stretto-graph", "stretto-workload"
 _INT_COLUMNS = ("object_task", "read_task", "read_object")
-_OPTIONAL_FLOATS = ("cores", "memory_bytes", "resident_bytes")
+_OPTIONAL_FLOATS = ("cores", "memory_bytes", "resident_bytes", "gpus")
 _GRAPH_KEYS = {
     *("name", "work_s", "object_size", "task_names", "kinds", "kind_duration_s", "categories", "category"),
-    *("transfer_unit", "resources", "meta"),
+    *("transfer_unit", "resources", "other_needs", "meta"),
     *_INT_COLUMNS,
     *_OPTIONAL_FLOATS,
 }
@@ -190,6 +190,8 @@ def _graph(read: _Columns, default_name: str) -> TaskGraph:
             cores=read.optional("cores"),
             memory_bytes=read.optional("memory_bytes"),
             resident_bytes=read.optional("resident_bytes"),
+            gpus=read.optional("gpus"),
+            other_needs=_other_needs(read),
             categories=categories,
             category=category,
             transfer_unit=unit,
@@ -199,6 +201,14 @@ def _graph(read: _Columns, default_name: str) -> TaskGraph:
     except InvalidInput as error:
         field = error.field if error.source is not None else f"{read.prefix}{error.field or 'graph'}"
         raise InvalidInput(error.message, source=read.document.name, field=field) from None
+
+
+def _other_needs(read: _Columns) -> dict[str, Floats]:
+    """Return what tasks need of named resources, one column per name."""
+    table = read.body.get("other_needs", {})
+    if not isinstance(table, dict):
+        read.fail(f"{str(table)[:60]!r} is not an object", "other_needs")
+    return {name: read.floats(f"other_needs.{name}", column) for name, column in table.items()}
 
 
 def _durations(read: _Columns, kinds: tuple[str, ...], num_tasks: int) -> Floats | None:
@@ -265,6 +275,8 @@ def _graph_json(graph: TaskGraph) -> Json:
         column = getattr(graph, key)
         if column is not None:
             body[key] = _numbers(column)
+    if graph.other_needs:
+        body["other_needs"] = {name: _numbers(column) for name, column in graph.other_needs.items()}
     if graph.categories:
         body["categories"] = list(graph.categories)
     if graph.category is not None:

@@ -12,19 +12,19 @@ import numpy as np
 from stretto.core.kernels.compile import njit
 from stretto.core.kernels.heap import push_timed
 from stretto.core.kernels.records import record
-from stretto.core.kernels.shapes import Arrays, Floats, Ints, Longs, Records
+from stretto.core.kernels.shapes import Arrays, Flags, Floats, Ints, Longs, Records
 from stretto.graphs.kernels.simulate.copies import Copies
 from stretto.graphs.kernels.simulate.run_sequence import group_by_device
 
 if TYPE_CHECKING:
-    from stretto.graphs.conditions import MemoryLoad
+    from stretto.graphs.conditions import MemoryLoad, PackLoad
 
 NO_CONTENTION = 0
 FIFO = 1
 FAIR = 2
 
 # Kinds of events.
-TASK_ENDS = 0  # index = device
+TASK_ENDS = 0  # index = task
 ARRIVAL = 1  # index = copy
 RELEASE = 2  # index = task
 LATENCY_ENDS = 3  # index = copy
@@ -65,7 +65,8 @@ DEVICE = record(
         ("end", np.int64),
         ("position", np.int64),  # next of planned
         ("num_ready", np.int64),
-        ("running", np.int64),  # task or -1
+        ("is_busy", np.int64),  # 1 = a device that runs one task at a time has one
+        ("packs", np.int64),  # 1 = a node
         ("is_stirred", np.int64),
         ("used", np.float64),  # bytes
         ("limit", np.float64),
@@ -118,12 +119,22 @@ class EventState(NamedTuple):
     stirred: Longs  # [m] devices that may be able to start a task
     waiting: Longs  # [K] transfers that do not fit, by request
     aside: Longs  # [n] scratch: ready tasks that do not fit
+    need: Floats  # [n, R] what tasks hold of nodes; R = 0 where no device packs
+    free: Floats  # [m, R] what nodes have left
+    least: Floats  # [R] the smallest need of any task
     counts: Longs  # [NUM_COUNTS] how many there are of what
 
 
 @njit(cache=True, nogil=True)
 def make_state(
-    order: Ints, tasks: Records, devices: Records, copies: Records, objects: Records, reader: Ints, num_slots: int
+    order: Ints,
+    tasks: Records,
+    devices: Records,
+    copies: Records,
+    objects: Records,
+    reader: Ints,
+    num_slots: int,
+    packs: PackLoad,
 ) -> EventState:
     """Return the state before time zero, with the release of every task that reads nothing as an event.
 
@@ -150,6 +161,9 @@ def make_state(
         np.empty(m, dtype=np.int64),
         np.empty(num_copies, dtype=np.int64),
         np.empty(n, dtype=np.int64),
+        packs.need,
+        packs.capacity.copy(),
+        _least(packs.need),
         np.zeros(NUM_COUNTS, dtype=np.int64),
     )
     fill = np.empty(m, dtype=np.int64)
@@ -163,6 +177,16 @@ def make_state(
         if tasks[task].missing == 0:
             push_event(state, tasks[task].release, RELEASE, task)
     return state
+
+
+@njit(cache=True, nogil=True)
+def _least(need: Floats) -> Floats:
+    """Return the smallest need of each resource."""
+    least = np.full(need.shape[1], np.inf)
+    for t in range(need.shape[0]):
+        for r in range(need.shape[1]):
+            least[r] = min(least[r], need[t, r])
+    return least
 
 
 @njit(cache=True, nogil=True)
@@ -197,15 +221,15 @@ def make_tasks(
 
 
 @njit(cache=True, nogil=True)
-def make_devices(device: Ints, num_devices: int, limit: Floats, resident: Floats) -> Records:
-    """Return the records of devices, all idle; limits may be empty."""
+def make_devices(device: Ints, num_devices: int, limit: Floats, resident: Floats, packs: Flags) -> Records:
+    """Return the records of devices, all idle; limits and flags of nodes may be empty."""
     devices = np.zeros(num_devices, dtype=DEVICE)
     base, _ = group_by_device(device, np.arange(device.size), num_devices)
     for d in range(num_devices):
         devices[d].base = base[d]
         devices[d].end = base[d + 1]
         devices[d].position = base[d]
-        devices[d].running = -1
+        devices[d].packs = packs[d] if packs.size else 0
         if limit.size:
             devices[d].used = resident[d]
             devices[d].limit = limit[d]

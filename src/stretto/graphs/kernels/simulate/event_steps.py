@@ -31,12 +31,14 @@ def next_event(state: EventState) -> float:
 
 
 @njit(cache=True, nogil=True)
-def complete_task(state: EventState, here: int, in_sequence: bool, now: float) -> None:
+def complete_task(state: EventState, index: int, in_sequence: bool, now: float) -> None:
     """Deliver what a finished task made where it is read locally, and request the transfers of the rest."""
-    task = state.tasks[state.devices[here].running]
-    state.devices[here].running = -1
+    task = state.tasks[index]
+    state.devices[task.device].is_busy = 0
+    for r in range(state.need.shape[1]):
+        state.free[task.device, r] += state.need[index, r]
     state.counts[FINISHED] += 1
-    stir(state, here)
+    stir(state, task.device)
     for copy in range(task.first_copy, task.end_copy):
         if state.copies[copy].moves:
             state.requests[state.counts[REQUESTS]] = copy
@@ -95,10 +97,9 @@ def add_join(state: EventState, copy: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def free_after_task(arrays: Arrays, copy_of_read: Longs, state: EventState, here: int) -> None:
+def free_after_task(arrays: Arrays, copy_of_read: Longs, state: EventState, task: int) -> None:
     """Free what a finished task held, what only it still read, and outputs that nobody reads."""
-    device = state.devices[here]
-    task = device.running
+    device = state.devices[state.tasks[task].device]
     device.used -= state.tasks[task].own_bytes
     state.counts[FREED] = 1
     for read in range(arrays.in_ptr[task], arrays.in_ptr[task + 1]):
@@ -127,25 +128,81 @@ def need_less_at_home(state: EventState, item: int) -> None:
 
 @njit(cache=True, nogil=True)
 def start_task(state: EventState, index: int, in_sequence: bool, limited: bool, now: float) -> None:
-    """Let a device start its choice if it is idle and has one."""
+    """Let a device start its choice if it is idle and has one, or a node all that fit."""
     here = state.devices[index]
     here.is_stirred = 0
-    if here.running >= 0:
+    if here.packs:
+        if in_sequence:
+            start_planned(state, index, limited, now)
+        else:
+            start_ranked(state, index, limited, now)
+        return
+    if here.is_busy:
         return
     chosen = next_planned(state, index, limited) if in_sequence else next_ranked(state, index, limited)
-    if chosen < 0:
-        return
-    here.running = chosen
+    if chosen >= 0:
+        begin_task(state, index, chosen, now)
+
+
+@njit(cache=True, nogil=True)
+def begin_task(state: EventState, index: int, chosen: int, now: float) -> None:
+    """Take what a task holds, and note when it ends."""
+    here = state.devices[index]
+    here.is_busy = 1
     task = state.tasks[chosen]
     task.start = now
     task.finish = now + task.seconds
     here.used += task.need_bytes
-    push_event(state, task.finish, TASK_ENDS, index)
+    for r in range(state.need.shape[1]):
+        state.free[index, r] -= state.need[chosen, r]
+    push_event(state, task.finish, TASK_ENDS, chosen)
 
 
 @njit(cache=True, nogil=True)
-def fits(state: EventState, here: int, task: int) -> bool:
-    return state.devices[here].used + state.tasks[task].need_bytes <= state.devices[here].limit
+def start_planned(state: EventState, index: int, limited: bool, now: float) -> None:
+    """Start tasks of a node's own sequence, as far as they are ready and fit."""
+    task = next_planned(state, index, limited)
+    while task >= 0:
+        begin_task(state, index, task, now)
+        task = next_planned(state, index, limited)
+
+
+@njit(cache=True, nogil=True)
+def start_ranked(state: EventState, index: int, limited: bool, now: float) -> None:
+    """Start every ready task that fits on a node, lowest rank first."""
+    here = state.devices[index]
+    num_aside = 0
+    while here.num_ready > 0 and has_room(state, index):
+        rank = pop_int(state.ready, here.base, here.num_ready)
+        here.num_ready -= 1
+        if fits(state, index, state.order[rank], limited):
+            begin_task(state, index, state.order[rank], now)
+        else:
+            state.aside[num_aside] = rank
+            num_aside += 1
+    for at in range(num_aside):
+        push_int(state.ready, here.base, here.num_ready, state.aside[at])
+        here.num_ready += 1
+
+
+@njit(cache=True, nogil=True)
+def has_room(state: EventState, index: int) -> bool:
+    """Say whether a node could start the least demanding task there is."""
+    for r in range(state.need.shape[1]):
+        if state.least[r] > state.free[index, r]:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def fits(state: EventState, here: int, task: int, limited: bool) -> bool:
+    """Say whether a task fits: its memory where that is limited, and all else that a node has."""
+    if limited and state.devices[here].used + state.tasks[task].need_bytes > state.devices[here].limit:
+        return False
+    for r in range(state.need.shape[1]):
+        if state.need[task, r] > state.free[here, r]:
+            return False
+    return True
 
 
 @njit(cache=True, nogil=True)
@@ -155,7 +212,7 @@ def next_planned(state: EventState, index: int, limited: bool) -> int:
     if here.position == here.end:
         return -1
     task = state.planned[here.position]
-    if not state.tasks[task].is_ready or (limited and not fits(state, index, task)):
+    if not state.tasks[task].is_ready or not fits(state, index, task, limited):
         return -1
     here.position += 1
     return task
@@ -170,7 +227,7 @@ def next_ranked(state: EventState, index: int, limited: bool) -> int:
     while here.num_ready > 0 and found < 0:
         rank = pop_int(state.ready, here.base, here.num_ready)
         here.num_ready -= 1
-        if not limited or fits(state, index, state.order[rank]):
+        if fits(state, index, state.order[rank], limited):
             found = state.order[rank]
         else:
             state.aside[num_aside] = rank

@@ -63,7 +63,7 @@ from stretto.graphs.kernels.simulate.filling import DUE, IS_CHANGED, drop_flows,
 from stretto.graphs.kernels.simulate.links import LinkQueues, Routes, enqueue, is_first, leave, make_queues
 
 if TYPE_CHECKING:
-    from stretto.graphs.conditions import MemoryLoad
+    from stretto.graphs.conditions import MemoryLoad, PackLoad
 
 DONE = 0
 STUCK = 1
@@ -80,15 +80,21 @@ class PlanArrays(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def run_events(
-    arrays: Arrays, plan: PlanArrays, in_sequence: bool, contention: int, routes: Routes, limits: MemoryLoad
+    arrays: Arrays,
+    plan: PlanArrays,
+    in_sequence: bool,
+    contention: int,
+    routes: Routes,
+    limits: MemoryLoad,
+    packs: PackLoad,
 ) -> tuple[int, float, int, int | np.int64, float, Records, Records]:
     """Return ``(status, time, device, task, used bytes, tasks, copies)``; the last two are records with times.
 
-    ``limits`` holds memory limits, residents, bytes of tasks and of objects: all empty for none. When
-    the execution is stuck, ``device`` and ``task`` name the first thing that cannot proceed.
+    ``limits`` holds memory limits, residents, bytes of tasks and of objects: all empty for none. ``packs`` has what
+    nodes have and tasks need: flags of no length where every device runs one task at a time. When the execution is stuck, ``device`` and ``task`` name the first thing that cannot proceed.
     """
     limited, is_pair = limits.limit.size > 0, routes.is_pair[0] == 1
-    needed, queues, flows, state = _prepare(arrays, plan, contention, routes, limits)
+    needed, queues, flows, state = _prepare(arrays, plan, contention, routes, limits, packs)
     # Taken out of the tuples once, and one long loop: numba counts references to all arrays of a tuple in every call.
     copies, candidates, requests, count = state.copies, state.candidates, state.requests, state.counts
     classes, goal, copy_of, leaving = flows.classes, flows.goal, flows.copy_of, flows.leaving
@@ -163,7 +169,7 @@ def run_events(
 
 @njit(cache=True, nogil=True)
 def _prepare(
-    arrays: Arrays, plan: PlanArrays, contention: int, routes: Routes, limits: MemoryLoad
+    arrays: Arrays, plan: PlanArrays, contention: int, routes: Routes, limits: MemoryLoad, packs: PackLoad
 ) -> tuple[Copies, LinkQueues, Flows, EventState]:
     """Return the copies that the plan needs, the links' queues and flows, and the state before time zero."""
     device, num_devices = plan.device, arrays.device_class.size
@@ -174,11 +180,12 @@ def _prepare(
     state = make_state(
         plan.order,
         make_tasks(arrays, device, plan.rank, plan.seconds, needed, limits),
-        make_devices(device, num_devices, limits.limit, limits.resident),
+        make_devices(device, num_devices, limits.limit, limits.resident, packs.packs),
         copies,
         make_objects(arrays, device, needed, limits.object),
         needed.reader,
         queues.slot_copy.size,
+        packs,
     )
     return needed, queues, flows, state
 
