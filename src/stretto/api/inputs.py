@@ -21,6 +21,7 @@ from stretto.core.site import Site
 from stretto.core.trace import Trace
 from stretto.core.workload import Workload
 from stretto.errors import InvalidInput, StrettoError, UnknownName
+from stretto.files.graphs.snakemake.workflow import find_snakefile, load_snakemake
 from stretto.files.load import load as load_file
 from stretto.files.load import load_cluster, save
 from stretto.registry import lookup, resolve
@@ -82,7 +83,8 @@ def load(
     Parameters
     ----------
     source
-        A file, ``FILE#MEMBER`` for one graph of several, a workflow of commands, or ``workload:NAME?key=value``.
+        A file, ``FILE#MEMBER`` for one graph of several, a workflow of commands, a directory with a Snakefile, or
+        ``workload:NAME?key=value``.
     dims
         Sizes of dimensions that a model (ONNX) leaves open, such as ``{"batch": 8}``.
 
@@ -106,6 +108,8 @@ def load(
 
         if is_workflow(text):
             return load_workflow(text).graph
+    if format is None and find_snakefile(text) is not None:
+        return load_snakemake(text)
     return load_file(text, format=format, dims=dims)
 
 

@@ -1,4 +1,4 @@
-"""The jobs of a Snakemake run as numbers: forecasts, and for each job the seconds from its start to the end of the run."""
+"""The jobs of a Snakemake run as numbers: forecasts, and the expected seconds from each start to the end of the run."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from stretto.files.graphs.snakemake.records import JobRecord, read_benchmark, to
 
 #: Beyond this many jobs no file is looked at before its job is ready: that would take seconds.
 MAX_LOOKED_AT = 20_000
+
 
 def benchmark_record(job: SnakemakeJob, directory: Path) -> JobRecord | None:
     """Return what the benchmark file of a job's last run says; None where there is none."""

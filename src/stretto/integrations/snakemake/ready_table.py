@@ -104,7 +104,8 @@ class ReadyTable:
         rows = rows[priority == priority.max()]
         if len(rows) > size:
             rows = rows[np.argpartition(-rank[rows], size)[:size]]
-        return rows[np.lexsort((rows, -rank[rows]))]
+        first: NDArray[np.int64] = rows[np.lexsort((rows, -rank[rows]))]
+        return first
 
     def ask(self, row: int) -> Floats:
         """Ask a job for its needs, once."""

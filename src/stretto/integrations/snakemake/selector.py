@@ -212,9 +212,7 @@ class SnakemakeSelector:
         )
 
 
-def _take_sizes(
-    network: JobNetwork, job: SnakemakeJob, row: int, input_sizes: Mapping[object, int | None]
-) -> None:
+def _take_sizes(network: JobNetwork, job: SnakemakeJob, row: int, input_sizes: Mapping[object, int | None]) -> None:
     """Take the sizes of a ready job's inputs, which Snakemake has looked up."""
     sizes = [input_sizes.get(path) for path in job.input]
     if all(size is not None for size in sizes):

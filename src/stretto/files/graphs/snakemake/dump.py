@@ -17,6 +17,9 @@ from stretto.files.graphs.snakemake.jobs import JobGraph, SnakemakeJob, is_empty
 #: The line of the output that holds the graph begins so; Snakefiles may print, too.
 MARK = "stretto-snakemake-jobs "
 
+#: Cores that Snakemake is told to have, so that no job is given fewer threads than it asks for.
+MAX_CORES = 2**15
+
 
 def job_rows(dag: JobGraph) -> list[dict[str, object]]:
     """Return every job that has to be run, with its files, needs and dependencies."""
@@ -45,7 +48,7 @@ def read_jobs(snakefile: Path, directory: Path) -> list[dict[str, object]]:
     from snakemake.settings.types import DAGSettings, OutputSettings, ResourceSettings
 
     with SnakemakeApi(OutputSettings(show_failed_logs=False)) as api:
-        workflow = api.workflow(ResourceSettings(cores=2**15), snakefile=snakefile, workdir=directory)
+        workflow = api.workflow(ResourceSettings(cores=MAX_CORES), snakefile=snakefile, workdir=directory)
         dag = workflow.dag(DAGSettings(forceall=True))
         with contextlib.redirect_stdout(io.StringIO()):
             dag.printd3dag()  # builds the graph

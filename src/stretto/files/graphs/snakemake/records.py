@@ -111,7 +111,7 @@ def _metadata_record(path: Path, directory: Path) -> JobRecord | None:
         return None
     if output is None or body.get("incomplete") or not 0 < seconds < 1e9:
         return None
-    size = total_bytes((directory / item for item in inputs))
+    size = total_bytes(directory / item for item in inputs)
     return JobRecord(rule, seconds, output, input_bytes=size, end_unix_s=float(body["endtime"]))
 
 
