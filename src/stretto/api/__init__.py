@@ -26,6 +26,7 @@ NAMES = {
     "load_pools": "inputs",
     "load_site": "inputs",
     "load_trace": "inputs",
+    "nextflow": "nextflow",
     "place": "place",
     "plan": "plan",
     "pool_of_offer": "prices",
@@ -79,6 +80,7 @@ __all__ = [
     "load_pools",
     "load_site",
     "load_trace",
+    "nextflow",
     "place",
     "plan",
     "pool_of_offer",
@@ -103,6 +105,7 @@ if TYPE_CHECKING:
     from stretto.api.explain import explain
     from stretto.api.gantt import gantt
     from stretto.api.inputs import load, load_cluster, load_pools, load_site, load_trace, problem, save
+    from stretto.api.nextflow import nextflow
     from stretto.api.options import (
         MarsOptions,
         OfferFilter,

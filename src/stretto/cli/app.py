@@ -37,6 +37,7 @@ COMMANDS = {
     "show": "show:show",
     "gantt": "gantt:gantt",
     "convert": "convert:convert",
+    "nextflow": "nextflow:nextflow",
     "list": "listing:list_components",
     "demo": "demo:demo",
     "doctor": "doctor:doctor",

@@ -87,6 +87,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "stretto convert workload:montage montage.json",
         "stretto convert {workflow.dax} workflow.wf.json",
     ),
+    "nextflow": (
+        "stretto nextflow {trace.txt} --config nextflow.config",
+        "stretto nextflow {trace.txt} --work {work} --graph run.json",
+        "stretto nextflow {trace.txt} --dag {flow.dot} -c {nodes.toml} --config nextflow.config",
+    ),
     "list": (
         "stretto list policies",
         "stretto list strategies --output quiet",
@@ -119,6 +124,7 @@ SUMMARIES = {
     "show": "Summarize a graph, a workload of several, or a cluster.",
     "gantt": "Draw which device runs what and when.",
     "convert": "Convert a graph from any readable format to a writable one.",
+    "nextflow": "Read a Nextflow trace: its graph, and what its processes need.",
     "list": "List policies, formats, workloads or rules of queues.",
     "demo": "See it work in a minute: workloads, policies, a training.",
     "doctor": "Check the installation: versions, extras, engines, caches.",
