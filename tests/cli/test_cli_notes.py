@@ -65,7 +65,7 @@ def test_a_memory_limit_that_the_simulator_keeps_is_no_condition(run: Run, tmp_p
     one.write_text(BIG)
     document = run("plan", flow, "-c", one, "--output", "json").json
     assert document["verdict"] == "optimal when a device runs one task at a time"
-    assert document["notes"][1] == "Memory limits are kept in the simulation; policies do not plan for them."
+    assert document["notes"] == [PACKING]
 
 
 def test_links_that_nobody_builds_are_asked_about(run: Run, diamond: Path, tmp_path: Path) -> None:

@@ -43,7 +43,8 @@ SECONDS = TaskGraph.from_edges([1.0], [], [], transfer_unit="seconds")
         (lambda: Cluster.parse("cpu:0"), "cluster: 'cpu:0': between 1 and 10000 devices"),
         (
             lambda: Cluster.parse("?"),
-            "cluster: '?' is not KIND:COUNT or KIND:COUNTxSPEED, as in 'cpu:8x1.0,gpu:2x5.0@10GB/s'",
+            "cluster: '?' is not KIND:COUNT, KIND:COUNTxSPEED or node:COUNT*16c64GB, "
+            "as in 'cpu:8x1.0,gpu:2x5.0@10GB/s'",
         ),
     ],
 )

@@ -90,7 +90,9 @@ def test_the_validator_refuses_what_does_not_fit() -> None:
     schedule = Schedule(np.zeros(4, dtype=np.int32), zeros, zeros + 10.0, "sequence")
     with pytest.raises(InvalidPlan, match=r"node 'node0' holds 16 of 12 cores at 0 s"):
         check_schedule(problem, schedule)
-    late = Schedule(np.zeros(4, dtype=np.int32), zeros + np.array([0, 0, 10, 20]), zeros + [10, 10, 20, 30], "sequence")
+    late = Schedule(
+        np.zeros(4, dtype=np.int32), np.array([0.0, 0.0, 10.0, 20.0]), np.array([10.0, 10.0, 20.0, 30.0]), "sequence"
+    )
     check_schedule(problem, late)
     with pytest.raises(InvalidPlan, match=r"node 'node0' has room for task 'c' from 0 s, but starts it at 10 s"):
         check_work_conserving(problem, late)

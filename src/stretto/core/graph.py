@@ -54,7 +54,7 @@ class TaskGraph:
         Memory held while the task runs, and memory held on its device throughout (weights).
     cores, gpus, other_needs
         What a task holds while it runs, of a node that packs; named amounts (``scratch``, licenses) by name.
-        ``core/packing.py`` says what a task gets that states nothing.
+        ``core/nodes/packing.py`` says what a task gets that states nothing.
     transfer_unit
         ``bytes``: objects take latency + bytes / bandwidth. ``seconds``: the source gave
         transfer *times*; an object takes its size in seconds over any link.

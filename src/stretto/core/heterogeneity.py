@@ -19,7 +19,7 @@ import numpy as np
 from stretto.core.cluster import Cluster, Device, KindRule
 from stretto.core.csr import Floats, Ints
 from stretto.core.graph import TaskGraph
-from stretto.core.packing import Packing
+from stretto.core.nodes.packing import Packing
 from stretto.errors import Infeasible, InvalidInput
 
 ACCELERATORS = ("gpu", "fpga", "tpu", "npu")
@@ -62,7 +62,7 @@ def _column(graph: TaskGraph, device: Device, rule: KindRule) -> Floats:
 
 
 def _exceeds_node(graph: TaskGraph, device: Device) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Say which tasks a node cannot hold even when it is empty, in the whole units of ``core/packing.py``."""
+    """Say which tasks a node cannot hold even when it is empty, in the whole units of ``core/nodes/packing.py``."""
     packing = Packing.of(graph, Cluster.uniform([device]))
     assert packing is not None
     exceeds: np.ndarray[tuple[int], np.dtype[np.bool_]] = np.any(packing.need > packing.capacity[0], axis=1)

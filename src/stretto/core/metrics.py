@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stretto.core.csr import Floats
+from stretto.core.nodes.packing import CORES
 from stretto.core.problem import Problem
 from stretto.core.schedule import Schedule
 from stretto.core.units import is_zero_gap
@@ -65,14 +66,15 @@ class Metrics:
     Attributes
     ----------
     utilization, device_utilization
-        Busy seconds over the makespan: the mean over all devices, and each device's.
+        Busy seconds over the makespan: the mean over all devices, and each device's. A node is as busy as the share of
+        its cores that tasks hold.
     idle_s
         Device seconds up to the makespan in which nothing ran.
     critical_path_s, critical_path_share
         The longest chain of tasks at the times they took, without transfers; and its share
         of the makespan: 1 says that more devices would not help this placement.
     speedup
-        How much longer the best single device would take; NaN when none can run all tasks.
+        How much longer the best single device would take, one task at a time; NaN when none can run all tasks.
     cost_usd
         Each device is paid from its first start to its last finish; unused ones cost nothing.
     cost_reserved_usd
@@ -110,7 +112,7 @@ def measure(problem: Problem, schedule: Schedule) -> Metrics:
     makespan = schedule.makespan_s
     took = schedule.finish_s - schedule.start_s
     m = problem.num_devices
-    busy = np.bincount(schedule.device, weights=took, minlength=m)
+    busy = np.bincount(schedule.device, weights=took * _shares(problem, schedule), minlength=m)
     per_device = busy / makespan if makespan > 0 else np.zeros(m)
     num_transfers, num_bytes = _traffic(problem, schedule)
     critical = _critical_paths(problem, took)
@@ -134,6 +136,16 @@ def measure(problem: Problem, schedule: Schedule) -> Metrics:
         flow=Quantiles.of(flow),
         slowdown_summary=Quantiles.of(slowdown),
     )
+
+
+def _shares(problem: Problem, schedule: Schedule) -> Floats:
+    """Return the share of its device that each task holds: all of a device, some cores of a node."""
+    packing = problem.packing
+    if packing is None:
+        return np.ones(problem.num_tasks)
+    column = packing.names.index(CORES)
+    share = packing.need[:, column] / packing.capacity[schedule.device, column]
+    return np.where(np.array(packing.packs)[schedule.device], share, 1.0)
 
 
 def _traffic(problem: Problem, schedule: Schedule) -> tuple[int, float]:

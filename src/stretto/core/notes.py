@@ -11,8 +11,9 @@ import math
 import numpy as np
 
 from stretto.core.graph import TaskGraph
+from stretto.core.nodes.packing import DEFAULT_CORES, Packing
 from stretto.core.problem import Problem
-from stretto.core.provenance import ARGUMENT_BYTES, GENERATED, duration_basis, open_dims
+from stretto.core.provenance import ARGUMENT_BYTES, GENERATED, are_objects_in_memory, duration_basis, open_dims
 from stretto.core.units import format_bytes, format_gap, is_zero_gap
 
 _MOST_DIMS = 6
@@ -20,6 +21,8 @@ _MOST_DIMS = 6
 _SLOWEST_LINK = 1e3
 _PACKING = "Packing is not modeled: a device runs one task at a time."
 _ONE_AT_A_TIME = "a device runs one task at a time"
+_PACKING_BESIDE = "Devices beside the nodes run one task at a time, whatever it needs."
+_AS_ASSUMED = "tasks need what was assumed"
 _FITS = "memory suffices (not checked)"
 
 
@@ -48,7 +51,11 @@ def problem_notes(problem: Problem) -> tuple[str, ...]:
     """Return the notes on a graph, and on what is not modeled when it is planned on a cluster."""
     graph = problem.graph
     notes = list(graph_notes(graph))
-    if _states_needs(graph):
+    if problem.packing is not None:
+        notes += _assumed_needs(problem.packing)
+        if not all(problem.packing.packs) and _states_needs(graph):
+            notes.append(_PACKING_BESIDE)
+    elif _states_needs(graph):
         notes.append(_PACKING)
     notes += [note for note in (_memory_note(problem), _link_note(problem)) if note]
     return tuple(notes)
@@ -66,10 +73,25 @@ def verdict(problem: Problem, gap: float) -> str:
         return "not judged: the lower bound is zero"
     if not is_zero_gap(gap):
         return f"at most {format_gap(gap)} above optimal"
-    conditions = [_ONE_AT_A_TIME] if _states_needs(problem.graph) else []
+    conditions = [_ONE_AT_A_TIME] if problem.packing is None and _states_needs(problem.graph) else []
+    if problem.packing is not None and (problem.packing.assumed_cores or problem.packing.assumed_memory):
+        conditions.append(_AS_ASSUMED)
     if _unchecked(problem):
         conditions.append(_FITS)
     return f"optimal when {' and '.join(conditions)}" if conditions else "proven optimal"
+
+
+def _assumed_needs(packing: Packing) -> list[str]:
+    """Return what was assumed of tasks that do not state their needs."""
+    n = len(packing.need)
+    found = []
+    if packing.assumed_cores:
+        found.append(
+            f"{packing.assumed_cores:,} of {n:,} tasks state no cores: {DEFAULT_CORES:g} core each is assumed."
+        )
+    if packing.assumed_memory:
+        found.append(f"{packing.assumed_memory:,} of {n:,} tasks state no memory: 0 bytes each are assumed.")
+    return found
 
 
 def _states_needs(graph: TaskGraph) -> bool:
@@ -77,19 +99,20 @@ def _states_needs(graph: TaskGraph) -> bool:
     return graph.resources is None and (graph.cores is not None or graph.memory_bytes is not None)
 
 
-def _has_memory_limit(problem: Problem) -> bool:
+def has_memory_limit(problem: Problem) -> bool:
+    """Say whether a device of the cluster has finite memory."""
     return any(math.isfinite(device.memory_bytes) for device in problem.cluster.devices)
 
 
 def _unchecked(problem: Problem) -> list[str]:
     """Return what the simulator leaves out when it keeps memory limits; it counts only what the graph states."""
     graph = problem.graph
-    if not _has_memory_limit(problem) or graph.resources is not None:
+    if not has_memory_limit(problem) or graph.resources is not None:
         return []
     found = [f"arguments ({format_bytes(size)})" for size in [_argument_bytes(graph)] if size > 0]
     if graph.transfer_unit == "seconds":
         found.append("data, whose size the graph does not state")
-    if graph.memory_bytes is None and graph.resident_bytes is None and not found:
+    if graph.memory_bytes is None and graph.resident_bytes is None and not found and problem.packing is None:
         found.append("tasks: the graph does not state their needs")
     return found
 
@@ -116,8 +139,10 @@ def _memory_note(problem: Problem) -> str:
     unchecked = _unchecked(problem)
     if unchecked:
         return f"Memory limits were not checked for {' and '.join(unchecked)}."
-    if _has_memory_limit(problem):
-        return "Memory limits are kept in the simulation; policies do not plan for them."
+    if has_memory_limit(problem):
+        if problem.packing is not None and not are_objects_in_memory(graph) and np.any(graph.object_size):
+            return "Data between tasks is assumed to be files: it does not count against the memory of nodes."
+        return ""
     weights = float(graph.resident_bytes.sum()) if graph.resident_bytes is not None else 0.0
     sizes = {"weights": weights, "arguments": _argument_bytes(graph)}
     held = [f"{name} ({format_bytes(size)})" for name, size in sizes.items() if size > 0]

@@ -27,8 +27,7 @@ MEASURED, RECORDED = "measured", "recorded"
 ROOFLINE = "assumed (roofline, typical CPU and GPU)"
 GENERATED = "assumed (by the generator)"
 AS_GIVEN = "as given"
-FILES = "files"
-_FORMATS_WITH_FILES = ("wfformat", "dax")
+IN_MEMORY = "memory"
 
 
 def duration_basis(graph: TaskGraph) -> str:
@@ -43,9 +42,12 @@ def open_dims(graph: TaskGraph) -> dict[str, int]:
     return {str(name): value for name, value in found.items()} if isinstance(found, dict) else {}
 
 
-def holds_files(graph: TaskGraph) -> bool:
-    """Say whether the objects of a graph are files, which a node keeps on disk and not in memory."""
-    return graph.meta.get(OBJECTS) == FILES or graph.meta.get("format") in _FORMATS_WITH_FILES
+def are_objects_in_memory(graph: TaskGraph) -> bool:
+    """Say whether the objects of a graph fill the memory of nodes, or are files, which lie on disk.
+
+    They are in memory where the graph says so (``meta["objects"] = "memory"``) or keeps bytes resident, as models do.
+    """
+    return graph.meta.get(OBJECTS) == IN_MEMORY or graph.resident_bytes is not None
 
 
 def merged_meta(graphs: Sequence[TaskGraph]) -> dict[str, object]:
@@ -58,6 +60,6 @@ def merged_meta(graphs: Sequence[TaskGraph]) -> dict[str, object]:
     elif len(labels) == 1 or "assumed" in labels:
         meta[DURATIONS] = "; ".join(sorted(bases))  # "assumed ..." comes first
     dims = {name: value for graph in graphs for name, value in open_dims(graph).items()}
-    if all(holds_files(graph) for graph in graphs):
-        meta[OBJECTS] = FILES
+    if any(are_objects_in_memory(graph) for graph in graphs):
+        meta[OBJECTS] = IN_MEMORY
     return meta | ({OPEN_DIMS: dims} if dims else {})

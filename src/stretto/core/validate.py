@@ -7,9 +7,9 @@ from typing import NoReturn
 import numpy as np
 
 from stretto.core.csr import Floats, Ints
+from stretto.core.nodes.validate import check_nodes_work, check_packing
 from stretto.core.problem import Problem
 from stretto.core.schedule import Schedule, Transfers
-from stretto.core.validate_packing import check_nodes_work, check_packing
 from stretto.errors import InvalidPlan
 
 #: Times may differ by this share of the makespan: sums in another order round differently.

@@ -95,7 +95,7 @@ class _Clock:
     def __init__(self, problem: Problem, driver: Driver, engine: SimulatedEngine) -> None:
         self.problem, self.driver, self.engine = problem, driver, engine
         self.failing = dict(engine.failing)
-        self.running: dict[int, tuple[float, float, Start]] = {}  # by device: end, start
+        self.running: dict[int, tuple[float, float, Start]] = {}  # by task: end, start
         self.arrivals: list[tuple[float, int, int]] = []  # time, object, target
         self.faults = deque(sorted(engine.faults, key=lambda fault: fault.at_s))
         self.moves: dict[int, Fault] = {}  # devices that come or go because somebody asked, at most one move each
@@ -114,7 +114,8 @@ class _Clock:
         if now == math.inf:
             return []
         self.now = now
-        events: list[Event] = [self._end(d) for d, (end, _, _) in sorted(self.running.items()) if end == now]
+        ended = sorted((order.device, task) for task, (end, _, order) in self.running.items() if end == now)
+        events: list[Event] = [self._end(task) for _, task in ended]
         while self.arrivals and self.arrivals[0][0] == now:
             _, item, target = heapq.heappop(self.arrivals)
             events.append(TransferFinished(item, target, now))
@@ -122,7 +123,9 @@ class _Clock:
                 self.links.leave(item, target)
         while self.faults and self.faults[0].at_s == now:
             fault = self.faults.popleft()
-            self.running.pop(fault.device, None)
+            gone = [task for task, (_, _, order) in self.running.items() if order.device == fault.device]
+            for task in gone:
+                del self.running[task]
             events.append(fault)
         for device, move in sorted(self.moves.items()):
             if move.at_s == now:
@@ -130,19 +133,20 @@ class _Clock:
         events.append(Tick(now))
         return events
 
-    def _end(self, device: int) -> Event:
-        end, start, order = self.running.pop(device)
-        if order.attempt <= self.failing.get(order.task, 0):
-            return TaskFailed(order.task, device, order.attempt, end, "task", "told to fail")
-        return TaskFinished(order.task, device, order.attempt, start, end)
+    def _end(self, task: int) -> Event:
+        end, start, order = self.running.pop(task)
+        if order.attempt <= self.failing.get(task, 0):
+            return TaskFailed(task, order.device, order.attempt, end, "task", "told to fail")
+        return TaskFinished(task, order.device, order.attempt, start, end)
 
     def execute(self, instructions: Sequence[object]) -> None:
         for order in instructions:
             if isinstance(order, Start):
-                if order.device in self.running:
+                is_node = self.problem.cluster.devices[order.device].packs
+                if not is_node and any(other.device == order.device for _, _, other in self.running.values()):
                     raise EngineFailure(f"device {order.device} was sent a second task")
                 seconds = self.driver.tables.seconds(order.task, order.device)
-                self.running[order.device] = (self.now + seconds, self.now, order)
+                self.running[order.task] = (self.now + seconds, self.now, order)
             elif isinstance(order, Transfer):
                 self._send(order)
             elif isinstance(order, Scale):

@@ -13,7 +13,7 @@ from stretto.core.kernels.shapes import Flags
 from stretto.core.magnitudes import NOISE
 from stretto.core.plan import DISCIPLINES, Discipline, Plan
 from stretto.core.problem import Problem
-from stretto.core.provenance import holds_files
+from stretto.core.provenance import are_objects_in_memory
 from stretto.errors import Infeasible, InvalidInput, InvalidPlan, UnknownName
 
 Contention = Literal["none", "fifo", "fair"]
@@ -31,11 +31,18 @@ class MemoryLoad(NamedTuple):
 
 
 class PackLoad(NamedTuple):
-    """What tasks need of nodes and what nodes have, memory aside; in whole units (``core/packing.py``)."""
+    """What tasks need of nodes and what nodes have, memory aside; in whole units (``core/nodes/packing.py``)."""
 
     packs: Flags  # [m] 1 = a node; empty where no device is
     need: Floats  # [n, R]
     capacity: Floats  # [m, R]
+
+
+class Loads(NamedTuple):
+    """What limits an execution besides devices and links."""
+
+    memory: MemoryLoad
+    packs: PackLoad
 
 
 def pack_load(problem: Problem) -> PackLoad:
@@ -90,7 +97,7 @@ def memory_load(problem: Problem, plan: Plan) -> MemoryLoad | None:
             f"more than its {limit[d]:,.0f}; the largest is {graph.task_name(largest)!r} "
             f"with {resident_of_task[largest]:,.0f}"
         )
-    has_bytes = graph.transfer_unit == "bytes" and not (problem.packing is not None and holds_files(graph))
+    has_bytes = graph.transfer_unit == "bytes" and (problem.packing is None or are_objects_in_memory(graph))
     objects = np.ceil(graph.object_size) if has_bytes else np.zeros(graph.num_objects)
     return MemoryLoad(np.floor(limit), resident, task, objects)
 

@@ -16,7 +16,7 @@ from stretto import catalog, registry
 from stretto.core.cluster import Cluster
 from stretto.core.graph import Resources, TaskGraph
 from stretto.core.metrics import Metrics, gap, gap_or_none, is_proven_optimal, measure
-from stretto.core.notes import problem_notes, verdict
+from stretto.core.notes import has_memory_limit, problem_notes, verdict
 from stretto.core.plan import Discipline, Plan
 from stretto.core.planner import Budget, Planner
 from stretto.core.problem import Problem
@@ -25,7 +25,8 @@ from stretto.core.schedule import Schedule
 from stretto.errors import Infeasible, InvalidInput, InvalidPlan
 from stretto.graphs.bounds.bound import Bound, bound
 from stretto.graphs.conditions import Contention, checked_indices
-from stretto.graphs.simulator import simulate
+from stretto.graphs.memory.repair import REPAIR, TRIED, fit_memory
+from stretto.graphs.simulator import progress, simulate
 
 #: A planner as a plain function: it returns a plan, or only the device of each task.
 PlanFunction = Callable[[Problem, Budget], Plan | ArrayLike]
@@ -61,6 +62,28 @@ class Setting:
             seed=self.seed,
             record_transfers=record_transfers,
         )
+
+
+def within_memory(problem: Problem, plan: Plan, setting: Setting | None = None, *, seed: int = 0) -> Plan:
+    """Return the plan itself where it runs within the memory of all devices, else one that does.
+
+    Raises
+    ------
+    Infeasible
+        None was found; the message says what was tried, or why there is none.
+    """
+    setting = setting or Setting()
+    if not has_memory_limit(problem):
+        return plan
+
+    def execute(tried: Plan) -> tuple[int, float]:
+        return progress(problem, tried, discipline=setting.discipline, contention=setting.contention)
+
+    if execute(plan)[0] == 0:
+        return plan
+    # A plan that could not be executed with endless memory either is another mistake, and raises its own error.
+    simulate(problem, plan, discipline=setting.discipline, memory_limits=False)
+    return fit_memory(problem, plan, execute, discipline=setting.discipline, seed=seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +133,15 @@ class PlanResult:
     @property
     def notes(self) -> tuple[str, ...]:
         """What the plan takes for granted: what is not modeled, and which numbers of the input are assumed."""
-        return problem_notes(self.problem)
+        notes = problem_notes(self.problem)
+        repair = self.plan.info.get(REPAIR)
+        if repair is None:
+            return notes
+        told = (
+            f"The policy's own plan does not fit the memory of the devices. This one does: a packing ({repair}), "
+            f"improved by search; {self.plan.info[TRIED]:,} plans were tried."
+        )
+        return (*notes, told)
 
     @property
     def verdict(self) -> str:
@@ -228,12 +259,13 @@ def _reason_against(planner: Planner, problem: Problem) -> str | None:
 
 
 @cache
-def _compile(policy: str, params: str, is_project: bool) -> None:
+def _compile(policy: str, params: str, is_project: bool, packs: bool) -> None:
     """Plan a tiny problem, so that compiling does not count as thinking, nor against a time limit."""
     planner = planner_named(policy, json.loads(params))
     resources = Resources(("r",), np.ones(1, dtype=np.int32), np.zeros((2, 1), dtype=np.int32)) if is_project else None
     graph = TaskGraph.from_edges([1.0, 1.0], [0], [1], 1.0, resources=resources)
-    planner.plan(Problem.of(graph, Cluster.parse("shop:1" if is_project else "cpu:2")), Budget(time_limit_s=0.01))
+    machines = "shop:1" if is_project else "node:2*1c" if packs else "cpu:2"
+    planner.plan(Problem.of(graph, Cluster.parse(machines)), Budget(time_limit_s=0.01))
 
 
 def evaluate(
@@ -273,12 +305,13 @@ def evaluate(
     budget = budget or Budget()
     setting = setting or Setting()
     if isinstance(policy, str):
-        _compile(policy, json.dumps(dict(params or {})), problem.graph.resources is not None)
+        is_project, packs = problem.graph.resources is not None, problem.packing is not None
+        _compile(policy, json.dumps(dict(params or {})), is_project, packs)
     begin = time.perf_counter()
     made = planner.plan(problem, budget)
-    seconds = time.perf_counter() - begin
     try:
-        plan = _checked_plan(problem, policy, made)
+        plan = within_memory(problem, _checked_plan(problem, policy, made), setting, seed=budget.seed)
+        seconds = time.perf_counter() - begin
         schedule = setting.run(problem, plan)
     except InvalidPlan as error:
         if isinstance(policy, str) or not isinstance(made, Plan):

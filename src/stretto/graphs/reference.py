@@ -16,7 +16,8 @@ something completes; what takes no time completes at the same instant in the nex
 **Choice.** ``work-conserving``: the ready task that comes first in the plan's order.
 ``sequence``: the next task of the device's own sequence, if it is ready; otherwise the device waits.
 A node makes its choice again as long as one is ready and fits: under ``work-conserving`` it starts every ready task
-that fits, in the plan's order; under ``sequence`` it stops at the first of its sequence that is not ready or does not fit.
+that fits, in the plan's order; under ``sequence`` it stops at the first of its sequence that is not ready or does not
+fit.
 
 **Transfers.** An object of non-zero size moves once to each other device that has a reader, requested when its producer
 ends. It takes ``latency + size * inv_bandwidth`` in these ways:
@@ -51,7 +52,7 @@ from typing import NoReturn
 import numpy as np
 
 from stretto.core.csr import Floats, Ints
-from stretto.core.packing import MEMORY
+from stretto.core.nodes.packing import MEMORY
 from stretto.core.plan import Discipline, Plan
 from stretto.core.problem import Problem
 from stretto.core.schedule import Schedule, Transfers

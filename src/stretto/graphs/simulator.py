@@ -12,8 +12,10 @@ from stretto.core.csr import Floats, Ints
 from stretto.core.plan import Discipline, Plan
 from stretto.core.problem import Problem
 from stretto.core.schedule import Schedule, Transfers
+from stretto.errors import Infeasible
 from stretto.graphs.conditions import (
     Contention,
+    Loads,
     MemoryLoad,
     check_options,
     checked_indices,
@@ -96,6 +98,36 @@ def simulate(
     return Schedule(device, start, finish, chosen, contention, transfers)
 
 
+def progress(
+    problem: Problem, plan: Plan, *, discipline: Discipline | None, contention: Contention
+) -> tuple[int, float]:
+    """Execute a plan within memory as far as it goes; return how many tasks could not run, and the last end.
+
+    A plan whose residents alone exceed a limit runs nothing.
+    """
+    chosen = check_options(plan, discipline, contention, 0.0, 0)
+    device, order = checked_indices(problem, plan)
+    n = problem.num_tasks
+    rank, seconds = np.empty(n, dtype=np.int32), np.empty(n)
+    status, _ = sequence.check_plan(problem.arrays, device, order, np.empty(0), rank, seconds)
+    try:
+        load = memory_load(problem, plan)
+    except Infeasible:
+        return n, np.inf
+    if status != sequence.OK:
+        return n, np.inf
+    _, _, _, _, _, tasks, _ = run_events(
+        problem.arrays,
+        PlanArrays(device, order, rank, seconds),
+        chosen == "sequence",
+        _CODES[contention],
+        _routes(problem),
+        Loads(load if load is not None else _NO_LOAD, pack_load(problem)),
+    )
+    waiting = np.count_nonzero(tasks["is_started"] == 0)
+    return int(waiting), float(tasks["finish"].max())
+
+
 def _run_sequence(problem: Problem, device: Ints, order: Ints, seconds: Floats, start: Floats, finish: Floats) -> None:
     if sequence.run_sequence(problem.arrays, device, order, seconds, start, finish) != sequence.DONE:
         fail_deadlock(problem, device, order, finish >= 0)
@@ -133,8 +165,7 @@ def _general(
         discipline == "sequence",
         _CODES[contention],
         _routes(problem),
-        load if load is not None else _NO_LOAD,
-        pack_load(problem),
+        Loads(load if load is not None else _NO_LOAD, pack_load(problem)),
     )
     start, finish = np.ascontiguousarray(tasks["start"]), np.ascontiguousarray(tasks["finish"])
     if status == STUCK:

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 import stretto
+from stretto.core.builder import GraphBuilder
 from stretto.core.cluster import Cluster
 from stretto.core.graph import TaskGraph
 from stretto.core.problem import Problem
-from stretto.engines.dask.engine import DaskEngine
+from stretto.engines.dask.engine import DaskEngine, node_options
 from stretto.engines.driver.events import TaskFinished, TaskStarted
 from stretto.engines.engine import RunOptions
 from stretto.engines.outputs import digest
@@ -201,3 +202,24 @@ def _worker_pids() -> list[int]:
         # Dask gives them a title of their own where setproctitle is installed.
         if any(word in " ".join(child.cmdline()) for word in ("spawn_main", "dask worker")) and child.num_threads() > 1
     )
+
+
+def test_tasks_run_side_by_side_on_a_node_that_packs() -> None:
+    """A worker with the threads and resources of its node; three tasks of two cores on five: two at a time."""
+    build = GraphBuilder("packed")
+    for index in range(3):
+        build.task(f"t{index}", 0.4, cores=2)
+    graph = build.graph()
+    plan = stretto.Plan(np.zeros(3, np.int32), np.arange(3, dtype=np.int32), "work-conserving")
+    engine = DaskEngine(processes=False)
+    result = engine.run(Work.timed(graph), plan, Cluster.parse("node:1*5c8GB"), RunOptions()).check()
+    at_once = [int(((result.start_s <= t) & (t < result.end_s)).sum()) for t in result.start_s + 1e-3]
+    assert max(at_once) == 2
+
+
+def test_a_worker_has_what_its_node_has() -> None:
+    build = GraphBuilder("packed")
+    build.task("a", 1.0, cores=2, memory_bytes=1e9)
+    problem = Problem.of(build.graph(), Cluster.parse("cpu:1,node:1*4c8GB"))
+    assert node_options(problem, 0) == {}
+    assert node_options(problem, 1) == {"nthreads": 1, "resources": {"cores": 4.0, "memory": 8e9}}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from stretto.core.builder import GraphBuilder
 from stretto.core.cluster import Cluster, Device
 from stretto.core.graph import TaskGraph
 from stretto.core.plan import Discipline, Plan
@@ -104,3 +105,37 @@ def test_what_does_not_fit_is_infeasible(cluster: str, nodes: list[SlurmNode]) -
 @pytest.mark.parametrize(("seconds", "expected"), [(0.1, 1), (60.0, 1), (60.1, 2), (3600.0, 60)])
 def test_minutes_are_rounded_up(seconds: float, expected: int) -> None:
     assert minutes(seconds) == expected
+
+
+def packed_graph() -> TaskGraph:
+    build = GraphBuilder("needs")
+    build.task("small", 1.0, cores=1)
+    build.task("wide", 1.0, cores=3.5, memory_bytes=3e9, gpus=1)
+    return build.graph()
+
+
+def test_tasks_of_a_node_ask_for_what_they_need() -> None:
+    graph = packed_graph()
+    big = SlurmNode("n1", 8, 2, 16e9, "IDLE", (), ("all",))
+    cluster = Cluster.parse("node:1*8c16GB2g")
+    slots = slots_of(cluster, [big])
+    plan = Plan(np.zeros(2, np.int32), np.arange(2, dtype=np.int32))
+    found = JobPlan.of(Work.timed(graph), plan, Problem.of(graph, cluster), slots, "sequence")
+    assert found.after == ((), ())
+    assert found.priority == (2, 1)
+    asked = [slot.options() for slot in found.slots]
+    assert [options["cpus-per-task"] for options in asked] == [1, 4]
+    assert "mem" not in asked[0]
+    assert asked[1]["mem"] == "2862M"
+    assert asked[1]["gres"] == "gpu:1"
+    assert all("exclusive" not in options for options in asked)
+
+
+def test_a_node_must_be_as_large_as_it_says() -> None:
+    small = SlurmNode("n1", 4, 0, 8e9, "IDLE", (), ("all",))
+    with pytest.raises(Infeasible, match="has 8 cores, but 'n1' of Slurm only 4"):
+        slots_of(Cluster.parse("node:1*8c"), [small])
+    with pytest.raises(Infeasible, match="bytes of memory"):
+        slots_of(Cluster.parse("node:1*4c64GB"), [small])
+    with pytest.raises(Infeasible, match="describe it as one"):
+        slots_of(Cluster.parse("node:2*2c"), [small])

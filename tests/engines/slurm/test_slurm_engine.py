@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from stretto.core.builder import GraphBuilder
 from stretto.core.cluster import Cluster, Device
 from stretto.core.graph import TaskGraph
 from stretto.core.plan import Discipline, Plan
@@ -213,3 +214,17 @@ def test_says_why_it_is_not_available(tmp_path: Path, monkeypatch: pytest.Monkey
     assert nowhere.available() is not None
     monkeypatch.setenv("PATH", os.devnull)
     assert nowhere.available() is not None
+
+
+@pytest.mark.usefixtures("client")
+def test_tasks_run_side_by_side_on_a_node_that_packs(bed: Testbed, tmp_path: Path) -> None:
+    """Four tasks of one core on a node of two: two at a time, whatever their order says."""
+    build = GraphBuilder("packed")
+    for index in range(4):
+        build.task(f"t{index}", 1.0, cores=1)
+    graph = build.graph()
+    cluster = Cluster.uniform([Device("n1", cores=2.0, gpus=0.0, packs=True, machine="n1")])
+    plan = Plan(np.zeros(4, np.int32), np.arange(4, dtype=np.int32))
+    result = engine(bed, tmp_path / "run").run(Work.timed(graph), plan, cluster, RunOptions()).check()
+    at_once = [int(((result.start_s <= t) & (t < result.end_s)).sum()) for t in result.start_s + 1e-3]
+    assert max(at_once) == 2

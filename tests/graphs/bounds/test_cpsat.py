@@ -154,7 +154,7 @@ def test_the_same_seed_and_one_thread_give_the_same_plan() -> None:
 
 
 @pytest.mark.parametrize(
-    "where", ["stretto.graphs.bounds.cpsat.make_instance", "stretto.graphs.bounds.cpsat.first_schedule"]
+    "where", ["stretto.graphs.bounds.cpsat.make_instance", "stretto.graphs.bounds.cpsat.known_schedule"]
 )
 def test_an_early_interrupt_leaves_the_first_plan(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C may come before there is a schedule at all, or while the model is built."""

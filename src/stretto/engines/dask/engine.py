@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from stretto.core.cluster import Cluster
 from stretto.core.host.child_python import isolated_starts
 from stretto.core.plan import Plan
 from stretto.core.problem import Problem
@@ -24,6 +23,8 @@ from stretto.engines.recorder import Recorder, driver_for
 from stretto.engines.work import Work
 from stretto.errors import EngineFailure, InvalidInput, MissingExtra
 
+#: How Dask starts a worker: its class and the options of it.
+Recipe = dict[str, object]
 #: How long a worker that was told to end may take.
 _GONE_S = 30.0
 
@@ -47,8 +48,8 @@ class LocalWorkerSupply:
     gone.
     """
 
-    def __init__(self, client: Client, cluster: DaskProcess, recipe: dict[str, object]) -> None:
-        self._client, self._cluster, self._recipe = client, cluster, recipe
+    def __init__(self, client: Client, cluster: DaskProcess, recipes: Mapping[str, Recipe]) -> None:
+        self._client, self._cluster, self._recipes = client, cluster, recipes
         self._thread = BackgroundThread()
 
     def grow(self, name: str) -> None:
@@ -58,7 +59,7 @@ class LocalWorkerSupply:
         self._thread.submit(self._retire, name, address)  # moving data takes a while, and the run goes on
 
     def _start(self, name: str) -> None:
-        self._cluster.worker_spec[name] = self._recipe
+        self._cluster.worker_spec[name] = self._recipes[name]
         self._correct()
 
     def _retire(self, name: str, address: str) -> None:
@@ -84,7 +85,8 @@ class DaskEngine(ElasticWorkers, DriverEngine):
     ----------
     address
         A scheduler that runs already, whose workers bear the names of the devices; None starts a cluster on
-        this machine, one worker of one thread for each device, and ends it with the run.
+        this machine, one worker of one thread for each device, and ends it with the run. The worker of a node has as
+        many threads as tasks can run there, and its capacities as ``resources`` of Dask, of which tasks take theirs.
     processes
         Whether a cluster that is started here has a process for each worker; threads start faster, but share one
         interpreter, and none of them can be lost.
@@ -111,7 +113,7 @@ class DaskEngine(ElasticWorkers, DriverEngine):
         if self.available() is not None:
             raise MissingExtra("distributed", "dask", "the Dask engine")
         elastic = self.elastic
-        with self._client(problem.cluster, elastic) as (client, supply):
+        with self._client(problem, elastic) as (client, supply):
             return self.run_on(client, problem, decider, work, options, elastic, supply)
 
     def run_on(
@@ -131,16 +133,17 @@ class DaskEngine(ElasticWorkers, DriverEngine):
             problem, decider, work, options, DriverRules(num_queued=self.num_queued, keeps_data=False), elastic=elastic
         )
         recorder = Recorder(work, driver, options)
-        run = DaskRun(client, recorder, supply)
+        run = DaskRun(client, recorder, supply, sends_needs=self.address is None and problem.packing is not None)
         with watched(client, run.topic, is_lasting=self.address is not None):
             is_interrupted = run.run()
         return recorder.result("dask", is_timed=work.is_timed, is_interrupted=is_interrupted)
 
     @contextmanager
-    def _client(self, cluster: Cluster, elastic: Elastic | None) -> Iterator[tuple[Client, WorkerSupply | None]]:
+    def _client(self, problem: Problem, elastic: Elastic | None) -> Iterator[tuple[Client, WorkerSupply | None]]:
         """Connect to the cluster there is, or to one of our own."""
         from distributed import Client
 
+        cluster = problem.cluster
         try:
             if self.address is not None:
                 with Client(self.address, set_as_default=False) as client:
@@ -150,15 +153,18 @@ class DaskEngine(ElasticWorkers, DriverEngine):
             raise EngineFailure(f"no Dask scheduler answers at {self.address!r}: {error}") from error
         num_first = cluster.num_devices if elastic is None else min(elastic.min_devices, cluster.num_devices)
         names = [device.name for device in cluster.devices[:num_first]]
-        with _own_cluster(names, self.processes) as (own, recipe), Client(own, set_as_default=False) as client:
+        started = _own_cluster(problem, names, self.processes)
+        with started as (own, recipes), Client(own, set_as_default=False) as client:
             if num_first:
                 client.wait_for_workers(num_first)
-            yield client, LocalWorkerSupply(client, own, recipe) if elastic is not None else None
+            yield client, LocalWorkerSupply(client, own, recipes) if elastic is not None else None
 
 
 @contextmanager
-def _own_cluster(names: Sequence[str], processes: bool) -> Iterator[tuple[Client, dict[str, object]]]:
-    """Start workers of these names; yield the cluster and the recipe of a worker."""
+def _own_cluster(
+    problem: Problem, names: Sequence[str], processes: bool
+) -> Iterator[tuple[Client, Mapping[str, Recipe]]]:
+    """Start workers of these names; yield the cluster and the recipes of all workers."""
     import logging
 
     from distributed import Nanny, Scheduler, SpecCluster, Worker
@@ -167,13 +173,27 @@ def _own_cluster(names: Sequence[str], processes: bool) -> Iterator[tuple[Client
     quiet = {"silence_logs": logging.CRITICAL} if processes else {}  # workers complain about the end of the cluster
     options = {"nthreads": 1, "memory_limit": 0, "dashboard": False, **host, **quiet}
     scheduler = {"cls": Scheduler, "options": {"dashboard": False, "dashboard_address": ":0", "port": 0, **host}}
-    recipe = {"cls": Nanny if processes else Worker, "options": options}
-    workers = dict.fromkeys(names, recipe)
+    kind = Nanny if processes else Worker
+    recipes: dict[str, Recipe] = {
+        device.name: {"cls": kind, "options": {**options, **node_options(problem, number)}}
+        for number, device in enumerate(problem.cluster.devices)
+    }
+    workers = {name: recipes[name] for name in names}
     with (
         isolated_starts(),  # its nannies start workers at any time
         SpecCluster(scheduler=scheduler, workers=workers, silence_logs=logging.CRITICAL) as own,
     ):
-        yield own, recipe
+        yield own, recipes
+
+
+def node_options(problem: Problem, device: int) -> dict[str, object]:
+    """Return what the worker of a node is started with: threads for all that can run there, and its capacities."""
+    packing = problem.packing
+    if packing is None or not packing.packs[device]:
+        return {}
+    row = packing.capacity[device].tolist()
+    have = {name: packing.amount(r, row[r]) for r, name in enumerate(packing.names) if row[r] < float("inf")}
+    return {"nthreads": packing.most_at_once(device), "resources": have}
 
 
 @contextmanager

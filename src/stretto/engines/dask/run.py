@@ -45,14 +45,23 @@ class DaskRun:
     """Executes the driver's instructions on Dask.
 
     An attempt is one key in Dask, pinned to one worker. A worker is sent its next task when the one before has begun,
-    so that the order is exact though data of later tasks may arrive first.
+    so that the order is exact though data of later tasks may arrive first; that of a node gets all that fit at once.
+
+    Parameters
+    ----------
+    sends_needs
+        Whether workers have the capacities of their nodes as resources of Dask, so that tasks can ask for theirs.
     """
 
-    def __init__(self, client: Client, recorder: Recorder, supply: WorkerSupply | None = None) -> None:
+    def __init__(
+        self, client: Client, recorder: Recorder, supply: WorkerSupply | None = None, *, sends_needs: bool = False
+    ) -> None:
         self.client, self.recorder, self.supply = client, recorder, supply
         self.work, self.driver, self.options = recorder.work, recorder.driver, recorder.options
         problem = self.driver.problem
         self.attempts = Attempts(self.work, problem.num_devices)
+        self.is_node = [device.packs for device in problem.cluster.devices]
+        self.packing = problem.packing if sends_needs else None
         self.kinds = [device.kind for device in problem.cluster.devices]
         self.worker_name: list[str]
         self.address: list[str | None]
@@ -125,7 +134,7 @@ class DaskRun:
 
     def _has_room(self, device: int) -> bool:
         sent = self.attempts.sent[device]
-        if self.address[device] is None or not sent:
+        if self.address[device] is None or not sent or self.is_node[device]:  # the driver sends a node what fits
             return self.address[device] is not None
         last = (sent[-1].task, sent[-1].attempt)
         return len(sent) == 1 and self.has_one_thread[device] and last in self.attempts.begun
@@ -147,6 +156,7 @@ class DaskRun:
             key=f"{self.topic}-{task}-{attempt}",
             workers=[self.address[order.device]],
             allow_other_workers=False,
+            resources=self.packing.needs_of(task) if self.packing is not None and self.is_node[order.device] else None,
             priority=-self.num_sent,  # first sent, first run
             pure=False,
         )

@@ -12,6 +12,7 @@ from stretto.core.plan import Plan
 from stretto.core.problem import Problem
 from stretto.engines.background import BackgroundThread
 from stretto.engines.driver.events import Overruled
+from stretto.engines.driver.rooms import NodeRooms
 from stretto.engines.driver.tables import Tables
 from stretto.engines.engine import RunOptions
 from stretto.errors import InvalidInput, InvalidPlan
@@ -47,16 +48,23 @@ class Dispatcher(Protocol):
 
 @dataclass(frozen=True)
 class GreedyDispatcher:
-    """Gives each idle device the ready task that it runs fastest; the simplest useful dispatcher."""
+    """Gives each idle device the ready task that it runs fastest, and each node all that fit; as simple as can be."""
 
     def choose(self, view: View) -> Sequence[tuple[int, int]]:
         seconds = view.problem.device_duration
+        rooms = NodeRooms.of(view.problem)
         left = set(view.ready)
         chosen = []
         for device, tasks in enumerate(view.issued):
+            held = list(tasks)
             able = [t for t in left if seconds[t, device] < float("inf")]
-            if view.is_alive[device] and not tasks and able:
-                task = min(able, key=lambda t: (seconds[t, device], t))
+            for task in sorted(able, key=lambda t: (seconds[t, device], t)) if view.is_alive[device] else ():
+                if rooms is not None and rooms.is_node(device):
+                    if not rooms.has_room(device, held, task):
+                        continue
+                elif held:
+                    break
+                held.append(task)
                 left.discard(task)
                 chosen.append((task, device))
         return chosen
@@ -103,6 +111,9 @@ class LateDispatcher:
             device: sum(seconds[task, device] * (1.0 if place else _LEFT) for place, task in enumerate(held[device]))
             for device in alive
         }
+        rooms = NodeRooms.of(view.problem)
+        if rooms is not None:
+            return self._choose_on_nodes(view, rooms, levels, alive)
         room = {device: 1 + self.num_queued - len(held[device]) for device in alive}
         chosen: list[tuple[int, int]] = []
         for task in sorted(view.ready, key=lambda task: (-levels[task], task)):
@@ -112,6 +123,26 @@ class LateDispatcher:
             load[best] += seconds[task, best]
             if seconds[task, best] < float("inf") and room[best] > 0:
                 room[best] -= 1
+                chosen.append((task, best))
+        return chosen
+
+    def _choose_on_nodes(
+        self, view: View, rooms: NodeRooms, levels: list[float], alive: list[int]
+    ) -> Sequence[tuple[int, int]]:
+        """Place tasks where they run fastest among the nodes that have room now, and the devices that are idle."""
+        seconds = view.problem.device_duration
+        held = [list(tasks) for tasks in view.issued]
+        chosen: list[tuple[int, int]] = []
+        for task in sorted(view.ready, key=lambda task: (-levels[task], task)):
+            able = [
+                device
+                for device in alive
+                if seconds[task, device] < float("inf")
+                and (rooms.has_room(device, held[device], task) if rooms.is_node(device) else not held[device])
+            ]
+            if able:
+                best = min(able, key=lambda device: (seconds[task, device], len(held[device]), device))
+                held[best].append(task)
                 chosen.append((task, best))
         return chosen
 

@@ -8,7 +8,7 @@ Invariants, whatever an engine reports and in whichever order:
 - a task starts after everything it reads exists (and, where the driver moves the data, has arrived), once per attempt;
 - on the device of the plan, until that device is lost or the task failed there;
 - of the tasks of one device, in the order of the discipline;
-- with at most one task running and ``num_queued`` waiting on each device;
+- with at most one task running and ``num_queued`` waiting on each device, and on a node what fits, none waiting;
 - an end is counted once: reports of attempts that are over are ignored, reports of attempts that never were are errors.
 """
 
@@ -40,6 +40,7 @@ from stretto.engines.driver.events import (
     TransferFinished,
 )
 from stretto.engines.driver.memory import DeviceMemory
+from stretto.engines.driver.rooms import NodeRooms
 from stretto.engines.driver.states import ISSUED, READY, UNPLACED, WAITING, TaskStates
 from stretto.engines.driver.tables import Tables, ranks
 from stretto.errors import EngineFailure
@@ -131,6 +132,7 @@ class Driver:
             moves_data=rules.moves_data,
             absent=absent,
             memory=memory,
+            rooms=NodeRooms.of(problem),
         )
         self.failures: list[list[TaskFailed]] = [[] for _ in range(problem.num_tasks)]
         self.refused: list[TaskFailed] = []  # tasks that did not fit on their device

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from stretto.core.plan import Discipline
 from stretto.engines.driver.events import Instruction, Start, Transfer
 from stretto.engines.driver.memory import DeviceMemory
+from stretto.engines.driver.rooms import NodeRooms
 from stretto.engines.driver.tables import Tables
 
 WAITING, READY, ISSUED, DONE, FAILED = range(5)
@@ -32,9 +33,11 @@ class TaskStates:
         moves_data: bool,
         absent: Iterable[int],
         memory: DeviceMemory | None = None,
+        rooms: NodeRooms | None = None,
     ) -> None:
         n, m = len(tables.reads), len(tables.device_class)
         self.tables, self.discipline, self.capacity, self.memory = tables, discipline, capacity, memory
+        self.rooms = rooms
         self.device, self.rank = device, rank
         self.travels = [moves_data and size > 0 for size in tables.size]
         self.carries_data = [not moves_data or size > 0 for size in tables.size]
@@ -89,6 +92,8 @@ class TaskStates:
         """Record that a device no longer runs a task."""
         self.issued[device].remove(task)
         self.touched.add(device)
+        if self.rooms is not None:
+            self.rooms.give(task)
         if self.memory is not None:
             self.memory.withdraw(task)
 
@@ -138,20 +143,25 @@ class TaskStates:
         return found
 
     def _fill(self, device: int, found: list[Instruction]) -> None:
-        """Send a device its next tasks, as far as it has room."""
+        """Send a device its next tasks, as far as it has room; a node takes all that fit."""
         heap, issued, state = self._heaps[device], self.issued[device], self.state
         if not self.is_alive[device]:
             return
+        rooms = self.rooms if self.rooms is not None and self.rooms.is_node(device) else None
         held: list[tuple[int, int]] = []  # they do not fit now; others may go first
-        while heap and len(issued) < self.capacity:
+        while heap and (rooms is not None or len(issued) < self.capacity):
             task = heap[0][1]
             if state[task] == READY and self.device[task] == device:
+                if (rooms is not None and not rooms.fits(task, device)) or (
+                    self.memory is not None and not self.memory.admits(task, device, issued)
+                ):
+                    if self.discipline == "sequence":
+                        return
+                    held.append(heapq.heappop(heap))
+                    continue
+                if rooms is not None:
+                    rooms.take(task, device)
                 if self.memory is not None:
-                    if not self.memory.admits(task, device, issued):
-                        if self.discipline == "sequence":
-                            return
-                        held.append(heapq.heappop(heap))
-                        continue
                     self.memory.reserve(task, device)
                 heapq.heappop(heap)
                 state[task] = ISSUED

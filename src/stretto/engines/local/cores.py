@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import cache
 
@@ -15,18 +15,10 @@ def usable_cores() -> list[int]:
     return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
 
 
-def pin(core: int | None) -> None:
-    """Keep the calling thread on one core; None leaves it free."""
-    if core is not None and hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(threading.get_native_id(), {core})
-
-
-def cores_for(num_devices: int, is_pinned: bool) -> list[int | None]:
-    """Return the core of each device, or None for all when there are fewer cores than devices."""
-    cores = usable_cores()
-    if not is_pinned or num_devices > len(cores):
-        return [None] * num_devices
-    return list(cores[:num_devices])
+def pin(cores: int | Collection[int] | None) -> None:
+    """Keep the calling thread on one core, or on several; None leaves it as it is."""
+    if cores is not None and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(threading.get_native_id(), {cores} if isinstance(cores, int) else cores)
 
 
 @cache

@@ -10,11 +10,13 @@ import contextlib
 import fcntl
 import json
 import os
+import resource
 import selectors
 import socket
 import struct
 import subprocess
 import time
+from collections.abc import Callable
 from typing import NotRequired, TypedDict
 
 from stretto.engines.command_output import BoundedOutput
@@ -32,6 +34,7 @@ class CommandRequest(TypedDict):
     timeout_s: float | None
     max_stdout_bytes: int
     cores: list[int]
+    memory_bytes: int | None
     end: TicketFields | None
 
 
@@ -87,6 +90,7 @@ def serve(control: socket.socket) -> None:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,  # Ctrl-C in the terminal is for the run
+            preexec_fn=_limiter(request["memory_bytes"]),  # this process has no other thread
         )
     except (OSError, ValueError) as error:
         report, out, err = {"code": 0, "why": "", "end_s": 0.0, "error": str(error)}, b"", b""
@@ -99,6 +103,21 @@ def serve(control: socket.socket) -> None:
         send(control, json.dumps(report).encode())
         send(control, out)
         send(control, err)
+
+
+def _limiter(memory_bytes: int | None) -> Callable[[], None] | None:
+    """Return what limits the data of a process and of all that it starts; address space is not limited.
+
+    Programs reserve far more addresses than they use, so ``RLIMIT_DATA`` is nearer to what a task needs.
+    """
+    if memory_bytes is None:
+        return None
+
+    def limit() -> None:
+        with contextlib.suppress(OSError, ValueError):  # a lower limit is in force already
+            resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
+
+    return limit
 
 
 class _Running:

@@ -49,6 +49,7 @@ def perform(
     seconds: float,
     stop: threading.Event,
     end: CompletionTicket | None = None,
+    memory_bytes: int | None = None,
 ) -> object:
     """Return the output of a task; raise TaskError when it fails or is stopped.
 
@@ -60,11 +61,13 @@ def perform(
         Set by whoever wants commands and long sleeps to end now.
     end
         How the process guard logs the end of a command; None leaves that to the caller.
+    memory_bytes
+        What a command may take at most; None for no limit.
     """
     if isinstance(action, Call):
         return _call(action, inputs)
     if isinstance(action, Command):
-        return run_command(action, stop, end)
+        return run_command(action, stop, end, memory_bytes)
     if seconds > 0:
         _pass_time(seconds, action.mode, stop)
     return timed_output(task, inputs)
@@ -99,13 +102,15 @@ def _pass_time(seconds: float, mode: str, stop: threading.Event) -> None:
         raise TaskError("cancelled", "the run was stopped")
 
 
-def run_command(command: Command, stop: threading.Event, end: CompletionTicket | None = None) -> bytes:
+def run_command(
+    command: Command, stop: threading.Event, end: CompletionTicket | None = None, memory_bytes: int | None = None
+) -> bytes:
     """Return the stdout of a command; raise TaskError for a bad exit code, a timeout, a missing file."""
     _need_files(command, command.reads, "reads")
     env = {**outer_environment(), **command.env}
     try:
         _need_program(command.argv[0], command.cwd, env)
-        control = ProcessGuard.begin(_request(command, env, end))
+        control = ProcessGuard.begin(_request(command, env, end, memory_bytes))
     except OSError as error:
         raise TaskError("task", f"{command.argv[0]!r} cannot be started: {error}") from error
     with control:
@@ -125,7 +130,9 @@ def run_command(command: Command, stop: threading.Event, end: CompletionTicket |
     return out
 
 
-def _request(command: Command, env: dict[str, str], end: CompletionTicket | None) -> CommandRequest:
+def _request(
+    command: Command, env: dict[str, str], end: CompletionTicket | None, memory_bytes: int | None
+) -> CommandRequest:
     """Return what the process guard is told of a command."""
     cwd = os.path.abspath(command.cwd or ".")
     return {
@@ -136,6 +143,7 @@ def _request(command: Command, env: dict[str, str], end: CompletionTicket | None
         "timeout_s": command.timeout_s,
         "max_stdout_bytes": command.max_stdout_bytes,
         "cores": sorted(os.sched_getaffinity(0)),  # of this thread, which may be pinned
+        "memory_bytes": memory_bytes,
         "end": None
         if end is None
         else {

@@ -66,7 +66,7 @@ class ProcessRun:
         self.setups = [
             WorkerSetup(
                 work,
-                core,
+                own[0] if own is not None else None,
                 f"{self.prefix}-{d}",
                 options.digests,
                 options.on_event is not None,
@@ -76,7 +76,7 @@ class ProcessRun:
                 on_done=options.on_done,
                 on_command=options.on_command,
             )
-            for d, (core, size) in enumerate(zip(setup.cores, _expected_bytes(work, self.driver), strict=True))
+            for d, (own, size) in enumerate(zip(setup.cores, _expected_bytes(work, self.driver), strict=True))
         ]
         self.has_timeouts = any(_limit_s(action) is not None for action in work.actions)
         self.begin_s = 0.0

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from stretto.core.plan import Plan
 from stretto.core.problem import Problem
@@ -23,6 +24,8 @@ class LocalSetup:
     ----------
     cores
         Of each device; None leaves it to the system.
+    memory_limits
+        Bytes that the command of a task may take at most, by task.
     num_queued
         Tasks that wait on a device behind the running one.
     """
@@ -31,8 +34,9 @@ class LocalSetup:
     decider: Plan | Dispatcher
     problem: Problem
     options: RunOptions
-    cores: list[int | None]
+    cores: list[list[int] | None]
     num_queued: int
+    memory_limits: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def moves_data(self) -> bool:

@@ -1,4 +1,4 @@
-"""Devices as threads: for kernels that release the GIL, for commands, and for timed tasks.
+"""Devices as threads, nodes as several: for kernels that release the GIL, for commands, and for timed tasks.
 
 There is no coordinating thread. A worker that has finished a task takes the lock, reports to the driver, and passes on
 what the driver starts. Its own next task needs no thread switch; any other needs one, which ``wakeup.py`` keeps short.
@@ -27,6 +27,7 @@ from stretto.engines.driver.events import (
 from stretto.engines.driver.memory import DeviceMemory
 from stretto.engines.engine import RunResult
 from stretto.engines.local.cores import one_blas_thread, pin
+from stretto.engines.local.lanes import Lanes
 from stretto.engines.local.perform import TaskError, patience_s, perform
 from stretto.engines.local.process_guard import ProcessGuard
 from stretto.engines.local.setup import LocalSetup
@@ -43,7 +44,7 @@ class ThreadRun:
     """One run on threads."""
 
     def __init__(self, setup: LocalSetup, *, makes_copies: bool) -> None:
-        work, options, cores = setup.work, setup.options, setup.cores
+        work, options = setup.work, setup.options
         self.work, self.problem, self.options = work, setup.problem, options
         self.store = Store(work, makes_copies and not setup.moves_data)
         self.memory = DeviceMemory.of(work, setup.problem, self.store.makes_copies, self.store.evict)
@@ -53,15 +54,17 @@ class ThreadRun:
             self.store.preload(task, self.driver.device[task], value)
             if self.memory is not None:
                 self.memory.preload(task, self.driver.device[task], num_bytes(value))
-        self.cores = cores
+        self.lanes = Lanes(setup.problem, setup.cores)
+        num_lanes = len(self.lanes.device)
+        self.memory_limit = setup.memory_limits
         self.lock = threading.Lock()
         self.over = threading.Event()
         self.stop = threading.Event()
         self.transfer_thread = TransferThread(self._on_arrival) if setup.moves_data else None
-        self.inbox: list[SimpleQueue[Start | None]] = [SimpleQueue() for _ in cores]
-        self.wakeup = Wakeup(len(cores), spins=None not in cores)
-        self.generation = [0] * len(cores)  # of the thread that is the device; older ones have hung
-        self.running: list[tuple[Start, float] | None] = [None] * len(cores)
+        self.inbox: list[SimpleQueue[Start | None]] = [SimpleQueue() for _ in range(num_lanes)]
+        self.wakeup = Wakeup(num_lanes, spins=None not in setup.cores and num_lanes == len(setup.cores))
+        self.generation = [0] * num_lanes  # of the thread that is the lane; older ones have hung
+        self.running: list[tuple[Start, float] | None] = [None] * num_lanes
         self.has_timeouts = any(patience_s(action) is not None for action in work.actions)
         self.crash: BaseException | None = None
         self.begin_s = 0.0
@@ -72,7 +75,7 @@ class ThreadRun:
         if any(isinstance(action, Command) for action in self.work.actions):
             ProcessGuard.ready()
         with one_blas_thread():
-            threads = [self._thread(device) for device in range(len(self.cores))]
+            threads = [self._thread(lane) for lane in range(len(self.lanes.device))]
             if self.transfer_thread is not None:
                 self.transfer_thread.start()
             self.begin_s = time.perf_counter()
@@ -86,10 +89,10 @@ class ThreadRun:
             raise self.crash
         return self.recorder.result("local", is_timed=self.work.is_timed, is_interrupted=is_interrupted)
 
-    def _thread(self, device: int) -> threading.Thread:
-        name = f"stretto-{self.problem.cluster.devices[device].name}"
-        generation, inbox = self.generation[device], self.inbox[device]
-        thread = threading.Thread(target=self._work, args=(device, generation, inbox), name=name, daemon=True)
+    def _thread(self, lane: int) -> threading.Thread:
+        name = f"stretto-{self.problem.cluster.devices[self.lanes.device[lane]].name}"
+        generation, inbox = self.generation[lane], self.inbox[lane]
+        thread = threading.Thread(target=self._work, args=(lane, generation, inbox), name=name, daemon=True)
         thread.start()
         return thread
 
@@ -109,26 +112,27 @@ class ThreadRun:
                 self._end_late()
 
     def _end_late(self) -> None:
-        for device, current in enumerate(self.running):
+        for lane, current in enumerate(self.running):
             if current is None:
                 continue
             order, since_s = current
             limit_s = patience_s(self.work.actions[order.task])
             if limit_s is not None and self._now() - since_s > limit_s:
-                self._replace_thread(device)
+                self._replace_thread(lane)
                 reason = f"took longer than {limit_s:g} s"
-                self._report_and_wake([TaskFailed(order.task, device, order.attempt, self._now(), "timeout", reason)])
+                late = TaskFailed(order.task, order.device, order.attempt, self._now(), "timeout", reason)
+                self._report_and_wake([late])
 
-    def _replace_thread(self, device: int) -> None:
+    def _replace_thread(self, lane: int) -> None:
         """Abandon a hung thread, and start a new one with what was queued."""
         with self.lock:
-            old, self.inbox[device] = self.inbox[device], SimpleQueue()
-            self.generation[device] += 1
-            self.running[device] = None
+            old, self.inbox[lane] = self.inbox[lane], SimpleQueue()
+            self.generation[lane] += 1
+            self.running[lane] = None
             while not old.empty():
-                self.inbox[device].put(old.get())
+                self.inbox[lane].put(old.get())
             old.put(None)
-        self._thread(device)
+        self._thread(lane)
 
     def _leave(self, threads: list[threading.Thread]) -> None:
         with self.lock:
@@ -145,17 +149,19 @@ class ThreadRun:
 
     # On the threads of devices -------------------------------------------------------------------
 
-    def _work(self, device: int, generation: int, inbox: SimpleQueue[Start | None]) -> None:
-        pin(self.cores[device])
-        others: list[int] = []  # devices that our last report gave something to do
-        while (order := self.wakeup.next_order(device, inbox, others)) is not None:
+    def _work(self, lane: int, generation: int, inbox: SimpleQueue[Start | None]) -> None:
+        device = self.lanes.device[lane]
+        pin(self.lanes.first_cores(lane))
+        others: list[int] = []  # lanes that our last report gave something to do
+        while (order := self.wakeup.next_order(lane, inbox, others)) is not None:
             start_s = self._now()
-            self.running[device] = (order, start_s)
+            self.running[lane] = (order, start_s)
             try:
+                pin(self.lanes.cores(order.task))
                 event, value = self._attempt(order, device, start_s)
-                if generation != self.generation[device]:
+                if generation != self.generation[lane]:
                     return
-                self.running[device] = None
+                self.running[lane] = None
                 others = self._report([event], value)
             except BaseException as error:  # our own error, not the task's: end the run
                 self.crash = error
@@ -172,7 +178,7 @@ class ThreadRun:
             action = self.work.actions[task]
             seconds = self.recorder.timed_s(task, device)
             end = self._ticket(order, start_s) if isinstance(action, Command) else None
-            value = perform(action, task, inputs, seconds, self.stop, end)
+            value = perform(action, task, inputs, seconds, self.stop, end, self.memory_limit.get(task))
             if self.memory is not None:
                 self._weigh(self.memory, order, num_bytes(value))
         except TaskError as error:
@@ -207,17 +213,19 @@ class ThreadRun:
         self.wakeup.wake(self._report(events))
 
     def _report(self, events: list[Event], value: object = None) -> list[int]:
-        """Report to the driver and pass its instructions on; return the devices to wake."""
+        """Report to the driver and pass its instructions on; return the lanes to wake."""
         with self.lock:
             for event in events:
                 if isinstance(event, TaskFinished) and self.driver.is_current(event.task, event.device, event.attempt):
                     self._keep(event, value)
+                if isinstance(event, (TaskFinished, TaskFailed)):
+                    self.lanes.end(event.task, event.device)
                 self.recorder.note(event)
             instructions = self.driver.handle(events)
-            self._execute(instructions)
+            started = self._execute(instructions)
             if not instructions and self.driver.is_over:
                 self.over.set()
-        return [order.device for order in instructions if type(order) is Start]
+        return started
 
     def _keep(self, event: TaskFinished, value: object) -> None:
         if self.options.on_output is not None:
@@ -226,12 +234,16 @@ class ThreadRun:
             self.recorder.outputs[event.task] = value
         self.store.keep(event.task, event.device, value)
 
-    def _execute(self, instructions: list[Instruction]) -> None:
+    def _execute(self, instructions: list[Instruction]) -> list[int]:
+        """Pass instructions on, and return the lanes that have something to do."""
+        started: list[int] = []
         for order in instructions:
             if isinstance(order, Start):
-                self.inbox[order.device].put(order)
+                started.append(self.lanes.begin(order.task, order.device))
+                self.inbox[started[-1]].put(order)
             elif isinstance(order, Transfer) and self.transfer_thread is not None:
                 self.transfer_thread.send(order, transfer_s(self.problem, order) * self.work.time_scale)
+        return started
 
     def _now(self) -> float:
         return time.perf_counter() - self.begin_s

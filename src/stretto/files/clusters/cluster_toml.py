@@ -23,7 +23,7 @@
     kind = "cpu"
     count = 8
 
-    [[node]]                      # nodes run every set of tasks that fits, see core/packing.py
+    [[node]]                      # nodes run every set of tasks that fits, see core/nodes/packing.py
     count = 4
     cores = 16
     memory = "64GB"
@@ -45,7 +45,7 @@ stands for every match. In such a topology a machine joins its devices by a bus 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
 import numpy as np
@@ -160,7 +160,7 @@ class _Reader:
             name = prefix + (self.numbered(prefix + base).removeprefix(prefix) if many else base)
             if home in self.machines:
                 self.machines[home].members.append(len(self.devices))
-            self.devices.append(Device(name, kind, machine=home, **values))
+            self.devices.append(Device(name, kind, machine=home, **values))  # type: ignore[arg-type]
 
     def nodes(self, entry: Fields) -> None:
         """Add the nodes of one ``[[node]]`` table: they run every set of tasks that fits."""
@@ -179,7 +179,8 @@ class _Reader:
             name = self.numbered(base) if many else base
             resources = _named_resources(entry)
             kind = entry.text("kind", "cpu")
-            self.devices.append(Device(name, kind, machine=name, packs=True, resources=resources, **values))
+            node = Device(name, kind, machine=name, **values)  # type: ignore[arg-type]
+            self.devices.append(replace(node, packs=True, resources=resources))
 
     def numbered(self, base: str) -> str:
         """Return the base name with the next number, as the shorthand does."""

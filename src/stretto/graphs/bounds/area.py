@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from stretto.core.csr import Floats
+from stretto.core.nodes.packing import Packing
 from stretto.core.problem import Problem
 from stretto.graphs.bounds import kernels
 from stretto.graphs.bounds.relaxation import Relaxation
@@ -105,6 +106,19 @@ def _solve_lp(duration: Floats, count: Floats) -> Floats | None:
     return prices / total if total > 0 else None
 
 
+def least_area(problem: Problem, packing: Packing) -> float:
+    """Return the busiest resource's work over all that there is of it, each task where it takes least.
+
+    Proof. A schedule of length T offers the sum of capacities times T, and uses at least this much. A resource of which
+    some device has no end says nothing.
+    """
+    arrays = problem.arrays
+    least = arrays.duration.min(axis=1)
+    total = packing.capacity.sum(axis=0)
+    work = least @ packing.need
+    return float(np.where(np.isfinite(total), work / np.where(total > 0, total, 1.0), 0.0).max(initial=0.0))
+
+
 def quick(problem: Problem) -> float:
     """Return the larger of the longest path of best durations and the work at good prices.
 
@@ -113,6 +127,8 @@ def quick(problem: Problem) -> float:
     """
     arrays = problem.arrays
     path = float(np.max(arrays.release + arrays.duration.min(axis=1) + tails(arrays)))
+    if problem.packing is not None:
+        return max(path, float(arrays.release.min()) + least_area(problem, problem.packing)) * (1 - 1e-9)
     count = np.bincount(arrays.device_class, minlength=arrays.duration.shape[1]).astype(np.float64)
     prices = related_prices(arrays.duration, count)
     if len(prices) > 1:

@@ -24,6 +24,12 @@ PROJECT_METHODS: dict[str, str] = METHODS | {
     "combined": f"{_HERE}.project:project_combined",
 }
 
+#: The same names for clusters with nodes that pack.
+PACKED_METHODS: dict[str, str] = METHODS | {
+    "area": f"{_HERE}.packed:packed_area",
+    "combined": f"{_HERE}.packed:packed_combined",
+}
+
 DEFAULT_METHODS = ("critical-path", "area", "combined")
 #: Tasks times device classes beyond which only the quick bound is computed unless others are asked for.
 QUICK_FROM = 500_000
@@ -67,7 +73,9 @@ def bound(problem: Problem, *, methods: Sequence[str] | None = None, time_limit_
     from stretto.graphs.bounds.relaxation import Relaxation
     from stretto.graphs.bounds.rounding import on_grid
 
-    table = METHODS if problem.graph.resources is None else PROJECT_METHODS
+    table = METHODS if problem.packing is None else PACKED_METHODS
+    if problem.graph.resources is not None:
+        table = PROJECT_METHODS
     functions = {name: lookup("bound", name, table) for name in methods}
     relaxation = Relaxation.of(problem)
     parts = {

@@ -8,9 +8,11 @@ import numpy as np
 
 from stretto.graphs.bounds import cpsat_classes, cpsat_devices, cpsat_project
 from stretto.graphs.bounds.cpsat_instance import make_instance
+from stretto.graphs.bounds.cpsat_memory import known_schedule
 from stretto.graphs.bounds.cpsat_search import CpSatOutcome, Limits, Status, search
 from stretto.graphs.bounds.interval import combined
-from stretto.graphs.bounds.list_schedule import TimedPlan, first_schedule
+from stretto.graphs.bounds.list_schedule import TimedPlan
+from stretto.graphs.bounds.packed import packed_combined
 from stretto.graphs.bounds.project import project_combined
 from stretto.graphs.bounds.relaxation import Relaxation
 from stretto.graphs.bounds.rounding import Ticks, on_grid
@@ -51,10 +53,10 @@ def cpsat_bound(relaxation: Relaxation, time_limit_s: float | None = None) -> fl
 def solve(relaxation: Relaxation, limits: Limits) -> Answer:
     """Return the best schedule that CP-SAT finds, and its proof as far as it got."""
     is_project = relaxation.problem.graph.resources is not None
-    lower_s = project_combined(relaxation) if is_project else combined(relaxation)
+    lower_s = first_bound(relaxation)
     if relaxation.grid is not None:
         lower_s = on_grid(lower_s, relaxation.grid, relaxation.num_tasks)
-    known = cpsat_project.serial_schedule(relaxation) if is_project else first_schedule(relaxation)
+    known = cpsat_project.serial_schedule(relaxation) if is_project else known_schedule(relaxation)
     if known.makespan_s <= lower_s * (1.0 + _SAME):
         return Answer(known, lower_s, "optimal")
     found = _solve_project if is_project else _solve_devices
@@ -67,10 +69,17 @@ def solve(relaxation: Relaxation, limits: Limits) -> Answer:
     return replace(answer, lower_bound_s=max(answer.lower_bound_s, lower_s))
 
 
+def first_bound(relaxation: Relaxation) -> float:
+    """Return the best quick bound of a project, of nodes that pack, or of devices."""
+    if relaxation.problem.graph.resources is not None:
+        return project_combined(relaxation)
+    return combined(relaxation) if relaxation.problem.packing is None else packed_combined(relaxation)
+
+
 def _solve_devices(relaxation: Relaxation, known: TimedPlan, lower_s: float, limits: Limits) -> Answer:
     problem = relaxation.problem
     instance = make_instance(relaxation, known, lower_s)
-    if problem.is_free_to_move:
+    if problem.is_free_to_move and problem.packing is None and not instance.resident:
         counted = cpsat_classes.build(instance, problem.arrays.device_class.tolist())
         outcome = search(counted.model, _in_seconds(limits, instance.ticks))
         if outcome.status == "unknown":
@@ -86,7 +95,10 @@ def _solve_devices(relaxation: Relaxation, known: TimedPlan, lower_s: float, lim
         device = [next(d for d, x in choice.items() if outcome.solver.value(x)) for choice in built.choice]
         start = [outcome.solver.value(s) for s in built.start]
     finish = [begin + instance.length[task][device[task]] for task, begin in enumerate(start)]
-    return _answer(device, start, finish, outcome, instance.ticks)
+    answer = _answer(device, start, finish, outcome, instance.ticks)
+    if all(pool.is_exact for pool in instance.pools):
+        return answer
+    return replace(answer, lower_bound_s=0.0, status="feasible")  # rounded needs prove nothing
 
 
 def _solve_project(relaxation: Relaxation, known: TimedPlan, lower_s: float, limits: Limits) -> Answer:

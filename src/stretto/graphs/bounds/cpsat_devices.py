@@ -1,4 +1,4 @@
-"""The CP-SAT model of tasks on devices with transfers: one device at a time, data must travel."""
+"""The CP-SAT model of tasks on devices with transfers: one task at a time, or what fits a node; data must travel."""
 
 from __future__ import annotations
 
@@ -59,14 +59,23 @@ def _add_task(built: DeviceModel, task: int) -> None:
 
 def _add_devices(built: DeviceModel) -> None:
     model, instance = built.model, built.instance
-    lanes: list[list[cp_model.IntervalVar]] = [[] for _ in range(instance.num_devices)]
+    lanes: list[dict[int, cp_model.IntervalVar]] = [{} for _ in range(instance.num_devices)]
     for task, choice in enumerate(built.choice):
         for d, x in choice.items():
-            lanes[d].append(
-                model.new_optional_fixed_size_interval_var(built.start[task], instance.length[task][d], x, "")
-            )
-    for lane in lanes:
-        model.add_no_overlap(lane)
+            length = instance.length[task][d]
+            lanes[d][task] = model.new_optional_fixed_size_interval_var(built.start[task], length, x, "")
+    for d, lane in enumerate(lanes):
+        if not instance.is_node[d]:
+            model.add_no_overlap(lane.values())
+    for pool in instance.pools:
+        users = [task for task in lanes[pool.device] if pool.need[task] > 0]
+        lane = lanes[pool.device]
+        model.add_cumulative([lane[t] for t in users], [pool.need[t] for t in users], pool.capacity)
+    for row in instance.resident:
+        on_device = {task: choice[row.device] for task, choice in enumerate(built.choice) if row.device in choice}
+        kept = sum(row.resident[task] * x for task, x in on_device.items())
+        for task, x in on_device.items():
+            model.add(kept + row.need[task] * x <= row.limit)
 
 
 def _add_edge(built: DeviceModel, source: int, target: int, costs: list[list[int]] | None) -> None:

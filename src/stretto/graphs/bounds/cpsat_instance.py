@@ -2,20 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from stretto.core.csr import Floats, Ints
+from stretto.core.nodes.packing import SLOT
 from stretto.core.problem import Problem
 from stretto.graphs.bounds.list_schedule import TimedPlan
 from stretto.graphs.bounds.relaxation import Relaxation, merged_edges
 from stretto.graphs.bounds.rounding import Ticks, coarsest
+from stretto.graphs.memory.needs import MemoryNeeds
 
 #: Ticks in the horizon when times are not whole: rounding costs less than one part in a million.
 _ROUNDED_TICKS = 2**28
 _MAX_EXACT_TICKS = 2**36
 _NEVER = 2**60
+#: Units of a resource up to which the solver's sums of need times ticks cannot overflow.
+_MAX_UNITS = 2**20
+_COARSE_UNITS = 2**14
+
+
+@dataclass(frozen=True, eq=False)
+class PoolRow:
+    """One resource of one node: what tasks need of it and what it has, in whole numbers.
+
+    Attributes
+    ----------
+    is_exact
+        Whether the numbers are the true ones. Large numbers without a common divisor are made smaller, needs rounded
+        up and capacities down: what fits fits, but then nothing is proven.
+    """
+
+    device: int
+    need: list[int]  # [n]
+    capacity: int
+    is_exact: bool
+
+
+@dataclass(frozen=True, eq=False)
+class ResidentRow:
+    """The memory of one device: what its tasks keep there, and what each needs besides while it runs."""
+
+    device: int
+    resident: list[int]  # [n]
+    need: list[int]  # [n]
+    limit: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +65,10 @@ class Instance:
         Source, target, and the transfer between each two devices (None = pure precedence).
     interchangeable
         Groups of devices that nothing tells apart.
+    pools
+        Resources of nodes that pack; a device without any runs one task at a time.
+    resident
+        Memory limits where tasks keep bytes resident: a part of what the simulator checks.
     hint
         Device and start of each task in a known schedule of length ``upper`` at most.
     """
@@ -46,6 +83,9 @@ class Instance:
     upper: int
     interchangeable: list[list[int]]
     hint: tuple[list[int], list[int]]
+    is_node: tuple[bool, ...] = ()  # [m]
+    pools: tuple[PoolRow, ...] = ()
+    resident: tuple[ResidentRow, ...] = ()
 
     @property
     def num_tasks(self) -> int:
@@ -90,7 +130,40 @@ def make_instance(relaxation: Relaxation, known: TimedPlan, lower_s: float) -> I
         upper=ticks.floor(known.makespan_s) + slack,
         interchangeable=groups,
         hint=(device, [ticks.floor(t) for t in known.start_s.tolist()]),
+        is_node=problem.packing.packs if problem.packing is not None else (False,) * problem.num_devices,
+        pools=tuple(_pools(problem)),
+        resident=tuple(_residents(problem)),
     )
+
+
+def _pools(problem: Problem) -> Iterator[PoolRow]:
+    """Yield what nodes have, one row per node and resource, as small whole numbers where that is possible."""
+    packing = problem.packing
+    if packing is None:
+        return
+    for r, name in enumerate(packing.names):
+        need = packing.need[:, r].astype(np.int64)
+        divisor = int(np.gcd.reduce(need)) or 1
+        for d in np.flatnonzero(packing.packs).tolist():
+            capacity = packing.capacity[d, r]
+            if name == SLOT or not need[np.isfinite(problem.device_duration[:, d])].sum() > capacity:
+                continue
+            have = int(capacity) // divisor
+            if have <= _MAX_UNITS:
+                yield PoolRow(d, (need // divisor).tolist(), have, True)
+            else:
+                coarse = -(-int(capacity) // _COARSE_UNITS)
+                yield PoolRow(d, (-(-need // coarse)).tolist(), int(capacity) // coarse, False)
+
+
+def _residents(problem: Problem) -> Iterator[ResidentRow]:
+    """Yield the memory limits of devices where tasks keep bytes resident."""
+    needs = MemoryNeeds.of(problem) if problem.graph.resident_bytes is not None else None
+    if needs is None:
+        return
+    resident, running = needs.resident.astype(np.int64).tolist(), needs.running.astype(np.int64).tolist()
+    for d in np.flatnonzero(np.isfinite(needs.limit)).tolist():
+        yield ResidentRow(d, resident, running, int(needs.limit[d]))
 
 
 def floor_table(seconds: Floats, ticks: Ticks) -> list[list[int]]:

@@ -40,7 +40,7 @@ class CpSat:
         """Decline problems whose model would be too large."""
         if problem.num_tasks > self.max_tasks:
             return f"{problem.num_tasks} tasks are more than max_tasks = {self.max_tasks}"
-        if problem.graph.resources is None and not problem.is_free_to_move:
+        if problem.graph.resources is None and (problem.packing is not None or not problem.is_free_to_move):
             size = (problem.graph.num_edges + problem.num_tasks) * problem.num_devices**2
             if size > _MAX_CONSTRAINTS:
                 return f"{problem.graph.num_edges} reads on {problem.num_devices} devices make too large a model"
@@ -91,7 +91,7 @@ class CpSat:
 
 def _first_plan(problem: Problem, begin: float) -> Plan:
     """Return the schedule that the search would have begun with; it needs no solver."""
-    from stretto.graphs.bounds.interval import combined
+    from stretto.graphs.bounds.cpsat import first_bound
     from stretto.graphs.bounds.list_schedule import first_schedule
     from stretto.graphs.bounds.relaxation import Relaxation
 
@@ -102,7 +102,7 @@ def _first_plan(problem: Problem, begin: float) -> Plan:
         "status": "interrupted",
         "interrupted": True,
         "objective_s": _makespan(problem, plan),
-        "lower_bound_s": combined(relaxation),
+        "lower_bound_s": first_bound(relaxation),
         "elapsed_s": time.perf_counter() - begin,
     }
     return Plan(plan.assignment, plan.order, plan.discipline, info)

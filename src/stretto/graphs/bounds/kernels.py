@@ -14,6 +14,7 @@ from stretto.core.kernels.compile import njit
 
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]
+Flags = NDArray[np.uint8]
 
 #: Predecessors per task and column that are looked at together; the others count one by one.
 MAX_TOGETHER = 12
@@ -34,6 +35,7 @@ class Relaxed(NamedTuple):
     latency: Floats  # [C, C]
     inverse: Floats  # [C, C]
     release: Floats  # [n]
+    packs: Flags  # [C] 1 = nodes, where predecessors may run side by side
 
 
 @njit(cache=True, nogil=True)
@@ -57,7 +59,7 @@ def heads(graph: Relaxed) -> Floats:
                 length = graph.duration[source, column]
                 local = head[source, column] + length
                 base[column] = max(base[column], min(local, remote[column]))
-                if last - first > 1 and remote[column] > base[column]:
+                if last - first > 1 and remote[column] > base[column] and not graph.packs[column]:
                     num_kept[column] = _keep(
                         kept[column], num_kept[column], remote[column], head[source, column], length
                     )

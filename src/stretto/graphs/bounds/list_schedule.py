@@ -10,6 +10,7 @@ import numpy as np
 from stretto.core.csr import Floats, Ints
 from stretto.core.problem import Problem
 from stretto.graphs.bounds.relaxation import Relaxation
+from stretto.graphs.planners import placing
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +31,10 @@ def first_schedule(relaxation: Relaxation) -> TimedPlan:
     problem = relaxation.problem
     tail = np.where(np.isfinite(relaxation.duration), relaxation.duration + relaxation.tail, np.inf).min(axis=1)
     head = np.where(np.isfinite(relaxation.duration), relaxation.head, np.inf).min(axis=1)
-    schedules = [_insert(problem, rank) for rank in (_mean_rank(problem), tail, tail - 0.5 * head)]
+    ranks = (_mean_rank(problem), tail, tail - 0.5 * head)
+    if problem.packing is not None:
+        return min((_pack(problem, rank) for rank in ranks), key=lambda schedule: schedule.makespan_s)
+    schedules = [_insert(problem, rank) for rank in ranks]
     # Where data is dear, one device that does everything beats clever lists; equal devices are tried once.
     _, firsts = np.unique(problem.arrays.device_class, return_index=True)
     for device in firsts.tolist():
@@ -75,6 +79,12 @@ def _insert(problem: Problem, rank: Floats) -> TimedPlan:
     return TimedPlan(device, start, finish)
 
 
+def _pack(problem: Problem, rank: Floats) -> TimedPlan:
+    """Schedule tasks on nodes by descending rank, each where and when it fits and ends first."""
+    order = np.array(_list_order(problem, rank), dtype=np.int32)
+    return TimedPlan(*placing.by_finish(problem, order))
+
+
 def _list_order(problem: Problem, rank: Floats) -> list[int]:
     """Return tasks by descending rank, repaired to be topological."""
     arrays = problem.arrays
@@ -114,6 +124,8 @@ def _gap(busy: list[tuple[float, float]], ready: float, length: float) -> float:
 
 def run_in_sequence(problem: Problem, device: Ints, order: Ints) -> TimedPlan:
     """Return the times of a plan when each device keeps the order, without contention."""
+    if problem.packing is not None:
+        return TimedPlan(device, *placing.as_assigned(problem, order, device))
     n = problem.num_tasks
     start, finish = np.zeros(n), np.zeros(n)
     free = np.zeros(problem.num_devices)

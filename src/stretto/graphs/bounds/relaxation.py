@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from stretto.core.csr import Floats, Ints, group
+from stretto.core.kernels.shapes import Flags
 from stretto.core.problem import Problem
 from stretto.graphs.bounds import kernels
 from stretto.graphs.bounds.rounding import Ticks, find_grid
@@ -74,9 +75,10 @@ class Relaxation:
         if (duration.shape[1] == 1 and count[0] == 1) or problem.graph.resources is not None:
             size = np.zeros_like(size)
         n = problem.num_tasks
+        packs = _node_columns(problem, column, len(count))
         ptr, order = group(target, n)
         forward = kernels.Relaxed(
-            arrays.topo, ptr, source[order], size[order], duration, latency, inverse, arrays.release
+            arrays.topo, ptr, source[order], size[order], duration, latency, inverse, arrays.release, packs
         )
         ptr, order = group(source, n)
         backward = kernels.Relaxed(
@@ -88,6 +90,7 @@ class Relaxation:
             np.ascontiguousarray(latency.T),
             np.ascontiguousarray(inverse.T),
             np.zeros(n),
+            packs,
         )
         return Relaxation(problem, count, column, forward, backward)
 
@@ -131,6 +134,14 @@ def _columns(problem: Problem) -> tuple[Floats, Ints, Floats, Floats]:
     return arrays.duration, column, latency, inverse
 
 
+def _node_columns(problem: Problem, column: Ints, num_columns: int) -> Flags:
+    """Say which columns hold nodes that pack; a column that was folded of several counts as one as soon as one does."""
+    packs = np.zeros(num_columns, dtype=np.uint8)
+    if problem.packing is not None:
+        np.maximum.at(packs, column, np.array(problem.packing.packs, dtype=np.uint8))
+    return packs
+
+
 def _links(problem: Problem, column: Ints, num_columns: int) -> tuple[Floats, Floats]:
     arrays = problem.arrays
     return _cheapest(arrays.latency, column, num_columns), _cheapest(arrays.inv_bandwidth, column, num_columns)
@@ -150,7 +161,7 @@ def critical_path(relaxation: Relaxation, time_limit_s: float | None = None) -> 
     """Return the longest chain through any task: its head, itself and its tail.
 
     Proof. By induction no task starts on a column before its head: each predecessor ran on the
-    same device, where those that did ran one at a time, or its data came over a link no cheaper
+    same device, where those that did ran one at a time unless it is a node, or its data came over a link no cheaper
     than the cheapest one. Tails are heads of the reversed graph, and a task that runs somewhere
     needs at least the least sum of head, duration and tail over the columns.
     """

@@ -18,6 +18,7 @@ from stretto.errors import InvalidInput, MissingExtra
 from stretto.graphs.doppler.tuning import TUNED, SearchPhase
 from stretto.graphs.kernels.search.decode import tails
 from stretto.graphs.planners.listing import DevicePlanner
+from stretto.graphs.planners.placing import devices_only
 from stretto.graphs.search.annealing import Annealing, AnnealingChain, ConservingChain
 from stretto.graphs.search.anytime import DEFAULT_TIME_LIMIT_S, OPTIMAL, Chain, SearchOutcome, Solution, run_chains
 from stretto.graphs.search.lns import LargeNeighbourhood, RuinChain
@@ -67,6 +68,9 @@ class DopplerPlanner(DevicePlanner):
         checks.at_least(1, rounds=self.rounds)
         if self.max_evaluations is not None:
             checks.at_least(1, max_evaluations=self.max_evaluations)
+
+    def supports(self, problem: Problem) -> str | None:
+        return devices_only(problem)
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         reason = self.supports(problem)

@@ -19,6 +19,7 @@ from stretto.graphs.doppler.rollout import Player, Sampling
 from stretto.graphs.doppler.tuning import TUNED
 from stretto.graphs.kernels.search.decode import decode, tails
 from stretto.graphs.planners.listing import DevicePlanner
+from stretto.graphs.planners.placing import devices_only
 from stretto.graphs.search.annealing import Annealing, AnnealingChain
 from stretto.graphs.search.anytime import Solution, run_chains
 from stretto.graphs.search.lns import LargeNeighbourhood, RuinChain
@@ -56,6 +57,9 @@ class DopplerZero(DevicePlanner):
             checks.at_least(1, episodes=self.episodes)
         if self.polish is not None:
             checks.at_least(0, polish=self.polish)
+
+    def supports(self, problem: Problem) -> str | None:
+        return devices_only(problem)
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         size = problem.num_tasks + len(problem.arrays.in_task)

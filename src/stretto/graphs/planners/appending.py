@@ -17,10 +17,10 @@ from stretto.graphs.kernels.construct.appending import (
     BY_FINISH,
     BY_IDLE,
     BY_START,
-    append_by_rule,
     at_random,
     in_turn,
 )
+from stretto.graphs.planners import placing
 from stretto.graphs.planners.listing import (
     DevicePlanner,
     by_arrival,
@@ -42,7 +42,7 @@ class Hlfet(DevicePlanner):
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         arrays = problem.arrays
         order = by_priority(arrays, static_levels(arrays))
-        return timed_plan(order, *append_by_rule(arrays, order, BY_START))
+        return timed_plan(order, *placing.by_rule(problem, order, BY_START))
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Mct(DevicePlanner):
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         order = by_arrival(problem)
-        return timed_plan(order, *append_by_rule(problem.arrays, order, BY_FINISH))
+        return timed_plan(order, *placing.by_rule(problem, order, BY_FINISH))
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Met(DevicePlanner):
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         order = by_arrival(problem)
-        return timed_plan(order, *append_by_rule(problem.arrays, order, BY_DURATION))
+        return timed_plan(order, *placing.by_rule(problem, order, BY_DURATION))
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Olb(DevicePlanner):
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         order = by_arrival(problem)
-        return timed_plan(order, *append_by_rule(problem.arrays, order, BY_IDLE))
+        return timed_plan(order, *placing.by_rule(problem, order, BY_IDLE))
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from stretto.core.plan import Plan
 from stretto.core.planner import Budget
 from stretto.core.problem import Problem
 from stretto.errors import InvalidInput
-from stretto.graphs.kernels.construct.insertion import place_by_finish
 from stretto.graphs.kernels.construct.ranks import critical_path, downward_ranks, mean_durations, upward_ranks
+from stretto.graphs.planners import placing
 from stretto.graphs.planners.listing import AveragingPlanner, MeanLink, by_priority, timed_plan
 
 
@@ -58,7 +58,7 @@ class Cpop(AveragingPlanner):
         order = by_priority(arrays, upward + self._behind(problem, link))
         best = None
         for pinned in self._choices(problem, upward, link):
-            times = place_by_finish(arrays, order, pinned, np.empty((0, 0)))
+            times = placing.by_finish(problem, order, pinned)
             if best is None or times[2].max() < best[2].max():
                 best = times
         assert best is not None

@@ -11,7 +11,7 @@ from stretto.core.kernels.rng import seeded
 from stretto.core.plan import Plan
 from stretto.core.planner import Budget
 from stretto.core.problem import Problem
-from stretto.graphs.kernels.construct.appending import append_by_start_at_random
+from stretto.graphs.planners import placing
 from stretto.graphs.planners.listing import (
     Average,
     DevicePlanner,
@@ -54,7 +54,7 @@ class CriticalPath(DevicePlanner):
         best = None
         for _ in range(self.repetitions):
             order = by_priority(arrays, level, draws.random(problem.num_tasks))
-            times = (order, *append_by_start_at_random(arrays, order, state))
+            times = (order, *placing.by_start_at_random(problem, order, state))
             if best is None or times[3].max() < best[3].max():
                 best = times
         assert best is not None

@@ -9,6 +9,7 @@ from stretto.core.planner import Budget
 from stretto.core.problem import Problem
 from stretto.graphs.kernels.construct.enabling import fast_critical_path, fast_load_balancing
 from stretto.graphs.planners.listing import AveragingPlanner, MeanLink, b_levels, by_priority, timed_plan
+from stretto.graphs.planners.placing import devices_only
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,9 @@ class Fcp(AveragingPlanner):
     not count. The paper's bounded queue of ready tasks is not needed here. Equal ones: lower
     index. O(n log n + E m).
     """
+
+    def supports(self, problem: Problem) -> str | None:
+        return devices_only(problem)
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         arrays = problem.arrays
@@ -37,6 +41,9 @@ class Flb(AveragingPlanner):
     on the device that is idle first. On equal devices this is ETF's choice. Equal starts: higher
     b-level, then lower index. O(n r) for r ready tasks.
     """
+
+    def supports(self, problem: Problem) -> str | None:
+        return devices_only(problem)
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         arrays = problem.arrays

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from stretto.core.plan import Plan
 from stretto.core.planner import Budget
 from stretto.core.problem import Problem
-from stretto.graphs.kernels.construct.insertion import place_by_finish
+from stretto.graphs.planners import placing
 from stretto.graphs.planners.listing import AveragingPlanner, MeanLink, b_levels, by_priority, timed_plan
 
 
@@ -28,5 +26,4 @@ class Heft(AveragingPlanner):
         arrays = problem.arrays
         rank = b_levels(arrays, MeanLink.of(problem, self.average))
         order = by_priority(arrays, rank)
-        nothing = np.empty(0, dtype=np.int32), np.empty((0, 0))
-        return timed_plan(order, *place_by_finish(arrays, order, *nothing))
+        return timed_plan(order, *placing.by_finish(problem, order))

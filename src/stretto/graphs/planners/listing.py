@@ -12,8 +12,8 @@ from stretto.core.plan import Plan
 from stretto.core.planner import no_projects
 from stretto.core.problem import Problem, ProblemArrays
 from stretto.errors import InvalidInput
-from stretto.graphs.kernels.construct.appending import append_assigned
 from stretto.graphs.kernels.construct.ranks import mean_durations, ready_order, upward_ranks
+from stretto.graphs.planners import placing
 
 #: Key of ``Plan.info``: the makespan that the planner expects, without contention.
 PLANNED_MAKESPAN = "planned_makespan_s"
@@ -115,5 +115,5 @@ def timed_plan(order: Ints, assignment: Ints, start_s: Floats, finish_s: Floats,
 
 def plan_assigned(problem: Problem, assignment: Ints, order: Ints) -> Plan:
     """Make the plan in which tasks queue on given devices in a given topological order."""
-    start_s, finish_s = append_assigned(problem.arrays, order, assignment)
+    start_s, finish_s = placing.as_assigned(problem, order, assignment)
     return timed_plan(order, assignment, start_s, finish_s)

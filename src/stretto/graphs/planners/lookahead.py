@@ -10,6 +10,7 @@ from stretto.core.planner import Budget
 from stretto.core.problem import Problem
 from stretto.graphs.kernels.construct.lookahead import place_with_lookahead
 from stretto.graphs.planners.listing import AveragingPlanner, MeanLink, b_levels, by_priority, timed_plan
+from stretto.graphs.planners.placing import devices_only
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,9 @@ class Lookahead(AveragingPlanner):
     def __post_init__(self) -> None:
         super().__post_init__()
         checks.at_least(1, max_readers=self.max_readers)
+
+    def supports(self, problem: Problem) -> str | None:
+        return devices_only(problem)
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         arrays = problem.arrays

@@ -10,7 +10,7 @@ from stretto.core.csr import Floats
 from stretto.core.plan import Plan
 from stretto.core.planner import Budget
 from stretto.core.problem import Problem
-from stretto.graphs.kernels.construct.insertion import place_by_start
+from stretto.graphs.planners import placing
 from stretto.graphs.planners.listing import AveragingPlanner, MeanLink, b_levels, by_priority, timed_plan
 
 
@@ -28,7 +28,7 @@ class Mcp(AveragingPlanner):
         arrays = problem.arrays
         level = b_levels(arrays, MeanLink.of(problem, self.average))
         order = by_priority(arrays, level, _most_urgent_reader(problem, level))
-        return timed_plan(order, *place_by_start(arrays, order))
+        return timed_plan(order, *placing.by_start(problem, order))
 
 
 def _most_urgent_reader(problem: Problem, level: Floats) -> Floats:

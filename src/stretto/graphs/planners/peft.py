@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
-
 from stretto.core.plan import Plan
 from stretto.core.planner import Budget, no_projects
 from stretto.core.problem import Problem
 from stretto.errors import InvalidInput
 from stretto.graphs.kernels.construct.imaginary import schedule_by_imaginary_level
-from stretto.graphs.kernels.construct.insertion import place_by_finish
 from stretto.graphs.kernels.construct.optimistic import mean_rows, optimistic_costs, optimistic_costs_by_mean
 from stretto.graphs.kernels.construct.ranks import mean_durations
+from stretto.graphs.planners import placing
 from stretto.graphs.planners.listing import MeanLink, by_priority, timed_plan
 
 #: Entries of a table of tasks by devices; 1 GB of float64.
@@ -63,7 +61,7 @@ class Peft:
             link = MeanLink.of(problem, "distinct")
             table = optimistic_costs_by_mean(arrays, link.latency_s, link.inv_bandwidth)
         order = by_priority(arrays, mean_rows(arrays, table), mean_durations(arrays))
-        return timed_plan(order, *place_by_finish(arrays, order, np.empty(0, dtype=np.int32), table))
+        return timed_plan(order, *placing.by_finish(problem, order, bias=table))
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,7 @@ class Bil:
     """
 
     def supports(self, problem: Problem) -> str | None:
-        return table_fits(problem)
+        return placing.devices_only(problem) or table_fits(problem)
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         arrays = problem.arrays

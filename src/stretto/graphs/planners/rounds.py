@@ -10,7 +10,8 @@ from stretto.core.plan import Plan
 from stretto.core.planner import Budget
 from stretto.core.problem import Problem
 from stretto.graphs.kernels.construct.ranks import median_durations, upward_ranks
-from stretto.graphs.kernels.construct.rounds import DLS, ETF, MAX_MIN, MIN_MIN, SUFFERAGE, schedule_in_rounds
+from stretto.graphs.kernels.construct.rounds import DLS, ETF, MAX_MIN, MIN_MIN, SUFFERAGE
+from stretto.graphs.planners import placing
 from stretto.graphs.planners.listing import DevicePlanner, static_levels, timed_plan
 
 _NO_LEVELS = np.empty(0)
@@ -27,7 +28,7 @@ class Etf(DevicePlanner):
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         arrays = problem.arrays
-        return timed_plan(*schedule_in_rounds(arrays, ETF, static_levels(arrays)))
+        return timed_plan(*placing.in_rounds(problem, ETF, static_levels(arrays)))
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Dls(DevicePlanner):
         # For one task the highest level is where it finishes first, so the kernel needs only
         # the part of the level that does not depend on the device.
         level = upward_ranks(arrays, median, 0.0, 0.0) + median
-        return timed_plan(*schedule_in_rounds(arrays, DLS, level))
+        return timed_plan(*placing.in_rounds(problem, DLS, level))
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class MinMin(DevicePlanner):
     """
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
-        return timed_plan(*schedule_in_rounds(problem.arrays, MIN_MIN, _NO_LEVELS))
+        return timed_plan(*placing.in_rounds(problem, MIN_MIN, _NO_LEVELS))
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class MaxMin(DevicePlanner):
     """
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
-        return timed_plan(*schedule_in_rounds(problem.arrays, MAX_MIN, _NO_LEVELS))
+        return timed_plan(*placing.in_rounds(problem, MAX_MIN, _NO_LEVELS))
 
 
 @dataclass(frozen=True)
@@ -84,4 +85,4 @@ class Sufferage(DevicePlanner):
     """
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
-        return timed_plan(*schedule_in_rounds(problem.arrays, SUFFERAGE, _NO_LEVELS))
+        return timed_plan(*placing.in_rounds(problem, SUFFERAGE, _NO_LEVELS))

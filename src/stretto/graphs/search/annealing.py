@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from stretto.core.csr import Floats
 from stretto.core.kernels.rng import seeded
+from stretto.core.nodes.packing import Packing
 from stretto.core.plan import DISCIPLINES, Discipline, Plan
 from stretto.core.planner import Budget
 from stretto.core.problem import Problem
@@ -56,6 +57,8 @@ class Annealing(SearchPlanner):
             raise InvalidInput(f"cold={self.cold} must be positive and less than hot={self.hot}", field="annealing")
 
     def supports(self, problem: Problem) -> str | None:
+        if problem.packing is not None and self.discipline != "sequence":
+            return "on nodes that pack only discipline=sequence is searched"
         return None
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
@@ -68,11 +71,27 @@ class Annealing(SearchPlanner):
             floor = project_floor_s(problem, resources, tail)
         else:
             starts = starting_points(problem, self.starts, budget.seed)
+            if problem.packing is not None:
+                return self._plan_packed(problem, problem.packing, tail, starts, budget)
             chain = AnnealingChain if self.discipline == "sequence" else ConservingChain
             chains = [chain(problem, tail, starts[stream % len(starts)], self, budget, stream) for stream in streams]
             floor = floor_s(problem, tail)
         found = run_chains(chains, budget, max_evaluations=self.max_evaluations, floor_s=floor)
         return found.plan("sequence" if resources is not None else self.discipline)
+
+    def _plan_packed(
+        self, problem: Problem, packing: Packing, tail: Floats, starts: list[Solution], budget: Budget
+    ) -> Plan:
+        """Search on nodes; proposals are decoded in sequence, which can express every schedule worth having."""
+        from stretto.graphs.search.packed import PackedChain
+
+        streams = range(max(1, budget.num_threads))
+        chains = [
+            PackedChain(problem, packing, tail, starts[stream % len(starts)], self, budget, stream)
+            for stream in streams
+        ]
+        floor = floor_s(problem, tail)
+        return run_chains(chains, budget, max_evaluations=self.max_evaluations, floor_s=floor).plan()
 
 
 class AnnealingChain(KernelChain):

@@ -13,9 +13,12 @@ from stretto.core.csr import Floats
 from stretto.core.plan import Plan
 from stretto.core.planner import Budget
 from stretto.core.problem import Problem
+from stretto.graphs.bounds.area import least_area
 from stretto.graphs.bounds.bound import QUICK_FROM, bound
 from stretto.graphs.kernels.search.decode import decode, decode_greedy, tails
+from stretto.graphs.kernels.search.decode_packed import decode_packed, new_scratch
 from stretto.graphs.planners.listing import DevicePlanner
+from stretto.graphs.planners.placing import devices_only
 from stretto.graphs.search.anytime import Chain, Solution, run_chains
 
 
@@ -38,6 +41,9 @@ class SearchPlanner(DevicePlanner):
         if self.max_evaluations is not None:
             checks.at_least(1, max_evaluations=self.max_evaluations)
 
+    def supports(self, problem: Problem) -> str | None:
+        return devices_only(problem)
+
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         tail = tails(problem.arrays)
         starts = starting_points(problem, self.starts, budget.seed)
@@ -58,7 +64,8 @@ def floor_s(problem: Problem, tail: Floats) -> float:
     p = problem.arrays
     least = p.duration.min(axis=1)
     path = float(np.max(p.release + least + tail))
-    area = float(least.sum()) / problem.num_devices
+    packing = problem.packing
+    area = float(least.sum()) / problem.num_devices if packing is None else least_area(problem, packing)
     # Adding up in another order may round up: stay below what any schedule can reach.
     floor = max(path, area) * (1 - 1e-12)
     if p.duration.size > QUICK_FROM:
@@ -68,16 +75,23 @@ def floor_s(problem: Problem, tail: Floats) -> float:
 
 def starting_points(problem: Problem, names: Sequence[str], seed: int) -> list[Solution]:
     """Return the plans of the named heuristics and a greedy list schedule, best first."""
-    p = problem.arrays
     start, finish = np.empty(problem.num_tasks), np.empty(problem.num_tasks)
-    found = [_greedy(problem)]
+    found = [_greedy(problem)] if problem.packing is None else []
     for name in names:
         planner = registry.construct("policy", name, catalog.PLANNERS, {})
         if planner.supports(problem) is None:
             plan = planner.plan(problem, Budget(seed=seed))
-            makespan = decode(p, plan.assignment, plan.order, start, finish)
+            makespan = _decoded(problem, plan, start, finish)
             found.append(Solution(makespan, plan.assignment, plan.order))
     return sorted(found, key=lambda solution: solution.makespan_s)
+
+
+def _decoded(problem: Problem, plan: Plan, start: Floats, finish: Floats) -> float:
+    """Return the makespan of a plan in sequence."""
+    if problem.packing is None:
+        return float(decode(problem.arrays, plan.assignment, plan.order, start, finish))
+    scratch = new_scratch(problem.packing.need, problem.packing.capacity)
+    return float(decode_packed(problem.arrays, scratch, plan.assignment, plan.order, start, np.inf, start, finish))
 
 
 def _greedy(problem: Problem) -> Solution:

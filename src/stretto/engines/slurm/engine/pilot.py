@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stretto.core.cluster import Cluster
 from stretto.core.host.child_python import module_folders, python_environment, python_words, shell_lines
 from stretto.core.plan import Plan
 from stretto.core.problem import Problem
@@ -74,7 +73,7 @@ class SlurmDaskEngine(SlurmAccess, ElasticWorkers, DriverEngine):
         with (
             self._place() as place,
             self._scheduler(place) as address,
-            self._workers(place, problem.cluster, address, elastic, folders) as supply,
+            self._workers(place, problem, address, elastic, folders) as supply,
             connected(address) as client,
         ):
             supply.client = client
@@ -116,15 +115,20 @@ class SlurmDaskEngine(SlurmAccess, ElasticWorkers, DriverEngine):
 
     @contextmanager
     def _workers(
-        self, place: Path, cluster: Cluster, address: str, elastic: Elastic | None, folders: Sequence[str]
+        self, place: Path, problem: Problem, address: str, elastic: Elastic | None, folders: Sequence[str]
     ) -> Iterator[SlurmWorkerSupply]:
         """Submit a worker for each device that is to be there at first, and go on when all have registered."""
-        slurm = SlurmClient.of(self.conf)
+        slurm, cluster = SlurmClient.of(self.conf), problem.cluster
         script = place / "worker.sh"
         script.write_text(_worker_script(place / "scheduler.json", folders))
         slots = slots_of(cluster, slurm.nodes())
         slot_of = {device.name: slot for device, slot in zip(cluster.devices, slots, strict=True)}
-        supply = SlurmWorkerSupply(slurm, place, script, self.partition, slot_of)
+        threads = {
+            device.name: problem.packing.most_at_once(number)
+            for number, device in enumerate(cluster.devices)
+            if problem.packing is not None and device.packs
+        }
+        supply = SlurmWorkerSupply(slurm, place, script, self.partition, slot_of, threads)
         num_first = cluster.num_devices if elastic is None else min(elastic.min_devices, cluster.num_devices)
         names = [device.name for device in cluster.devices[:num_first]]
         try:
@@ -140,9 +144,16 @@ class SlurmWorkerSupply:
     """Brings workers in jobs of Slurm."""
 
     def __init__(
-        self, slurm: SlurmClient, place: Path, script: Path, partition: str | None, slots: Mapping[str, Slot]
+        self,
+        slurm: SlurmClient,
+        place: Path,
+        script: Path,
+        partition: str | None,
+        slots: Mapping[str, Slot],
+        threads: Mapping[str, int] | None = None,
     ) -> None:
         self.slurm, self.place, self.script, self.partition, self.slots = slurm, place, script, partition, slots
+        self.threads = threads or {}
         self.client: Any = None  # of Dask
         self._key = secrets.token_hex(4)
         self._jobs: dict[str, int] = {}  # by worker, those that should be there
@@ -154,7 +165,9 @@ class SlurmWorkerSupply:
         options |= {"output": str(self.place / f"{name}.log"), "job-name": f"stretto-{self._key}"}
         if self.partition is not None:
             options["partition"] = self.partition
-        self._jobs[name] = self.slurm.submit(Submission(str(self.script), (name,), options))
+        self._jobs[name] = self.slurm.submit(
+            Submission(str(self.script), (name, str(self.threads.get(name, 1))), options)
+        )
         self._numbers.append(self._jobs[name])
 
     def shrink(self, name: str, address: str) -> None:
@@ -183,8 +196,8 @@ def address_in(contact: Path) -> str | None:
 
 
 def _worker_script(contact: Path, folders: Sequence[str]) -> str:
-    """Return the job of a worker; its argument is the name of its device."""
+    """Return the job of a worker; its arguments are the name of its device and how many threads it has."""
     words = python_words("-m", "distributed.cli.dask_worker", f"--scheduler-file={contact}", "--no-nanny")
-    words += ["--nthreads=1", "--no-dashboard", "--memory-limit=0", f"--death-timeout={_ORPHAN_TIMEOUT_S}"]
+    words += ["--no-dashboard", "--memory-limit=0", f"--death-timeout={_ORPHAN_TIMEOUT_S}"]
     start = f"#!/bin/sh\n{shell_lines(folders)}exec {shlex.join(words)}"
-    return f'{start} --local-directory="${{TMPDIR:-/tmp}}" --name="$1"\n'
+    return f'{start} --local-directory="${{TMPDIR:-/tmp}}" --name="$1" --nthreads="$2"\n'

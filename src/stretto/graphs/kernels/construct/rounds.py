@@ -58,7 +58,7 @@ def schedule_in_rounds(p: Arrays, rule: int, level: Floats) -> tuple[Ints, Ints,
             ready_everywhere(p, assign, finish, fresh[f], ready[count])
             _evaluate(p, rule, fresh[f], ready[count], free, device[count], score[count])
             count += 1
-        k = _pick(rule, count, task, score, level)
+        k = pick(rule, count, task, score, level)
         v = task[k]
         order[i] = v
         d = device[k, 0]
@@ -136,7 +136,7 @@ def _evaluate(p: Arrays, rule: int, v: int, row: Floats, free: Floats, device: I
 
 
 @njit(cache=True, nogil=True)
-def _pick(rule: int, count: int, task: Ints, score: Floats, level: Floats) -> int:
+def pick(rule: int, count: int, task: Ints, score: Floats, level: Floats) -> int:
     """Return the position of the task that the rule takes next; equal ones by lower index."""
     chosen = 0
     best = np.inf

@@ -49,6 +49,7 @@ TASK = record(
         ("rank", np.int64),
         ("missing", np.int64),  # reads still to come
         ("is_ready", np.int64),
+        ("is_started", np.int64),
         ("first_copy", np.int64),  # copies of its outputs
         ("end_copy", np.int64),
         ("release", np.float64),

@@ -150,6 +150,7 @@ def begin_task(state: EventState, index: int, chosen: int, now: float) -> None:
     here = state.devices[index]
     here.is_busy = 1
     task = state.tasks[chosen]
+    task.is_started = 1
     task.start = now
     task.finish = now + task.seconds
     here.used += task.need_bytes

@@ -63,7 +63,7 @@ from stretto.graphs.kernels.simulate.filling import DUE, IS_CHANGED, drop_flows,
 from stretto.graphs.kernels.simulate.links import LinkQueues, Routes, enqueue, is_first, leave, make_queues
 
 if TYPE_CHECKING:
-    from stretto.graphs.conditions import MemoryLoad, PackLoad
+    from stretto.graphs.conditions import Loads
 
 DONE = 0
 STUCK = 1
@@ -80,21 +80,15 @@ class PlanArrays(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def run_events(
-    arrays: Arrays,
-    plan: PlanArrays,
-    in_sequence: bool,
-    contention: int,
-    routes: Routes,
-    limits: MemoryLoad,
-    packs: PackLoad,
+    arrays: Arrays, plan: PlanArrays, in_sequence: bool, contention: int, routes: Routes, loads: Loads
 ) -> tuple[int, float, int, int | np.int64, float, Records, Records]:
     """Return ``(status, time, device, task, used bytes, tasks, copies)``; the last two are records with times.
 
-    ``limits`` holds memory limits, residents, bytes of tasks and of objects: all empty for none. ``packs`` has what
-    nodes have and tasks need: flags of no length where every device runs one task at a time. When the execution is stuck, ``device`` and ``task`` name the first thing that cannot proceed.
+    ``loads`` holds memory limits, residents, bytes of tasks and of objects, and what nodes have and tasks need:
+    empty for none. When the execution is stuck, ``device`` and ``task`` name the first thing that cannot proceed.
     """
-    limited, is_pair = limits.limit.size > 0, routes.is_pair[0] == 1
-    needed, queues, flows, state = _prepare(arrays, plan, contention, routes, limits, packs)
+    limited, is_pair = loads.memory.limit.size > 0, routes.is_pair[0] == 1
+    needed, queues, flows, state = _prepare(arrays, plan, contention, routes, loads)
     # Taken out of the tuples once, and one long loop: numba counts references to all arrays of a tuple in every call.
     copies, candidates, requests, count = state.copies, state.candidates, state.requests, state.counts
     classes, goal, copy_of, leaving = flows.classes, flows.goal, flows.copy_of, flows.leaving
@@ -169,10 +163,11 @@ def run_events(
 
 @njit(cache=True, nogil=True)
 def _prepare(
-    arrays: Arrays, plan: PlanArrays, contention: int, routes: Routes, limits: MemoryLoad, packs: PackLoad
+    arrays: Arrays, plan: PlanArrays, contention: int, routes: Routes, loads: Loads
 ) -> tuple[Copies, LinkQueues, Flows, EventState]:
     """Return the copies that the plan needs, the links' queues and flows, and the state before time zero."""
     device, num_devices = plan.device, arrays.device_class.size
+    limits, packs = loads.memory, loads.packs
     needed = make_copies(arrays, device)
     copies = make_copy_records(arrays, device, needed, routes.is_pair[0] == 1)
     queues = make_queues(routes, copies, num_devices, contention == FIFO)

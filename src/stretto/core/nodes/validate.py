@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from stretto.core.csr import Floats
-from stretto.core.packing import Packing
+from stretto.core.nodes.packing import Packing
 from stretto.core.problem import Problem
 from stretto.core.schedule import Schedule
 from stretto.errors import InvalidPlan
@@ -34,9 +34,7 @@ def check_packing(problem: Problem, packing: Packing, schedule: Schedule, slack:
             )
 
 
-def check_nodes_work(
-    problem: Problem, packing: Packing, schedule: Schedule, ready: Floats, slack: float
-) -> None:
+def check_nodes_work(problem: Problem, packing: Packing, schedule: Schedule, ready: Floats, slack: float) -> None:
     """Raise InvalidPlan where a node had room for a ready task and did not start it."""
     for node in np.flatnonzero(packing.packs).tolist():
         tasks = np.flatnonzero(schedule.device == node)

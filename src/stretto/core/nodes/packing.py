@@ -80,6 +80,20 @@ class Packing:
         keep = [column for column, name in enumerate(self.names) if name not in (MEMORY, SLOT)]
         return np.ascontiguousarray(self.need[:, keep]), np.ascontiguousarray(self.capacity[:, keep])
 
+    def most_at_once(self, node: int) -> int:
+        """Return how many tasks can run on a node side by side at most."""
+        most = float(len(self.need))
+        for column in range(len(self.names)):
+            least = float(self.need[:, column].min())
+            if least > 0 and np.isfinite(self.capacity[node, column]):
+                most = min(most, self.capacity[node, column] // least)
+        return max(1, int(most))
+
+    def needs_of(self, task: int) -> dict[str, float]:
+        """Return what a task needs, by resource, as its owner states it; nothing of a slot."""
+        row = self.need[task].tolist()
+        return {name: self.amount(r, row[r]) for r, name in enumerate(self.names) if name != SLOT and row[r] > 0}
+
     def amount(self, column: int, units: float) -> float:
         """Return units of a resource as its owner states them: cores, bytes, GPUs."""
         return units / self.unit[column]
