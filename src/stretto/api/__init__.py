@@ -26,6 +26,7 @@ NAMES = {
     "load_pools": "inputs",
     "load_site": "inputs",
     "load_trace": "inputs",
+    "logs": "logs",
     "nextflow": "nextflow",
     "place": "place",
     "plan": "plan",
@@ -80,6 +81,7 @@ __all__ = [
     "load_pools",
     "load_site",
     "load_trace",
+    "logs",
     "nextflow",
     "place",
     "plan",
@@ -105,6 +107,7 @@ if TYPE_CHECKING:
     from stretto.api.explain import explain
     from stretto.api.gantt import gantt
     from stretto.api.inputs import load, load_cluster, load_pools, load_site, load_trace, problem, save
+    from stretto.api.logs import logs
     from stretto.api.nextflow import nextflow
     from stretto.api.options import (
         MarsOptions,

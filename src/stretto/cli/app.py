@@ -30,6 +30,7 @@ COMMANDS = {
     "replay": "replay:replay",
     "rack": "rack:rack",
     "run": "run:run",
+    "logs": "logs:logs",
     "engines": "engines:engines",
     "explain": "explain:explain",
     "report": "report:report",

@@ -45,9 +45,12 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "run": (
         "stretto run workload:montage -c cpu:4 --scale 0.001",
         "stretto run {workflow.toml} -c cpu:2 --policy heft",
+        "stretto run {workflow.toml} --plan {plan.json}",
+        "stretto run {workflow.wf.json} -c cpu:2 --commands",
         "stretto run workload:montage -c cpu:2 --scale 0.01 --telemetry",
         "stretto run --resume {run-id}",
     ),
+    "logs": ("stretto logs {latest}", "stretto logs {latest} {align} --follow"),
     "engines": ("stretto engines", "stretto engines --output json"),
     "explain": (
         "stretto explain 'trace:lublin?num_jobs=500&num_procs=64'",
@@ -117,6 +120,7 @@ SUMMARIES = {
     "replay": "Replay recorded jobs with a strategy.",
     "rack": "Play jobs on a rack with hidden load.",
     "run": "Run a workflow for real, on record and resumable.",
+    "logs": "Print what the commands of a run have written.",
     "engines": "List the engines, and whether they can run here.",
     "explain": "Say why a job waited, and what would have helped.",
     "report": "Write one page about runs, plans, comparisons or policies.",
