@@ -61,7 +61,7 @@ RENAMED_IN: dict[str, dict[str, str]] = {
     "explain": {"procs": "machine", "pools": "machine", "site": "machine"},
     "replay": {"procs": "machine", "pools": "machine", "site": "machine"},
     "report": {"procs": "machine", "pools": "machine", "site": "machine"},
-    "run": {"workflow": "work", "attempts": "max_attempts"},
+    "run": {"workflow": "work", "attempts": "max_attempts", "commands": "work"},
     "bound": {"dim": "dims"},
     "train": {"budget": "budget_s", "continue_run": "run_id"},
     "steer slurm": {"off": "steer_off", "on": "steer_on"},

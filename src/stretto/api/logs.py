@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from stretto.core.graph import TaskGraph
 from stretto.engines.outputs import decode
 from stretto.engines.session import GRAPH
 from stretto.errors import InvalidInput, UnknownName
@@ -96,6 +97,7 @@ class _OutputReader:
         if data is None:
             raise InvalidInput("has no graph in the run log", field=f"run {self.run_id}")
         graph = FORMAT.read(Document(f"run {self.run_id}", gzip.decompress(data)))
+        assert isinstance(graph, TaskGraph)
         return [graph.task_name(number) for number in range(graph.num_tasks)]
 
     def news(self) -> Iterator[LogPiece]:

@@ -61,6 +61,7 @@ EngineParamOption = Annotated[
 class RunPlanning:
     """What plans the workflow."""
 
+    plan: Path | None = None
     policy: str = "heft"
     time_limit: float | None = None
     seed: int = 0
@@ -72,6 +73,7 @@ class RunPlanning:
 class Conduct:
     """How tasks are run."""
 
+    commands: bool = False
     attempts: int = 3
     keep_going: bool = False
     rerun: bool = False
@@ -82,6 +84,12 @@ class Conduct:
     planning=(
         RunPlanning,
         {
+            "plan": Annotated[
+                Path | None,
+                typer.Option(
+                    "--plan", metavar="FILE", help="Run the workflow by this saved or trained plan.", show_default=False
+                ),
+            ],
             "policy": PolicyOption,
             "time_limit": TimeLimitOption,
             "seed": SeedOption,
@@ -119,6 +127,12 @@ class Conduct:
     conduct=(
         Conduct,
         {
+            "commands": Annotated[
+                bool,
+                typer.Option(
+                    "--commands", help="Run the commands that a WfFormat file records; by default time passes."
+                ),
+            ],
             "attempts": Annotated[
                 int, typer.Option("--attempts", metavar="N", help="How often a failing task is tried.")
             ],
@@ -144,15 +158,6 @@ def run(
         ),
     ] = None,
     cluster: ClusterOption = None,
-    plan: Annotated[
-        Path | None,
-        typer.Option(
-            "--plan", metavar="FILE", help="Run the workflow by this saved or trained plan.", show_default=False
-        ),
-    ] = None,
-    commands: Annotated[
-        bool, typer.Option("--commands", help="Run the commands that a WfFormat file records; by default time passes.")
-    ] = False,
     engine: Annotated[
         str, typer.Option("--engine", metavar="NAME", help="What runs it; see stretto engines.")
     ] = "local",
@@ -172,31 +177,17 @@ def run(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Run a workflow for real: plan it, run it on an engine, keep a record."""
-    from stretto.api.inputs import parse_params, with_dims
-    from stretto.api.plan_file import is_plan_file
+    from stretto.api.inputs import parse_params
     from stretto.api.run import RunOptions
     from stretto.api.run import run as run_work
 
     check_picture(gantt)
-    if plan is not None and not is_plan_file(str(plan)):
-        raise InvalidInput(
-            "is not a saved plan: make one with  stretto plan FLOW -c CLUSTER --save plan.json", source=str(plan)
-        )
-    if record.resume is not None:
-        refuse_with(context, "--resume", _ON_RECORD, "the resumed run already fixes it")
-    elif workflow is not None and (plan is not None or is_plan_file(workflow)):
-        source, cluster = _planned_source(context, workflow, plan, cluster)
-        _check_source(context, source, commands=commands)
-    elif workflow is not None:
-        _check_source(context, workflow, commands=commands)
-        workflow = with_dims(workflow, planning.dim)
-    if commands and workflow is not None:
-        workflow = f"commands:{workflow}"
+    workflow, cluster = _sources(context, workflow, cluster, planning, conduct, record)
     with _Bars(planning.policy, is_talking=output is Output.TABLE) as bars:
         done = run_work(
             workflow,
             cluster,
-            planning.policy if plan is None else str(plan),
+            planning.policy if planning.plan is None else str(planning.plan),
             params=parse_params(planning.param or []),
             time_limit_s=planning.time_limit,
             seed=planning.seed,
@@ -259,6 +250,32 @@ class _Bars(ExitStack):
         if isinstance(event, TaskFinished) and self._problem is not None and self._bar is not None:
             device = self._problem.cluster.devices[event.device].name
             self._bar.step(f"{self._problem.graph.task_name(event.task)} on {device}")
+
+
+def _sources(
+    context: typer.Context,
+    workflow: str | None,
+    cluster: str | None,
+    planning: RunPlanning,
+    conduct: Conduct,
+    record: Record,
+) -> tuple[str | None, str | None]:
+    """Return the work and the machines; options that have no effect on them are refused."""
+    from stretto.api.inputs import with_dims
+    from stretto.api.plan_file import is_plan_file
+
+    if planning.plan is not None and not is_plan_file(str(planning.plan)):
+        hint = "make one with  stretto plan FLOW -c CLUSTER --save plan.json"
+        raise InvalidInput(f"is not a saved plan: {hint}", source=str(planning.plan))
+    if record.resume is not None:
+        refuse_with(context, "--resume", _ON_RECORD, "the resumed run already fixes it")
+    elif workflow is not None and (planning.plan is not None or is_plan_file(workflow)):
+        source, cluster = _planned_source(context, workflow, planning.plan, cluster)
+        _check_source(context, source, commands=conduct.commands)
+    elif workflow is not None:
+        _check_source(context, workflow, commands=conduct.commands)
+        workflow = with_dims(workflow, planning.dim)
+    return f"commands:{workflow}" if conduct.commands and workflow is not None else workflow, cluster
 
 
 def _planned_source(
