@@ -161,7 +161,7 @@ def edges_of_dag(document: Document, rows: Sequence[TraceRow]) -> TaskEdges:
     unknown = sorted(set(tasks) - set(process_of.values()))
     if unknown:
         document.fail(f"has no process {unknown[0]!r}, which is in the trace: are both of one run?")
-    edges = TaskEdges(f"assumed (from the processes in {Path(document.name).name}, tasks matched by tag and time)")
+    edges = TaskEdges(f"assumed (edges by tag and time from the processes in {Path(document.name).name})")
     for source, target in _through_operators(arrows, process_of):
         _join(edges, rows, tasks[source], tasks[target])
     return edges
