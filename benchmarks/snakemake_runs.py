@@ -1,12 +1,13 @@
 """Real runs of Snakemake on two cores: its greedy and ILP schedulers, and Stretto after one run to learn from.
 
-    python benchmarks/snakemake_runs.py [--runs 5] [--only mixed] [--ready 500000]
+    python benchmarks/snakemake_runs.py [--runs 5] [--only mixed] [--ready 500000] [--reservations 300]
 
 Three workflows are generated: ``wide`` (independent jobs), ``deep`` (chains) and ``mixed`` (chains of samples of very
 different size, beside many short jobs that read the larger raw files). Jobs sleep, so that the figures depend on the
 order alone. The makespan is from the start of the first job to the end of the last one; schedulers take turns.
 ``--ready N`` measures single decisions with N ready jobs instead, through the plugin's class, with jobs that only hold
-what the interface asks for.
+what the interface asks for. ``--reservations N`` simulates N random job graphs with and without the reservation for the
+first job that does not fit; true durations differ from the expected ones.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import random
 import shutil
 import statistics
 import subprocess
@@ -181,14 +183,68 @@ def measure_decisions(num_ready: int, decisions: int = 30) -> None:
     print(json.dumps(row))
 
 
+def simulated_makespan(
+    parents: list[list[int]], needs: list[int], times: tuple[list[float], list[float]], cores: int, *, holds: bool
+) -> float:
+    """Run a graph of jobs by the plugin's table; ``times`` are the true and the expected seconds."""
+    import numpy as np
+
+    from stretto.integrations.snakemake.job_network import topological_order, upward_ranks
+    from stretto.integrations.snakemake.ready_table import ReadyTable
+
+    true_s, expected_s = times[0], np.array(times[1])
+    jobs = [PlainJob(number, 1) for number in range(len(parents))]
+    for job, need in zip(jobs, needs, strict=True):
+        job.scheduler_resources = {"_cores": need}
+    rank = upward_ranks(parents, topological_order(parents), expected_s)
+    table = ReadyTable(("_cores",), jobs, {job: number for number, job in enumerate(jobs)}, [0.0] * len(jobs))
+    now, free, done, ends, waiting = 0.0, cores, set[int](), dict[int, tuple[float, float]](), set(range(len(jobs)))
+    while len(done) < len(jobs):
+        ready = {jobs[number] for number in waiting if done.issuperset(parents[number])}
+        table.enter(table.fresh(ready))
+        running = [(due - now, np.array([float(needs[number])])) for number, (_, due) in ends.items()]
+        for row in table.select(rank, {"_cores": free}, expected_s, running if holds else []):
+            ends[row] = (now + true_s[row], now + float(expected_s[row]))
+            free -= needs[row]
+            waiting.discard(row)
+        first = min(ends, key=lambda number: ends[number])
+        now, _ = ends.pop(first)
+        free += needs[first]
+        done.add(first)
+    return now
+
+
+def measure_reservations(graphs: int) -> None:
+    """Print the makespan with reservations relative to the one without, over random graphs of jobs."""
+    ratios = []
+    for seed in range(graphs):
+        rng = random.Random(seed)
+        count, cores, width = rng.choice([60, 120, 200]), rng.choice([4, 8, 16]), rng.choice([3, 8, 20])
+        parents = [sorted(rng.sample(range(max(0, i - width), i), min(i, rng.randint(0, 2)))) for i in range(count)]
+        rules = [(rng.choice([1, 1, 1, 2, 4, cores]), rng.lognormvariate(0, 1)) for _ in range(5)]
+        chosen = [rng.choice(rules) for _ in range(count)]
+        times = ([seconds * rng.lognormvariate(0, 0.3) for _, seconds in chosen], [seconds for _, seconds in chosen])
+        needs = [min(need, cores) for need, _ in chosen]
+        held, filled = (simulated_makespan(parents, needs, times, cores, holds=holds) for holds in (True, False))
+        ratios.append(held / filled)
+    ratios.sort()
+    row = {"graphs": graphs, "mean": statistics.mean(ratios), "median": statistics.median(ratios)}
+    row |= {"p5": ratios[graphs // 20], "p95": ratios[-graphs // 20], "better": sum(ratio < 0.999 for ratio in ratios)}
+    row["worse"] = sum(ratio > 1.001 for ratio in ratios)
+    print(json.dumps({key: round(value, 4) for key, value in row.items()}))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--only", choices=sorted(WORKFLOWS), action="append")
     parser.add_argument("--ready", type=int)
+    parser.add_argument("--reservations", type=int)
     given = parser.parse_args()
     if given.ready:
         measure_decisions(given.ready)
+    elif given.reservations:
+        measure_reservations(given.reservations)
     else:
         measure_runs(given.only or list(WORKFLOWS), given.runs)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from integrations.snakemake_jobs import PlainDag, PlainGroup, PlainJob
 from stretto.files.graphs.snakemake.records import OWN_LOG, JobRecord, append_own_log, read_own_log
 from stretto.integrations.snakemake.job_network import topological_order, upward_ranks
-from stretto.integrations.snakemake.ready_table import ReadyTable
+from stretto.integrations.snakemake.ready_table import ReadyTable, reservation
 from stretto.integrations.snakemake.selector import SnakemakeSelector
 
 LOGGER = logging.getLogger("test")
@@ -131,18 +131,67 @@ def test_selection_fits_and_leaves_nothing_that_fits(data: st.DataObject) -> Non
     free = {"_cores": data.draw(st.integers(1, 8)), "mem_mb": data.draw(st.integers(0, 12)), "_job_count": 99}
     table = ReadyTable(tuple(free), jobs, {job: i for i, job in enumerate(jobs)}, [0.0] * count)
     table.enter(table.fresh(set(jobs)))
-    chosen = table.select(rank, free)
-    assert chosen == slow_selection(jobs, rank, free)
+    duration = np.array([float(data.draw(st.integers(0, 9))) for _ in jobs])
+    running = [
+        (float(data.draw(st.integers(-2, 9))), np.array([float(data.draw(st.integers(1, 4))), 2.0, 1.0]))
+        for _ in range(data.draw(st.integers(0, 4)))
+    ]
+    chosen = table.select(rank, free, duration, running)
+    assert chosen == slow_selection(jobs, rank, free, duration, running)
+    if not running:
+        assert chosen == slow_selection(jobs, rank, free, duration, [])
 
 
-def slow_selection(jobs: list[PlainJob], rank: np.ndarray, free: dict[str, int]) -> list[int]:
-    """Walk through all jobs by rank and take what fits."""
-    left, chosen = dict(free), []
+def slow_selection(
+    jobs: list[PlainJob],
+    rank: np.ndarray,
+    free: dict[str, int],
+    duration: np.ndarray,
+    running: list[tuple[float, np.ndarray]],
+) -> list[int]:
+    """Walk through all jobs by rank: take what fits, and hold room for the first that does not."""
+    left, chosen, held = np.array([float(value) for value in free.values()]), list[int](), False
+    window, room = np.inf, left
     for row in sorted(range(len(jobs)), key=lambda row: (-rank[row], row)):
-        if all(jobs[row]._needs.get(name, 0) <= left[name] for name in left):
+        need = np.array([float(jobs[row]._needs.get(name, 0)) for name in free])
+        if np.any(need > left):
+            if not held and running:
+                ends = running + [
+                    (duration[i], np.array([float(jobs[i]._needs.get(n, 0)) for n in free])) for i in chosen
+                ]
+                window, room = reservation(need, left, ends)
+            held = True
+        elif duration[row] <= window or np.all(need <= room):
+            room = room if duration[row] <= window else room - need
+            left = left - need
             chosen.append(row)
-            left = {name: value - jobs[row]._needs.get(name, 0) for name, value in left.items()}
     return chosen
+
+
+def test_a_wide_job_gets_a_reservation(tmp_path: Path) -> None:
+    learned(tmp_path, {"wide": 50.0, "first": 10.0, "long": 30.0, "short": 2.0})
+    first, wide = PlainJob("first"), PlainJob("wide", needs={"_cores": 2})
+    long, short = PlainJob("long"), PlainJob("short")
+    dag = PlainDag({first: [], wide: [], long: [], short: []})
+    selector = SnakemakeSelector(dag, LOGGER, tmp_path, is_learning=False)
+    assert selector.select({first}, FREE, {}) == [first]
+    dag.started.add(first)
+    one = FREE | {"_cores": 1}
+    assert selector.select({wide, long, short}, one, {}) == [short]  # the long one would delay the wide one
+    dag.done.update({first, short})
+    assert selector.select({wide, long}, FREE, {}) == [wide]
+
+
+def test_a_job_that_failed_for_good_holds_nothing_back(tmp_path: Path) -> None:
+    failed, wide, long = PlainJob("failed"), PlainJob("wide", needs={"_cores": 2}), PlainJob("long")
+    dag = PlainDag({failed: [], wide: [], long: []})
+    selector = SnakemakeSelector(dag, LOGGER, tmp_path, is_learning=False)
+    assert selector.select({failed}, FREE, {}) == [failed]
+    chosen = selector.select({long}, FREE, {})  # what the failed one held is free again
+    assert chosen == [long]
+    assert selector.select({wide}, FREE | {"_cores": 1}, {}) == []
+    dag.done.add(long)
+    assert selector.select({wide}, FREE, {}) == [wide]
 
 
 @settings(max_examples=60, deadline=None)

@@ -63,7 +63,8 @@ class JobNetwork:
         return total_bytes([self.directory / str(path) for path in job.input]) if self._looks else None
 
     def forecast(self) -> None:
-        """Forecast every job, and compute the ranks from it."""
+        """Forecast every job from all that is known now, and compute the ranks from it."""
+        self.forecaster.refresh()
         jobs = [self.forecast_job(number) for number in range(len(self.parents))]
         self.num_assumed = sum(item.basis == "assumed" for item in jobs)
         self.duration_s = np.array([item.mean_s for item in jobs])

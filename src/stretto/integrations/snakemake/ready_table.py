@@ -68,25 +68,73 @@ class ReadyTable:
         self._ready.update(jobs)
         return rows
 
-    def select(self, rank: Floats, available: Mapping[str, float]) -> list[int]:
-        """Return rows of jobs that fit together: the first in order, then what fits beside it, and so on."""
+    def select(
+        self,
+        rank: Floats,
+        available: Mapping[str, float],
+        duration_s: Floats | None = None,
+        running: Sequence[tuple[float, Floats]] = (),
+    ) -> list[int]:
+        """Return rows of jobs that fit together.
+
+        Jobs are started in order until one does not fit. It gets a reservation for the moment at which it is expected
+        to fit; others start only if they are expected to have ended by then, or if they fit beside it.
+
+        Parameters
+        ----------
+        duration_s
+            Expected seconds by row.
+        running
+            Expected seconds until each running job ends, and what it holds. Without them there is no reservation.
+        """
         free = np.array([float(available[name]) for name in self.resources])
         is_open, chosen = self.is_ready.copy(), list[int]()
+        held = None
+        while held is None:
+            rows = self._first(is_open & self._may_fit_units(free), rank, _FIRST_ROUND)
+            for row in rows.tolist():
+                if bool(np.any(self.ask(row) > free)):
+                    held = row
+                    break
+                is_open[row] = False
+                free = free - self.needs[row]
+                chosen.append(row)
+            if len(rows) == 0:
+                return chosen
+        is_open[held] = False
+        if running and duration_s is not None:
+            ends = [*running, *((float(duration_s[row]), self.needs[row]) for row in chosen)]
+            window_s, room = reservation(self.needs[held], free, ends)
+            return chosen + self._beside(rank, free, is_open, duration_s <= window_s, room)
+        return chosen + self._beside(rank, free, is_open, np.ones(len(is_open), dtype=bool), free)
+
+    def _beside(
+        self, rank: Floats, free: Floats, is_open: NDArray[np.bool_], is_short: NDArray[np.bool_], room: Floats
+    ) -> list[int]:
+        """Return the rows that start in front of a job that does not fit: short ones, and what leaves it room."""
+        chosen: list[int] = []
         num_asked, size = 0, _FIRST_ROUND
         while num_asked <= MAX_ASKED or not chosen:
-            rows = self._first(is_open & self._may_fit(free), rank, size)
+            leaves_room = ~np.any(self.needs > room, axis=1)
+            rows = self._first(is_open & self._may_fit(free) & (is_short | leaves_room), rank, size)
             if len(rows) == 0:
                 break
             for row in rows.tolist():
                 is_open[row] = False
                 num_asked += bool(np.isnan(self.needs[row, 0]))
-                if bool(np.all(self.ask(row) <= free)):
-                    free = free - self.needs[row]
+                needs = self.ask(row)
+                if bool(np.all(needs <= free)) and (is_short[row] or bool(np.all(needs <= room))):
+                    free = free - needs
+                    room = room if is_short[row] else room - needs
                     chosen.append(row)
                     break  # what may fit is another set now
             else:
                 size *= 4
         return chosen
+
+    def _may_fit_units(self, free: Floats) -> NDArray[np.bool_]:
+        """Return all rows, or none where there is no core, node or job left."""
+        return np.full(len(self.jobs), all(free[place] >= 1 for place in self._units))
 
     def _may_fit(self, free: Floats) -> NDArray[np.bool_]:
         """Return which rows fit, or may fit since their needs are not known."""
@@ -114,3 +162,19 @@ class ReadyTable:
             self.needs[row] = [float(wanted.get(name, 0)) for name in self.resources]
         needs: Floats = self.needs[row]
         return needs
+
+
+def reservation(needs: Floats, free: Floats, ends: Sequence[tuple[float, Floats]]) -> tuple[float, Floats]:
+    """Return in how many seconds something is expected to fit, and what is free beside it then.
+
+    Parameters
+    ----------
+    ends
+        Seconds until each running job ends, and what it holds.
+    """
+    wait_s = 0.0
+    for end_s, held in sorted(ends, key=lambda item: item[0]):
+        if bool(np.all(needs <= free)):
+            break
+        free, wait_s = free + held, max(end_s, 0.0)
+    return wait_s, np.maximum(free - needs, 0.0)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from stretto.core.csr import Floats
 from stretto.files.graphs.snakemake.forecast import DurationForecaster
 from stretto.files.graphs.snakemake.jobs import (
     JobGraph,
@@ -32,6 +33,8 @@ from stretto.integrations.snakemake.ready_table import ReadyTable
 
 #: Forecasts are made anew when this many times their own cost has passed: learning takes 2 % of the time at most.
 REFRESH_RATIO = 50.0
+#: Snakemake says "unlimited" by a number that no longer changes when one is taken away.
+UNLIMITED = 2.0**52
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,7 @@ class SnakemakeSelector:
         self._num_learned = 0
         self._refreshed_s = self._refresh_cost_s = 0.0
         self._is_broken = False
+        self._most: Floats | None = None  # the most that was ever free
         if is_learning:
             atexit.register(self._note_finished)
 
@@ -112,12 +116,38 @@ class SnakemakeSelector:
             if len(fresh) <= MAX_LOOKED_AT:
                 _take_sizes(network, job, row, input_sizes)
         self._refresh(network)
-        chosen = [table.jobs[row] for row in table.select(network.rank_s, capacity)]
+        running = self._expected_ends(network, table, capacity)
+        rows = table.select(network.rank_s, capacity, network.duration_s, running)
+        chosen = [table.jobs[row] for row in rows]
         if not chosen and ready and not self.running:
             self.logger.warning("Stretto found no job that fits while none is running; the greedy scheduler decides.")
             return None
         self._note_started(network, chosen)
         return chosen
+
+    def _expected_ends(
+        self, network: JobNetwork, table: ReadyTable, available: Mapping[str, float]
+    ) -> list[tuple[float, Floats]]:
+        """Return in how many seconds each running job is expected to end, and what it holds.
+
+        Snakemake does not tell of jobs that have failed for good. What they held is free again, so the jobs that are
+        most overdue are left out until the others hold no more than is missing.
+        """
+        for job in [job for job in self.running if table.is_ready[network.index.get(job, 0)]]:
+            del self.running[job]  # it failed, and is ready again
+        now_s, found = time.time(), []
+        for job, started in self.running.items():
+            row = network.index.get(job)
+            if row is not None and not np.isnan(table.needs[row, 0]):
+                found.append((started.start_s + float(network.duration_s[row]) - now_s, table.needs[row]))
+        free = np.array([available[name] for name in table.resources])
+        self._most = free if self._most is None or len(self._most) != len(free) else np.maximum(self._most, free)
+        counted = (self._most < UNLIMITED) & np.array([name != "_job_count" for name in table.resources])
+        missing = (self._most - free)[counted]
+        found.sort(key=lambda item: item[0])
+        while found and bool(np.any(np.sum([held[counted] for _, held in found], axis=0) > missing)):
+            found.pop(0)
+        return found
 
     def _current(self, capacity: Mapping[str, float]) -> tuple[JobNetwork, ReadyTable]:
         """Return the graph and the table; they are built at the first decision, or when resources were added."""

@@ -14,9 +14,11 @@ from dataclasses import dataclass, field
 
 from stretto.files.graphs.snakemake.records import JobRecord
 
-#: Runs of one rule that are looked at, the newest first.
-MAX_RUNS = 400
-NUM_FOLDS = 10
+#: Runs of one rule that are looked at, the newest first: fitting must take milliseconds.
+MAX_RUNS = 100
+NUM_FOLDS = 5
+#: Runs of one job that are looked at, the newest first.
+MAX_OWN_RUNS = 10
 #: The effect of a wildcard value is shrunk as if it had been seen once more without any effect.
 PRIOR_RUNS = 1.0
 #: Spread of log seconds between runs of one job where no job was run twice, and of a rule with a single run.
@@ -79,12 +81,16 @@ class RuleModel:
 
 
 class DurationForecaster:
-    """Forecasts jobs from the records of earlier ones; more records may be added at any time."""
+    """Forecasts jobs from the records of earlier ones.
+
+    More records may be added at any time: a job's own runs count at once, the models of rules after :meth:`refresh`.
+    """
 
     def __init__(self, records: Iterable[JobRecord] = ()) -> None:
         self._by_rule: dict[str, list[JobRecord]] = defaultdict(list)
         self._own: dict[tuple[str, str], list[float]] = defaultdict(list)
         self._models: dict[str, RuleModel] = {}
+        self._stale: set[str] = set()
         self._typical: float | None = None
         self._same_job_sd: float | None = None
         self.num_records = 0
@@ -99,8 +105,14 @@ class DurationForecaster:
         del runs[:-MAX_RUNS]
         own = self._own[record.rule, record.output]
         own.append(math.log(record.seconds))
-        del own[:-NUM_FOLDS]
-        self._models.pop(record.rule, None)
+        del own[:-MAX_OWN_RUNS]
+        self._stale.add(record.rule)
+
+    def refresh(self) -> None:
+        """Let the records that were added since change the models of their rules."""
+        for rule in self._stale:
+            self._models.pop(rule, None)
+        self._stale.clear()
         self._typical = self._same_job_sd = None
 
     def knows(self, rule: str) -> bool:
