@@ -97,6 +97,7 @@ def test_every_command_reads_a_workflow_file(
     assert code == 0, err
     assert out
     assert ran(flow) == []
+    assert ("cannot hold the commands" in err) == (words[0] == "convert")
 
 
 def test_needs_limits_and_containers_of_tasks(flow: Path) -> None:
