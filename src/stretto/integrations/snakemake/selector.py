@@ -61,7 +61,7 @@ class SnakemakeSelector:
         self, dag: JobGraph, logger: logging.Logger, directory: Path | None = None, *, is_learning: bool = True
     ) -> None:
         self.dag, self.logger, self.is_learning = dag, logger, is_learning
-        self.directory = directory or Path(os.curdir)
+        self.directory = (directory or Path(os.curdir)).resolve()  # Snakemake may change it back at the end
         self.history = read_history(self.directory)
         self.forecaster = DurationForecaster(self.history.records)
         self.running: dict[SnakemakeJob, StartedJob] = {}
