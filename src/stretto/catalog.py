@@ -64,6 +64,7 @@ FORMATS: dict[str, str] = {
     "estee": "stretto.files.graphs.estee:FORMAT",
     "starpu": "stretto.files.graphs.starpu:FORMAT",
     "psplib": "stretto.files.graphs.psplib:FORMAT",
+    "nextflow": "stretto.files.graphs.nextflow.graph:FORMAT",
 }
 
 #: Built-in workload generators.

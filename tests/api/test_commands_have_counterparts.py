@@ -27,6 +27,8 @@ PRESENTATION = {
     "log": "stretto.runlog keeps a run",
     "limit": "how many rows are printed",
     "help": "of the command line itself",
+    "config": "stretto.nextflow returns the text, and save_config writes it",
+    "graph": "stretto.nextflow returns the graph, and stretto.save writes it",
 }
 #: Commands that only print, or that start something, with the reason why Python has no such verb.
 WITHOUT_VERB = {
@@ -64,7 +66,7 @@ RENAMED_IN: dict[str, dict[str, str]] = {
         **dict.fromkeys(("power", "idle_power", "carbon", "carbon_start"), "energy"),
     },
     "report": {"procs": "machine", "pools": "machine", "site": "machine"},
-    "run": {"workflow": "work", "attempts": "max_attempts"},
+    "run": {"workflow": "work", "attempts": "max_attempts", "commands": "work"},
     "bound": {"dim": "dims"},
     "train": {"budget": "budget_s", "continue_run": "run_id"},
     "when": {"procs": "machine", "site": "machine", "all_waiting": "when_all", "slurm": "when_slurm"},

@@ -38,9 +38,19 @@ RENAMED: dict[str, str] = {}
 #: Fields that are printed under two names for one version, new to old: the record has the old name only.
 TWICE: dict[str, str] = {"utilization": "utilisation"}
 #: Fields that were added since the record was made.
-ADDED = {"weights", "answer", "wait", "alternatives", "recorded", "departure", "calibration", "jobs_file"}
+ADDED = {
+    "weights",
+    "answer",
+    "wait",
+    "alternatives",
+    "recorded",
+    "departure",
+    "calibration",
+    "jobs_file",
+    "num_up_to_date",
+}
 #: Rows that were added to the tables of ``stretto list`` since the record was made.
-ADDED_ROWS = {"promise", "recorded", "kubernetes", "alcf"}
+ADDED_ROWS = {"promise", "recorded", "kubernetes", "alcf", "nextflow"}
 #: Texts that were reworded since the record was made: new text to old text. A text is compared as a whole.
 REWORDED: dict[str, str] = {
     "at each epoch, the order or network that has done best in counterfactual replays": "at each epoch, the network or "

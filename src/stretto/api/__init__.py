@@ -27,6 +27,8 @@ NAMES = {
     "load_pools": "inputs",
     "load_site": "inputs",
     "load_trace": "inputs",
+    "logs": "logs",
+    "nextflow": "nextflow",
     "place": "place",
     "plan": "plan",
     "pool_of_offer": "prices",
@@ -86,6 +88,8 @@ __all__ = [
     "load_pools",
     "load_site",
     "load_trace",
+    "logs",
+    "nextflow",
     "place",
     "plan",
     "pool_of_offer",
@@ -114,6 +118,8 @@ if TYPE_CHECKING:
     from stretto.api.explain import explain
     from stretto.api.gantt import gantt
     from stretto.api.inputs import load, load_cluster, load_pools, load_site, load_trace, problem, save
+    from stretto.api.logs import logs
+    from stretto.api.nextflow import nextflow
     from stretto.api.options import (
         MarsOptions,
         OfferFilter,

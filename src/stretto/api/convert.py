@@ -13,6 +13,7 @@ from stretto.core.notes import graph_notes
 from stretto.core.site import Site
 from stretto.core.trace import Trace
 from stretto.core.workload import Workload
+from stretto.engines.workflow_file import is_workflow
 from stretto.errors import InvalidInput
 from stretto.files.load import save
 
@@ -74,7 +75,8 @@ def convert(
         graph = graph.jobs[0].graph  # a file that could hold several but holds one
     graphs = [job.graph for job in graph.jobs] if isinstance(graph, Workload) else [graph]
     notes = tuple(dict.fromkeys(note for one in graphs for note in graph_notes(one)))
-    return Converted(graph, tuple(save(graph, target, format=format)), notes)
+    lost = ("the commands of the tasks",) if is_file and is_workflow(str(source)) else ()
+    return Converted(graph, (*lost, *save(graph, target, format=format)), notes)
 
 
 def _refuse(dims: Mapping[str, int] | None, what: str) -> None:

@@ -1,7 +1,8 @@
 """What the verbs accept: graphs, clusters, traces and machines, as objects or as the words that name them.
 
 ``workload:NAME?key=value`` is a built-in graph, ``kernels:NAME?key=value`` work with real kernels, ``trace:NAME?...`` a
-generated queue; everything else is a file, or the shorthand of a cluster or of pools.
+generated queue, ``commands:FILE`` a WfFormat file with its commands; everything else is a file, a directory with a
+Snakefile, or the shorthand of a cluster or of pools.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from stretto.core.site import Site
 from stretto.core.trace import Trace
 from stretto.core.workload import Workload
 from stretto.errors import InvalidInput, StrettoError, UnknownName
+from stretto.files.graphs.snakemake.workflow import find_snakefile, load_snakemake
 from stretto.files.load import load as load_file
 from stretto.files.load import load_cluster, save
 from stretto.registry import lookup, resolve
@@ -33,6 +35,8 @@ TraceLike = Trace | str | Path
 MachineLike = int | Sequence[Pool] | Site | str | Path
 
 WORKLOAD_PREFIX, KERNELS_PREFIX, TRACE_PREFIX = "workload:", "kernels:", "trace:"
+#: Before a WfFormat file: its recorded commands are meant, not its durations alone.
+COMMANDS_PREFIX = "commands:"
 PROJECT_CLUSTER = "shop:1"
 
 __all__ = [
@@ -83,7 +87,8 @@ def load(
     Parameters
     ----------
     source
-        A file, ``FILE#MEMBER`` for one graph of several, a workflow of commands, or ``workload:NAME?key=value``.
+        A file, ``FILE#MEMBER`` for one graph of several, a workflow of commands, a directory with a Snakefile, or
+        ``workload:NAME?key=value``.
     dims
         Sizes of dimensions that a model (ONNX) leaves open, such as ``{"batch": 8}``.
 
@@ -93,7 +98,7 @@ def load(
     >>> stretto.load("workload:cholesky?num_tiles=3").num_tasks
     10
     """
-    text = str(source)
+    text = str(source).removeprefix(COMMANDS_PREFIX)
     if text.startswith((WORKLOAD_PREFIX, KERNELS_PREFIX)):
         if format is not None:
             raise InvalidInput(f"cannot be combined with {text}: a built-in graph is not read", field="--from")
@@ -107,6 +112,8 @@ def load(
 
         if is_workflow(text):
             return load_workflow(text).graph
+    if format is None and find_snakefile(text) is not None:
+        return load_snakemake(text)
     return load_file(text, format=format, dims=dims)
 
 
@@ -386,6 +393,8 @@ def split_path(source: str) -> tuple[str, str]:
 
 def lasting(source: str) -> str:
     """Return the source such that it still means the same in another directory."""
+    if source.startswith(COMMANDS_PREFIX):
+        return COMMANDS_PREFIX + lasting(source.removeprefix(COMMANDS_PREFIX))
     path, rest = split_path(source)
     if source.startswith(WORKLOAD_PREFIX) or not Path(path).exists():
         return source

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, overload
 
 from stretto import catalog, registry
 from stretto.api.inputs import (
+    COMMANDS_PREFIX,
     KERNELS_PREFIX,
     ClusterLike,
     GraphLike,
@@ -30,6 +31,8 @@ from stretto.core.provenance import DURATIONS
 from stretto.engines.driver.events import Event, TaskFinished
 from stretto.engines.engine import RunOptions, RunResult, make_engine
 from stretto.engines.session import Session, run_recorded, saved_plan
+from stretto.engines.up_to_date import OutputRecord
+from stretto.engines.wfformat_work import has_commands, load_wfformat_work
 from stretto.engines.work import Work
 from stretto.engines.workflow_file import is_workflow, load_workflow
 from stretto.errors import Infeasible, InvalidInput
@@ -38,7 +41,18 @@ from stretto.files.plan_json import read_plan
 from stretto.graphs.evaluate import PolicyLike, planner_of, within_memory
 from stretto.runlog import RunLog
 
-__all__ = ["Event", "Record", "RecordedRun", "RunOptions", "RunRequest", "Session", "TaskFinished", "run"]
+__all__ = [
+    "Event",
+    "Record",
+    "RecordedRun",
+    "RunOptions",
+    "RunRequest",
+    "Session",
+    "TaskFinished",
+    "has_commands",
+    "is_workflow",
+    "run",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,13 +158,15 @@ def run(
     Parameters
     ----------
     work
-        A workflow of commands (TOML), ``kernels:NAME?key=value``, a graph, or a saved plan.
+        A workflow of commands (TOML), ``commands:FILE`` for those that a WfFormat file records,
+        ``kernels:NAME?key=value``, a graph, or a saved plan.
     policy, params
-        Plans the work, as for :func:`plan`; or a plan.
+        Plans the work, as for :func:`plan`; or a plan, as an object or as a saved file.
     engine, engine_params
         Runs it: a name of ``stretto engines``, and its parameters.
     options
-        Attempts, discipline and the like.
+        Attempts, discipline and the like. Tasks of a workflow file whose outputs are up to date are not run, unless
+        ``rerun`` is set.
     record
         Keep the run in the run log, which needs work and cluster by name; the result is then a :class:`RecordedRun`.
 
@@ -165,11 +181,7 @@ def run(
     how = options or RunOptions()
     if record is not None and record.resume is not None:
         return _resumed(record, how)
-    plan_file: str | None = None
-    if isinstance(work, (str, Path)) and is_plan_file(str(work)):
-        plan_file = lasting(str(work))
-        work, recorded, planned_by = recorded_sources(Path(work))
-        cluster, policy = cluster or recorded, planned_by
+    work, cluster, policy, plan_file = _planned_sources(work, cluster, policy)
     if work is None or cluster is None:
         raise InvalidInput("name a workflow and the machines (--cluster), or a run to --resume")
     if dims and isinstance(work, (str, Path)):
@@ -200,7 +212,42 @@ def run(
         policy = read_plan(read_document(plan_file), problem)
     if not isinstance(policy, Plan):
         policy = _planned(problem, policy, params, Budget(seed, time_limit_s))
-    return make_engine(engine, **(engine_params or {})).run(given, policy, problem.cluster, how)
+    with ExitStack() as stack:
+        how = _skipping(stack, work, given, how)
+        return make_engine(engine, **(engine_params or {})).run(given, policy, problem.cluster, how)
+
+
+def _planned_sources(
+    work: Work | GraphLike | None, cluster: ClusterLike | None, policy: PolicyLike | Plan
+) -> tuple[Work | GraphLike | None, ClusterLike | None, PolicyLike | Plan, str | None]:
+    """Return work, machines and policy, and the file of a saved plan that was given as the work or as the policy."""
+    if isinstance(work, (str, Path)):
+        prefix = COMMANDS_PREFIX if str(work).startswith(COMMANDS_PREFIX) else ""
+        path = str(work).removeprefix(prefix)
+        if is_plan_file(path):
+            source, recorded, planned_by = recorded_sources(Path(path))
+            return prefix + source, cluster or recorded, planned_by, lasting(path)
+    if isinstance(policy, (str, Path)) and is_plan_file(str(policy)):
+        _, recorded, planned_by = recorded_sources(Path(policy))
+        return work, cluster or recorded, planned_by, lasting(str(policy))
+    return work, cluster, policy, None
+
+
+def _skipping(
+    stack: ExitStack, source: object, work: Work, options: RunOptions, *, is_resumed: bool = False
+) -> RunOptions:
+    """Return the options with the tasks of a workflow file that are up to date, and with what remembers the others."""
+    if not isinstance(source, (str, Path)) or not is_workflow(str(source)):
+        return options
+    record = stack.enter_context(OutputRecord(work, Path(source).resolve().parent))
+
+    def on_event(event: Event) -> None:
+        record.on_event(event)
+        if options.on_event is not None:
+            options.on_event(event)
+
+    fresh = {} if options.rerun or is_resumed else record.up_to_date()
+    return replace(options, done={**fresh, **options.done}, on_event=on_event)
 
 
 def work_of(source: GraphLike, scale: float = 1.0) -> Work:
@@ -208,6 +255,8 @@ def work_of(source: GraphLike, scale: float = 1.0) -> Work:
     if isinstance(source, (str, Path)):
         if is_workflow(str(source)):
             return load_workflow(source)
+        if str(source).startswith(COMMANDS_PREFIX):
+            return load_wfformat_work(str(source).removeprefix(COMMANDS_PREFIX))
         if str(source).startswith(KERNELS_PREFIX):
             return kernel_work(str(source))
     graph = graph_of(source)
@@ -231,7 +280,7 @@ def kernel_work(source: str) -> Work:
 
 def is_timed(workflow: str) -> bool:
     """Say whether the tasks of a workflow only pass time: those of a graph do, commands and kernels do not."""
-    return not (is_workflow(workflow) or workflow.startswith(KERNELS_PREFIX))
+    return not (is_workflow(workflow) or workflow.startswith((KERNELS_PREFIX, COMMANDS_PREFIX)))
 
 
 def _check_numbers(scale: float, max_attempts: int) -> None:
@@ -291,7 +340,8 @@ def _execute(log: RunLog, request: RunRequest, record: Record, options: RunOptio
         keep_going=request.keep_going,
         keep="none",
     )
-    with _host_watch(log, record.telemetry) as watch:
+    with _host_watch(log, record.telemetry) as watch, ExitStack() as stack:
+        how = _skipping(stack, request.workflow, work, how, is_resumed=record.resume is not None)
 
         def on_begin(run_id: str, num_done: int) -> None:
             if watch is not None:

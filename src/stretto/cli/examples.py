@@ -52,9 +52,12 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "run": (
         "stretto run workload:montage -c cpu:4 --scale 0.001",
         "stretto run {workflow.toml} -c cpu:2 --policy heft",
+        "stretto run {workflow.toml} --plan {plan.json}",
+        "stretto run {workflow.wf.json} -c cpu:2 --commands",
         "stretto run workload:montage -c cpu:2 --scale 0.01 --telemetry",
         "stretto run --resume {run-id}",
     ),
+    "logs": ("stretto logs {latest}", "stretto logs {latest} {align} --follow"),
     "engines": ("stretto engines", "stretto engines --output json"),
     "explain": (
         "stretto explain 'trace:lublin?num_jobs=500&num_procs=64'",
@@ -94,6 +97,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "stretto convert workload:montage montage.json",
         "stretto convert {workflow.dax} workflow.wf.json",
     ),
+    "nextflow": (
+        "stretto nextflow {trace.txt} --config nextflow.config",
+        "stretto nextflow {trace.txt} --work {work} --graph run.json",
+        "stretto nextflow {trace.txt} --dag {flow.dot} -c {nodes.toml} --config nextflow.config",
+    ),
     "list": (
         "stretto list policies",
         "stretto list strategies --output quiet",
@@ -120,6 +128,7 @@ SUMMARIES = {
     "when": "Say when waiting jobs will start, with an interval.",
     "rack": "Play jobs on a rack with hidden load.",
     "run": "Run a workflow for real, on record and resumable.",
+    "logs": "Print what the commands of a run have written.",
     "engines": "List the engines, and whether they can run here.",
     "explain": "Say why a job waited, and what would have helped.",
     "report": "Write one page about runs, plans, comparisons or policies.",
@@ -127,6 +136,7 @@ SUMMARIES = {
     "show": "Summarize a graph, a workload of several, or a cluster.",
     "gantt": "Draw which device runs what and when.",
     "convert": "Convert a graph from any readable format to a writable one.",
+    "nextflow": "Read a Nextflow trace: its graph, and what its processes need.",
     "list": "List policies, formats, workloads or rules of queues.",
     "demo": "See it work in a minute: workloads, policies, a training.",
     "doctor": "Check the installation: versions, extras, engines, caches.",

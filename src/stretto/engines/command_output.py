@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections import deque
@@ -10,6 +11,8 @@ from pathlib import Path
 _MARK = re.compile(rb"\n\[stretto: ([0-9]+) of ([0-9]+) bytes of standard output left out here\]\n")
 _MARK_START = b"\n[stretto: "
 _MARK_BYTES = 128  # at most
+#: Of the output of one attempt no more is copied to a file.
+MAX_COPY_BYTES = 64 << 20
 
 
 class BoundedOutput:
@@ -49,6 +52,27 @@ class BoundedOutput:
     @property
     def _half(self) -> int:
         return max(self.max_bytes - _MARK_BYTES, 0) // 2
+
+
+class CopiedOutput(BoundedOutput):
+    """Bounded output that is also appended to a file as it comes, up to a limit, for whoever watches."""
+
+    def __init__(self, max_bytes: int, path: str | None) -> None:
+        super().__init__(max_bytes)
+        self._copy: int | None = None
+        if path is not None:
+            with contextlib.suppress(OSError):  # the folder is gone: the output is still kept in memory
+                self._copy = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+
+    def add(self, data: bytes) -> None:
+        """Take what came next."""
+        if self._copy is not None:
+            room = MAX_COPY_BYTES - self.num_bytes
+            with contextlib.suppress(OSError):  # the disk is full
+                os.write(self._copy, data[: max(room, 0)])
+                if 0 <= room < len(data):
+                    os.write(self._copy, b"\n[stretto: the rest is not copied]\n")
+        super().add(data)
 
 
 def read_bounded(path: Path, max_bytes: int) -> bytes:

@@ -53,6 +53,8 @@ class CompletionTicket(NamedTuple):
         Of the event in the run log, except when it ended and the digest of its output.
     zero_s
         When the run began, by ``time.perf_counter``.
+    output
+        Where stdout and stderr are copied as they come: a path without its ending, ``.out`` and ``.err``.
     """
 
     path: str
@@ -60,6 +62,7 @@ class CompletionTicket(NamedTuple):
     fields: Mapping[str, object]
     zero_s: float
     wants_digest: bool
+    output: str | None = None
 
 
 class CompletionLog:

@@ -38,6 +38,8 @@ class RunOptions:
     ----------
     discipline
         None takes the plan's own.
+    rerun
+        Of a workflow file, run also the tasks whose outputs are up to date.
     done
         Outputs of tasks that ended in an earlier run, by task: these are not run again.
     digests
@@ -60,6 +62,7 @@ class RunOptions:
     discipline: Discipline | None = None
     max_attempts: int = 3
     keep_going: bool = False
+    rerun: bool = False
     done: Mapping[int, object] = field(default_factory=dict)
     digests: bool = True
     keep: Keep = "sinks"

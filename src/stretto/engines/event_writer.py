@@ -11,6 +11,7 @@ from queue import Empty, SimpleQueue
 from types import TracebackType
 
 from stretto.core.cluster import Cluster
+from stretto.core.host.private_files import make_private_folder
 from stretto.engines.completion_log import (
     MAX_OUTPUT_BYTES,
     Completion,
@@ -36,6 +37,7 @@ from stretto.engines.work import Command, Work
 from stretto.errors import EngineFailure, InvalidInput
 from stretto.runlog import Run, RunLog
 from stretto.runlog.log import UnwritableLog
+from stretto.runlog.place import output_folder
 
 #: Outputs up to this size stand in the event itself, larger ones are attached; very large ones are not kept, and
 #: their tasks run again when a run is resumed.
@@ -67,6 +69,9 @@ class EventWriter:
         self._queue: SimpleQueue[Event | Completion] = SimpleQueue()
         self._outputs: dict[int, bytes | None] = {}
         self._completions = CompletionLog(completion_log_path(run.log, run.id))
+        self._output = output_folder(run.log.path, run.id)
+        if any(isinstance(action, Command) for action in work.actions):
+            make_private_folder(self._output)
         self._logged: set[tuple[int, int]] = set()
         self._pid = os.getpid()
         self._is_closing = threading.Event()
@@ -113,7 +118,9 @@ class EventWriter:
     def on_command(self, event: TaskStarted, zero_s: float) -> CompletionTicket:
         """Return how the end of a command is to be logged; for ``RunOptions.on_command``."""
         fields = {"device": self._devices[event.device], "attempt": event.attempt, "start_s": event.at_s}
-        return CompletionTicket(str(self._completions.path), self._names[event.task], fields, zero_s, self._digests)
+        output = str(self._output / f"{event.task}.{event.attempt}")
+        path, name = str(self._completions.path), self._names[event.task]
+        return CompletionTicket(path, name, fields, zero_s, self._digests, output)
 
     def _end(self, event: TaskFinished, data: bytes | None) -> Completion:
         fields: dict[str, object] = {

@@ -33,6 +33,7 @@ def driver_for(
         rules,
         discipline=options.discipline,
         max_attempts=options.max_attempts,
+        task_attempts=work.task_attempts,
         keep_going=options.keep_going,
         time_scale=work.time_scale,
     )

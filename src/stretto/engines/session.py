@@ -41,6 +41,7 @@ class Session:
     result: RunResult
     num_done_before: int
     predicted_s: float  # by the simulator, in real seconds
+    num_up_to_date: int = 0
 
     def summary(self) -> dict[str, Json]:
         """Return the outcome as JSON values."""
@@ -52,6 +53,7 @@ class Session:
             "is_timed": result.is_timed,
             "num_tasks": len(result.device),
             "num_done_before": self.num_done_before,
+            "num_up_to_date": self.num_up_to_date,
             "num_done_now": int(np.sum(result.is_finished)),
             "num_failed_attempts": sum(failure.blame != "cancelled" for failure in result.failures),
             "num_cancelled": sum(failure.blame == "cancelled" for failure in result.failures),
@@ -111,7 +113,7 @@ def run_recorded(
             on_notice(notice)
     save_commands(run, work, done)
     if on_begin is not None:
-        on_begin(run.id, len(done))
+        on_begin(run.id, len({**options.done, **done}))
     try:
         with EventWriter(run, work, cluster, digests=options.digests, on_notice=on_notice) as writer:
             result = engine.run(work, plan, cluster, _watched(options, writer, done))
@@ -120,7 +122,7 @@ def run_recorded(
             run.finish("failed", {"status": "failed", "reason": f"{type(error).__name__}: {error}"})
         raise
     predicted = simulate(problem, plan, discipline=options.discipline, memory_limits=False)
-    session = Session(run.id, result, len(done), predicted.makespan_s * work.time_scale)
+    session = Session(run.id, result, len(done), predicted.makespan_s * work.time_scale, len(options.done))
     failed = _failed_tasks(result, work)
     run.finish(result.status, session.summary() | ({"failed": failed} if failed else {}))
     return session

@@ -72,6 +72,7 @@ class SimulatedEngine(DriverEngine):
             moves_data=True,
             keeps_data=self.keeps_data,
             max_attempts=options.max_attempts,
+            task_attempts=work.task_attempts,
             keep_going=options.keep_going,
         )
         driver = Driver(problem, decider, rules, done=options.done, elastic=self.elastic)

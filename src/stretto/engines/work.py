@@ -51,6 +51,8 @@ class Command:
         Variables on top of those of the engine.
     reads, writes
         Files that must be there before, and that it must have made after; a missing one fails the task.
+    max_attempts
+        How often it is tried in all; None leaves that to the run.
     max_stdout_bytes
         How much of its stdout is kept. Of more than that the beginning and the end are, with a line between them that
         says how much is missing; a Python call that takes such an output fails.
@@ -63,6 +65,7 @@ class Command:
     writes: tuple[str, ...] = ()
     timeout_s: float | None = None
     max_stdout_bytes: int = 1 << 20
+    max_attempts: int | None = None
 
     def __post_init__(self) -> None:
         for name, value in self.env.items():
@@ -140,6 +143,12 @@ class Work:
     def time_scale(self) -> float:
         """Real seconds per second of the graph; 1 where nothing is timed."""
         return next((action.scale for action in self.actions if isinstance(action, Timed)), 1.0)
+
+    @cached_property
+    def task_attempts(self) -> dict[int, int]:
+        """How often single tasks are tried, where they say so."""
+        tried = ((task, getattr(action, "max_attempts", None)) for task, action in enumerate(self.actions))
+        return {task: count for task, count in tried if count is not None}
 
     @cached_property
     def parents(self) -> tuple[tuple[int, ...], ...]:

@@ -15,28 +15,36 @@ A task waits for those named in ``after`` and for whoever ``writes`` a file that
     name = "add"
     argv = ["awk", "{ s += $1 } END { print s }", "numbers"]
     reads = ["numbers"]
-    timeout_s = 60
+    timeout = "10min"
+    cores = 2                          # what it holds while it runs, on nodes that pack
+    memory = "2GB"
+    retries = 1                        # tried once more where it fails; by default as often as the run says
+    container = "apptainer exec tools.sif"  # words before the command; at the top of the file for all tasks
 """
 
 from __future__ import annotations
 
 import os
+import shlex
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from stretto.core.builder import GraphBuilder
 from stretto.core.provenance import DURATIONS
+from stretto.core.units import parse_bytes, parse_seconds
 from stretto.engines.work import Command, Work
 from stretto.errors import InvalidInput
 from stretto.files.document import Document, read_document
 
 #: What a task takes on a device of speed 1 where the file does not say.
 DEFAULT_S = 1.0
-_TOP_KEYS = {"name", "cwd", "env", "task"}
+_TOP_KEYS = {"name", "cwd", "env", "container", "task"}
+_EXAMPLES = {"timeout": "10min", "memory": "2GB"}
 _TASK_KEYS = {
     *("name", "run", "argv", "after", "reads", "writes", "seconds", "durations"),
-    *("timeout_s", "cwd", "env", "bytes", "memory_bytes"),
+    *("timeout", "timeout_s", "cwd", "env", "bytes", "memory", "memory_bytes", "cores", "gpus", "retries", "container"),
 }
 
 
@@ -108,15 +116,52 @@ def _command(document: Document, row: Any, number: int, home: Path, body: dict[s
 def _checked_command(
     document: Document, row: Any, argv: tuple[str, ...], home: Path, body: dict[str, Any], where: str
 ) -> Command:
-    timeout_s = row.get("timeout_s")
+    timeout_s = _quantity(document, row, "timeout", "timeout_s", parse_seconds, where)
+    retries = row.get("retries")
+    if retries is not None and (isinstance(retries, bool) or not isinstance(retries, int) or retries < 0):
+        document.fail(f"retries must be a whole number from 0, not {retries!r}", field=where)
+    prefix = _prefix(document, row if "container" in row else body, where)
     return Command(
-        argv,
+        (*prefix, *argv),
         cwd=str(home / str(row.get("cwd", "."))),
         env={**_env(document, body, "workflow"), **_env(document, row, where)},
         reads=_names(document, row, "reads", where),
         writes=_names(document, row, "writes", where),
-        timeout_s=None if timeout_s is None else document.number(timeout_s, f"{where} timeout_s"),
+        timeout_s=timeout_s,
+        max_attempts=None if retries is None else retries + 1,
     )
+
+
+def _prefix(document: Document, table: dict[str, Any], where: str) -> tuple[str, ...]:
+    """Return the words before a command, such as those that start a container."""
+    found = table.get("container", [])
+    if isinstance(found, str):
+        try:
+            return tuple(shlex.split(found))
+        except ValueError as error:
+            document.fail(f"container {found!r} cannot be split into words: {error}", field=where)
+    return _names(document, table, "container", where)
+
+
+def _quantity(
+    document: Document,
+    row: dict[str, Any],
+    key: str,
+    plain_key: str,
+    parse: Callable[[str | float], float],
+    where: str,
+) -> float | None:
+    """Return an amount that is written with its unit, or as a number under the key that names the unit."""
+    if key in row and plain_key in row:
+        document.fail(f"states both {key} and {plain_key}; one is enough", field=where)
+    if key not in row:
+        return None if row.get(plain_key) is None else document.number(row[plain_key], f"{where} {plain_key}")
+    if not isinstance(row[key], str):
+        document.fail(f"{key} = {row[key]!r} has no unit: write a text such as {_EXAMPLES[key]!r}", field=where)
+    try:
+        return parse(row[key])
+    except InvalidInput as error:
+        document.fail(error.message, field=f"{where} {key}")
 
 
 def _env(document: Document, table: dict[str, Any], where: str) -> dict[str, str]:
@@ -143,7 +188,9 @@ def _add_task(document: Document, builder: GraphBuilder, row: dict[str, Any], co
             row["name"],
             document.number(row.get("seconds", DEFAULT_S), f"{where} seconds"),
             durations=None if durations is None else {kind: float(value) for kind, value in durations.items()},
-            memory_bytes=document.number(row.get("memory_bytes", 0.0), f"{where} memory_bytes"),
+            cores=document.number(row.get("cores", 0.0), f"{where} cores"),
+            gpus=document.number(row.get("gpus", 0.0), f"{where} gpus"),
+            memory_bytes=_quantity(document, row, "memory", "memory_bytes", parse_bytes, where) or 0.0,
             category=Path(command.argv[0]).name,
         )
     except InvalidInput as error:

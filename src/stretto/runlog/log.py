@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import shutil
 import sqlite3
 import threading
 import time
@@ -15,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 
 from stretto.errors import InvalidInput, UnknownName
-from stretto.runlog.place import default_path
+from stretto.runlog.place import default_path, output_folder
 from stretto.runlog.record import Event, Json, RunInfo, as_json
 from stretto.runlog.run import Run
 from stretto.runlog.schema import connect
@@ -182,6 +183,7 @@ class RunLog(AbstractContextManager["RunLog"]):
         info = self.run(run_id)
         with self.transaction() as connection:
             connection.execute("DELETE FROM runs WHERE id=?", (info.id,))
+        shutil.rmtree(output_folder(self.path, info.id), ignore_errors=True)
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:

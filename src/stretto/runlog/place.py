@@ -16,3 +16,8 @@ def default_path() -> Path:
     state = os.environ.get("XDG_STATE_HOME")
     base = Path(state) if state else Path.home() / ".local" / "state"
     return base / "stretto" / FILE_NAME
+
+
+def output_folder(log_path: Path, run_id: str) -> Path:
+    """Return the folder of the output of a run's commands: ``TASK_NUMBER.ATTEMPT.out`` and ``.err``."""
+    return log_path.with_name(f"{log_path.name}-output") / run_id

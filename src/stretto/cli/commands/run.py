@@ -26,6 +26,7 @@ from stretto.cli.options import (
 )
 from stretto.cli.progress import ProgressBar, ProgressLine
 from stretto.core.units import format_percent, format_seconds
+from stretto.errors import InvalidInput
 
 if TYPE_CHECKING:
     from stretto.api.run import RecordedRun
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 #: What a run that is resumed has on record.
 _ON_RECORD = (
     *("workflow", "cluster", "engine", "policy", "scale", "attempts", "keep_going", "discipline"),
-    *("time_limit", "seed", "param", "engine_param", "dim"),
+    *("time_limit", "seed", "param", "engine_param", "dim", "plan", "commands", "rerun"),
 )
 #: What a saved plan has decided.
 _PLANNED = ("policy", "param", "time_limit", "seed", "dim")
@@ -60,6 +61,7 @@ EngineParamOption = Annotated[
 class RunPlanning:
     """What plans the workflow."""
 
+    plan: Path | None = None
     policy: str = "heft"
     time_limit: float | None = None
     seed: int = 0
@@ -71,8 +73,10 @@ class RunPlanning:
 class Conduct:
     """How tasks are run."""
 
+    commands: bool = False
     attempts: int = 3
     keep_going: bool = False
+    rerun: bool = False
     discipline: DisciplineChoice | None = None
 
 
@@ -80,6 +84,12 @@ class Conduct:
     planning=(
         RunPlanning,
         {
+            "plan": Annotated[
+                Path | None,
+                typer.Option(
+                    "--plan", metavar="FILE", help="Run the workflow by this saved or trained plan.", show_default=False
+                ),
+            ],
             "policy": PolicyOption,
             "time_limit": TimeLimitOption,
             "seed": SeedOption,
@@ -117,11 +127,20 @@ class Conduct:
     conduct=(
         Conduct,
         {
+            "commands": Annotated[
+                bool,
+                typer.Option(
+                    "--commands", help="Run the commands that a WfFormat file records; by default time passes."
+                ),
+            ],
             "attempts": Annotated[
                 int, typer.Option("--attempts", metavar="N", help="How often a failing task is tried.")
             ],
             "keep_going": Annotated[
                 bool, typer.Option("--keep-going", help="After a failure, run whatever does not depend on it.")
+            ],
+            "rerun": Annotated[
+                bool, typer.Option("--rerun", help="Of a TOML file, run also tasks whose outputs are up to date.")
             ],
             "discipline": DisciplineOption,
         },
@@ -158,27 +177,17 @@ def run(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Run a workflow for real: plan it, run it on an engine, keep a record."""
-    from stretto.api.inputs import parse_params, with_dims
-    from stretto.api.plan_file import is_plan_file, recorded_sources
+    from stretto.api.inputs import parse_params
     from stretto.api.run import RunOptions
     from stretto.api.run import run as run_work
 
     check_picture(gantt)
-    if record.resume is not None:
-        refuse_with(context, "--resume", _ON_RECORD, "the resumed run already fixes it")
-    elif workflow is not None and is_plan_file(workflow):
-        refuse_with(context, workflow, _PLANNED, "it is a saved plan, and is run as it is")
-        source, recorded, _ = recorded_sources(Path(workflow))
-        cluster = cluster if is_typed(context, "cluster") else recorded or cluster
-        _check_scale(context, source)
-    elif workflow is not None:
-        _check_scale(context, workflow)
-        workflow = with_dims(workflow, planning.dim)
+    workflow, cluster = _sources(context, workflow, cluster, planning, conduct, record)
     with _Bars(planning.policy, is_talking=output is Output.TABLE) as bars:
         done = run_work(
             workflow,
             cluster,
-            planning.policy,
+            planning.policy if planning.plan is None else str(planning.plan),
             params=parse_params(planning.param or []),
             time_limit_s=planning.time_limit,
             seed=planning.seed,
@@ -189,6 +198,7 @@ def run(
                 discipline=conduct.discipline.value if conduct.discipline else None,
                 max_attempts=conduct.attempts,
                 keep_going=conduct.keep_going,
+                rerun=conduct.rerun,
                 on_event=bars.on_event,
             ),
             record=replace(
@@ -229,7 +239,7 @@ class _Bars(ExitStack):
         assert self._problem is not None
         assert self._bar is not None
         if self.is_talking:
-            before = f", {num_done:,} of {self._problem.num_tasks:,} tasks done before" if num_done else ""
+            before = f", {num_done:,} of {self._problem.num_tasks:,} tasks need not run" if num_done else ""
             remark(f"run {run_id}{before}")
         for _ in range(num_done):
             self._bar.step("")
@@ -242,11 +252,57 @@ class _Bars(ExitStack):
             self._bar.step(f"{self._problem.graph.task_name(event.task)} on {device}")
 
 
-def _check_scale(context: typer.Context, workflow: str) -> None:
-    from stretto.api.run import is_timed
+def _sources(
+    context: typer.Context,
+    workflow: str | None,
+    cluster: str | None,
+    planning: RunPlanning,
+    conduct: Conduct,
+    record: Record,
+) -> tuple[str | None, str | None]:
+    """Return the work and the machines; options that have no effect on them are refused."""
+    from stretto.api.inputs import with_dims
+    from stretto.api.plan_file import is_plan_file
 
-    if not is_timed(workflow):
+    if planning.plan is not None and not is_plan_file(str(planning.plan)):
+        hint = "make one with  stretto plan FLOW -c CLUSTER --save plan.json"
+        raise InvalidInput(f"is not a saved plan: {hint}", source=str(planning.plan))
+    if record.resume is not None:
+        refuse_with(context, "--resume", _ON_RECORD, "the resumed run already fixes it")
+    elif workflow is not None and (planning.plan is not None or is_plan_file(workflow)):
+        source, cluster = _planned_source(context, workflow, planning.plan, cluster)
+        _check_source(context, source, commands=conduct.commands)
+    elif workflow is not None:
+        _check_source(context, workflow, commands=conduct.commands)
+        workflow = with_dims(workflow, planning.dim)
+    return f"commands:{workflow}" if conduct.commands and workflow is not None else workflow, cluster
+
+
+def _planned_source(
+    context: typer.Context, workflow: str, plan: Path | None, cluster: str | None
+) -> tuple[str, str | None]:
+    """Return the work that a saved plan is run on, and the machines."""
+    from stretto.api.plan_file import is_plan_file, recorded_sources
+
+    if plan is not None and is_plan_file(workflow):
+        raise InvalidInput(f"has no effect on {workflow}: that is a saved plan itself", field="--plan")
+    refuse_with(context, str(plan or workflow), _PLANNED, "it is a saved plan, and is run as it is")
+    source, recorded, _ = recorded_sources(plan or Path(workflow))
+    return workflow if plan else source, cluster if is_typed(context, "cluster") else recorded or cluster
+
+
+def _check_source(context: typer.Context, workflow: str, *, commands: bool) -> None:
+    """Refuse options that have no effect on this work."""
+    from stretto.api.run import has_commands, is_timed, is_workflow
+
+    if commands and not has_commands(workflow):
+        raise InvalidInput(f"has no effect on {workflow}: it is not WfFormat with commands", field="--commands")
+    if not is_timed(workflow) or commands:
         refuse_with(context, workflow, ("scale",), "its tasks do real work, only those of a graph pass time")
+    elif has_commands(workflow):
+        remark(f"{workflow} records commands; time passes in their place, unless you add --commands")
+    if not is_workflow(workflow):
+        refuse_with(context, workflow, ("rerun",), "only the outputs of TOML workflows are known")
 
 
 def _report(done: RecordedRun, output: Output) -> None:
@@ -318,6 +374,7 @@ def _rows(session: Session, problem: Problem) -> dict[str, str]:
     result = session.result
     now = int(np.sum(result.is_finished))
     before = f", {session.num_done_before:,} before" if session.num_done_before else ""
+    before += f", {session.num_up_to_date:,} up to date" if session.num_up_to_date else ""
     rows = {
         "run": session.run_id,
         "engine": result.engine + "".join(f" ({note})" for note in _notes(session)),

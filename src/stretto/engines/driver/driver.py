@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from stretto.core.plan import Discipline, Plan
@@ -65,6 +65,8 @@ class DriverRules:
         that are lost and still needed are computed again.
     max_attempts
         How often a task may fail before it has failed for good. Until then it moves to another device that can run it.
+    task_attempts
+        The same for single tasks, where it differs.
     keep_going
         After a task has failed for good: True runs everything that does not depend on it, False starts nothing more.
     time_scale
@@ -76,6 +78,7 @@ class DriverRules:
     moves_data: bool = False
     keeps_data: bool = True
     max_attempts: int = 3
+    task_attempts: Mapping[int, int] = field(default_factory=dict)
     keep_going: bool = False
     time_scale: float = 1.0
 
@@ -241,7 +244,7 @@ class Driver:
             self._revive()
         if event.blame in CHARGED:
             self.failures[task].append(event)
-            if len(self.failures[task]) >= self.rules.max_attempts:
+            if len(self.failures[task]) >= self.rules.task_attempts.get(task, self.rules.max_attempts):
                 self._give_up(task)
             else:
                 self._move([task], avoid={failure.device for failure in self.failures[task]})

@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable
 from typing import NotRequired, TypedDict
 
-from stretto.engines.command_output import BoundedOutput
+from stretto.engines.command_output import BoundedOutput, CopiedOutput
 from stretto.engines.completion_log import MAX_OUTPUT_BYTES, digest_of_bytes, encoded_bytes, pack_completion
 from stretto.engines.local.descendants import adopt_orphans, descendants, end_descendants
 
@@ -46,6 +46,7 @@ class TicketFields(TypedDict):
     fields: dict[str, object]
     zero_s: float
     wants_digest: bool
+    output: str | None
 
 
 class CommandReport(TypedDict):
@@ -127,7 +128,9 @@ class _Running:
         self.child, self.control = child, control
         limit_s = request["timeout_s"]
         self.late_s = float("inf") if limit_s is None else time.monotonic() + limit_s
-        self.out, self.err = BoundedOutput(request["max_stdout_bytes"]), BoundedOutput(_STDERR_BYTES)
+        base = request["end"]["output"] if request["end"] is not None else None
+        self.out = CopiedOutput(request["max_stdout_bytes"], base and f"{base}.out")
+        self.err = CopiedOutput(_STDERR_BYTES, base and f"{base}.err")
         self.selector = selectors.DefaultSelector()
         self.num_open = 0
         for pipe, kept in ((child.stdout, self.out), (child.stderr, self.err)):

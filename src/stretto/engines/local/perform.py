@@ -152,6 +152,7 @@ def _request(
             "fields": dict(end.fields),
             "zero_s": end.zero_s,
             "wants_digest": end.wants_digest,
+            "output": end.output,
         },
     }
 

@@ -81,7 +81,7 @@ class SlurmEngine(SlurmAccess, MonitorSettings):
             task,
             work.actions[task],
             job_plan.seconds[task],
-            tries=options.max_attempts,
+            tries=work.task_attempts.get(task, options.max_attempts),
             needs=job_plan.needs[task],
             after=job_plan.after[task],
         )

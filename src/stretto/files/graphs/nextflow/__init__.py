@@ -1,0 +1,1 @@
+"""Nextflow: its execution trace, joined with what tells the edges, and configuration files."""
