@@ -44,7 +44,7 @@ NAMES = {
     "steer_off": "steer",
     "steer_on": "steer",
     "train": "train",
-    "EnergyOptions": "energy_options",
+    "EnergyOptions": "options.energy",
     "when": "when",
     "when_all": "when",
     "when_slurm": "when_slurm",
@@ -54,9 +54,9 @@ NAMES = {
     "PoolShape": "options",
     "Record": "options",
     "ReplayRules": "options",
-    "SlurmPlace": "slurm_options",
+    "SlurmPlace": "options.slurm",
     "SpotOptions": "options",
-    "SteerOptions": "slurm_options",
+    "SteerOptions": "options.slurm",
     "TraceOptions": "options",
     "TrainOptions": "train",
 }
@@ -114,7 +114,6 @@ if TYPE_CHECKING:
     from stretto.api.bound import bound
     from stretto.api.compare import compare
     from stretto.api.convert import convert
-    from stretto.api.energy_options import EnergyOptions
     from stretto.api.explain import explain
     from stretto.api.gantt import gantt
     from stretto.api.inputs import load, load_cluster, load_pools, load_site, load_trace, problem, save
@@ -130,6 +129,8 @@ if TYPE_CHECKING:
         SpotOptions,
         TraceOptions,
     )
+    from stretto.api.options.energy import EnergyOptions
+    from stretto.api.options.slurm import SlurmPlace, SteerOptions
     from stretto.api.place import place
     from stretto.api.plan import plan
     from stretto.api.prices import find_offers, pool_of_offer
@@ -139,7 +140,6 @@ if TYPE_CHECKING:
     from stretto.api.run import run
     from stretto.api.show import show
     from stretto.api.simulate import simulate
-    from stretto.api.slurm_options import SlurmPlace, SteerOptions
     from stretto.api.steer import steer, steer_off, steer_on
     from stretto.api.train import TrainOptions, continue_training, train
     from stretto.api.when import when, when_all

@@ -10,7 +10,7 @@ import numpy as np
 
 from stretto.api.inputs import MachineLike, TraceLike, machine_of, trace_of
 from stretto.api.options import split_names
-from stretto.api.policy_options import PolicyReportOptions
+from stretto.api.options.policy import PolicyReportOptions
 from stretto.api.report import WrittenReport
 from stretto.core.trace import Trace
 from stretto.core.units import format_count

@@ -6,9 +6,9 @@ import dataclasses
 from pathlib import Path
 from typing import TypedDict, Unpack, cast
 
-from stretto.api.energy_options import EnergyOptions
 from stretto.api.inputs import MachineLike, TraceLike, cut_window, machine_of, trace_of
 from stretto.api.options import MarsOptions, ReplayRules, mars_settings
+from stretto.api.options.energy import EnergyOptions
 from stretto.errors import InvalidInput
 from stretto.queues.energy import Energy
 from stretto.queues.evaluate import Evaluation, Machine, evaluate_replay

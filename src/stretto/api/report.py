@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stretto.api.inputs import MachineLike, TraceLike, is_trace
+from stretto.api.options.policy import PolicyReportOptions
 from stretto.api.plan_file import planned_schedule
-from stretto.api.policy_options import PolicyReportOptions
 from stretto.core.trace import Trace
 from stretto.errors import InvalidInput
 from stretto.files.document import read_document

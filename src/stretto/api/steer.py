@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from stretto.api.inputs import TraceLike, trace_of
 from stretto.api.options import MarsOptions, mars_settings
-from stretto.api.slurm_options import SlurmPlace, SteerOptions
+from stretto.api.options.slurm import SlurmPlace, SteerOptions
 from stretto.catalog import ONLINE_ORDERS, STRATEGIES
 from stretto.core.host.private_files import make_private_folder, write_private
 from stretto.core.trace import Trace

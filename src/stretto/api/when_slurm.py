@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from stretto.api.inputs import TraceLike, trace_of
-from stretto.api.slurm_options import SlurmPlace
+from stretto.api.options.slurm import SlurmPlace
 from stretto.api.when import ExpectedStart, WhenAnswer
 from stretto.engines.slurm.client.client import QueueClient, SlurmClient
 from stretto.engines.slurm.client.rest import RestClient
@@ -63,9 +63,7 @@ def when_slurm(
     wanted = None if change is None else RequestChange.parse(change)
     if wanted is not None and job is None:
         raise InvalidInput("is for one job: name it", field="change")
-    slurm = place or SlurmPlace()
-    rest = slurm.rest_place()
-    client: QueueClient = RestClient(rest) if rest is not None else SlurmClient.of(slurm.conf_path())
+    client = _client(place or SlurmPlace())
     memory = QueueHistory(_MOST_ENDED)
     if history is not None:
         memory.take_history(trace_of(history))
@@ -85,29 +83,40 @@ def when_slurm(
 
     def told(said: PredictedStart) -> ExpectedStart:
         number = int(numbers[said.row])
-        return ExpectedStart(
-            job=number,
-            row=said.row,
-            user=users.get(number),
-            procs=int(queue.jobs.procs[said.row]),
-            submit_s=said.submit_s + zero,
-            asked_s=said.moment_s + zero,
-            promised_s=None,
-            low_s=said.low_s + zero,
-            likely_s=said.likely_s + zero,
-            high_s=said.high_s + zero,
-            coverage=said.coverage,
-            method=said.method,
-            num_learned=said.num_learned,
-            replayed_s=None,
-            clock=Clock(0.0),
-        )
+        return _expected(said, number, users.get(number), int(queue.jobs.procs[said.row]), zero)
 
     starts = tuple(told(one) for one in predictor.ask(now, rows))
     instead = None
     if wanted is not None:
         instead = told(predictor.ask_instead(now, int(rows[0]), changed_queue(queue, int(rows[0]), wanted)))
     return WhenAnswer(starts, instead, None if wanted is None else str(wanted), (_ASSUMED,), ())
+
+
+def _expected(said: PredictedStart, number: int, user: str | None, procs: int, zero_s: float) -> ExpectedStart:
+    """Return a prediction in Unix time."""
+    return ExpectedStart(
+        job=number,
+        row=said.row,
+        user=user,
+        procs=procs,
+        submit_s=said.submit_s + zero_s,
+        asked_s=said.moment_s + zero_s,
+        promised_s=None,
+        low_s=said.low_s + zero_s,
+        likely_s=said.likely_s + zero_s,
+        high_s=said.high_s + zero_s,
+        coverage=said.coverage,
+        method=said.method,
+        num_learned=said.num_learned,
+        replayed_s=None,
+        clock=Clock(0.0),
+    )
+
+
+def _client(slurm: SlurmPlace) -> QueueClient:
+    """Return the way to reach a live queue."""
+    rest = slurm.rest_place()
+    return RestClient(rest) if rest is not None else SlurmClient.of(slurm.conf_path())
 
 
 def _row_of(job: str, numbers: np.ndarray, waiting: np.ndarray) -> np.ndarray:

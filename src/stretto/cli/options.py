@@ -10,8 +10,8 @@ from typing import Annotated
 
 import typer
 
-from stretto.api.energy_options import EnergyOptions
 from stretto.api.options import MarsOptions
+from stretto.api.options.energy import EnergyOptions
 from stretto.cli.completion import (
     estimate_names,
     graph_sources,

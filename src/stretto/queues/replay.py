@@ -10,12 +10,11 @@ import inspect
 import math
 from collections.abc import Sequence
 from dataclasses import replace as replaced
-from typing import Any, Literal, Protocol, TypedDict, Unpack, cast
+from typing import Any, Literal, TypedDict, Unpack, cast
 
 import numpy as np
 
 from stretto.catalog import BACKFILLS, ESTIMATES, POOL_RULES, RECORDS, SELECTOR_REPLAYS, SELECTORS, STRATEGIES
-from stretto.core.csr import Floats
 from stretto.core.pool import Pool
 from stretto.core.pool_fit import runnable
 from stretto.core.site import Site
@@ -31,6 +30,7 @@ from stretto.queues.promises.facade import KeyedOrder, fill_promised, slack_rule
 from stretto.queues.promises.slack import SlackTable
 from stretto.queues.recorded.record import RECORDED, recorded_result
 from stretto.queues.result import QueueResult, Watch
+from stretto.queues.selected import SelectorReplay, SelectorSettings, selected
 from stretto.queues.setup import ReplaySetup, notes_of, prepare
 from stretto.queues.strategies import (
     DEADLINE,
@@ -96,25 +96,6 @@ DEFAULT_RULES = RuleArguments(
     weights=None,
     as_steered=None,
 )
-
-
-class SelectorSettings(Protocol):
-    """What an operator sets of a selector."""
-
-    def spec(self) -> dict[str, object]:
-        """Return what is not the default, by name."""
-        ...
-
-
-class SelectorReplay(Protocol):
-    """What every selector returns of a replay."""
-
-    @property
-    def trace(self) -> Trace: ...
-    @property
-    def start_s(self) -> Floats: ...
-    @property
-    def num_dropped(self) -> int: ...
 
 
 def replay(
@@ -248,7 +229,7 @@ def _replay_selector(
     if wanted["slack"] is not None:
         needed |= {"backfill": "promise", "slack": str(wanted["slack"])}
     notes = notes_of(trace, machine, trace.fits(machine))
-    return _selected(found, machine, {"strategy": name, **needed, **more, "seed": seed}, notes), found
+    return selected(found, machine, {"strategy": name, **needed, **more, "seed": seed}, notes), found
 
 
 def _selector_slack(rules: RuleArguments) -> SlackTable | None:
@@ -260,28 +241,6 @@ def _selector_slack(rules: RuleArguments) -> SlackTable | None:
 def knows_promises(selector: str) -> bool:
     """Say whether a selector also plays with backfill ``promise``."""
     return "slack" in inspect.signature(lookup("selector", selector, SELECTOR_REPLAYS)).parameters
-
-
-def _selected(found: SelectorReplay, machine: int, spec: dict[str, object], notes: tuple[str, ...]) -> QueueResult:
-    """Return what a selector did with a trace in the form that every replay has."""
-    n = found.trace.num_jobs
-    end = found.start_s + found.trace.run_s
-    return QueueResult(
-        trace=found.trace,
-        pools=(Pool("machine", machine),),
-        start_s=found.start_s,
-        end_s=end,
-        ready_s=found.trace.submit_s,
-        pool=np.zeros(n, np.int32),
-        is_killed=np.zeros(n, np.bool_),
-        num_interruptions=np.zeros(n, np.int32),
-        cost_usd=np.zeros(1),
-        billed_node_s=np.array([float(np.ceil(end.max())) * machine]),
-        num_dropped=found.num_dropped,
-        due_s=getattr(found, "due_s", None) if "slack" in spec else None,
-        spec=spec,
-        notes=notes,
-    )
 
 
 def check_rules(strategy: StrategyLike, **rules: Any) -> None:

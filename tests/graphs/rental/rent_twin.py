@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from stretto.core.csr import Floats
 from stretto.core.problem import Problem
 from stretto.graphs.rental.fleet import Fleet, Node
-from stretto.graphs.rental.search import Candidate
+from stretto.graphs.rental.search import RentedTrial
 
 
 @dataclass
@@ -97,7 +97,7 @@ def _fits(at: float, task: int, mine: Sequence[int], need: Floats, capacity: Flo
     return bool(np.all(used <= capacity))
 
 
-def ends_after_losses(plan: Candidate, first_s: float, rng: np.random.Generator) -> Floats:
+def ends_after_losses(plan: RentedTrial, first_s: float, rng: np.random.Generator) -> Floats:
     """Return when the tasks of a plan end whose spot nodes are lost, each at a random moment from ``first_s`` on.
 
     From the first loss on, on-demand nodes come up in place of all spot nodes; tasks that run on a spot node that is

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import stretto
-from stretto.api.policy_options import PolicyReportOptions
+from stretto.api.options.policy import PolicyReportOptions
 from stretto.api.policy_report import compare_policies, policy_names
 from stretto.core.trace import Trace
 from stretto.errors import InvalidInput

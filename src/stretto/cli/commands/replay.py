@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stretto.api.energy_options import EnergyOptions
 from stretto.api.options import MarsOptions, ReplayRules
+from stretto.api.options.energy import EnergyOptions
 from stretto.cli.checks import check_folder, check_target, expanded, refuse_with, refuse_without
-from stretto.cli.commands.replay_record import print_explanation, print_opening, record_lines
 from stretto.cli.completion import backfill_names, strategy_names
 from stretto.cli.console import Output, facts, print_json, remark, stdout
 from stretto.cli.logged import kept
@@ -32,6 +31,7 @@ from stretto.cli.options import (
     TraceArgument,
     WindowOption,
 )
+from stretto.cli.replay_record import print_explanation, print_opening, record_lines
 from stretto.cli.sources import load_queue, machine_named, parse_window, skipped_rows, tell_notes
 from stretto.core.units import format_count, format_percent, format_wait
 

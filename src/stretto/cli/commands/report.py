@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stretto.api.options import split_names
-from stretto.api.policy_options import PolicyReportOptions
+from stretto.api.options.policy import PolicyReportOptions
 from stretto.cli.checks import check_target, expanded, refuse_with, refuse_without
 from stretto.cli.completion import backfill_names
 from stretto.cli.console import Output, print_json

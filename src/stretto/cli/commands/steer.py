@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stretto.api.options import MarsOptions
-from stretto.api.slurm_options import SlurmPlace, SteerOptions
+from stretto.api.options.slurm import SlurmPlace, SteerOptions
 from stretto.cli.checks import expanded
 from stretto.cli.console import Output, print_json, remark, stdout
 from stretto.cli.options import MARS_OPTIONS, OutputOption

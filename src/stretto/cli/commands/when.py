@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from stretto.api.options import ReplayRules
-from stretto.api.slurm_options import SlurmPlace
+from stretto.api.options.slurm import SlurmPlace
 from stretto.cli.checks import expanded, refuse_with, refuse_without
 from stretto.cli.commands.steer import SLURM_GROUP
 from stretto.cli.completion import backfill_names, strategy_names

@@ -17,7 +17,7 @@ from stretto.core.units import format_wait, format_waits_alike
 from stretto.graphs.rental.billing import Rental
 from stretto.graphs.rental.fleet import Fleet, kind_of
 from stretto.graphs.rental.goal import RentalGoal, Reserve
-from stretto.graphs.rental.search import Candidate
+from stretto.graphs.rental.search import RentedTrial
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,12 +31,12 @@ class RentalPlan:
     """
 
     goal: RentalGoal
-    tried: tuple[Candidate, ...]
+    tried: tuple[RentedTrial, ...]
     seed: int = 0
     params: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def best(self) -> Candidate:
+    def best(self) -> RentedTrial:
         return self.tried[0]
 
     @property

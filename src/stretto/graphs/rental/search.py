@@ -53,7 +53,7 @@ _Key = tuple[float, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
+class RentedTrial:
     """A plan on rented nodes, simulated and billed."""
 
     policy: str
@@ -107,7 +107,7 @@ def rent(
     budget: Budget | None = None,
     setting: Setting | None = None,
     notes: Sequence[str] = (),
-) -> list[Candidate]:
+) -> list[RentedTrial]:
     """Return plans of a graph on pools, the best by the goal first; ``notes`` say what is assumed about the pools.
 
     Raises
@@ -138,7 +138,7 @@ def _planned(
     params: Mapping[str, Any] | None,
     budget: Budget,
     setting: Setting,
-) -> Iterator[Candidate]:
+) -> Iterator[RentedTrial]:
     """Yield what a policy plans on the owned nodes, and on these with more and more nodes of each pool."""
     planner, choices = planner_of(policy, params), list(_node_choices(fleet))
     share = None if budget.time_limit_s is None else budget.time_limit_s / (2.0 * len(choices))
@@ -179,7 +179,7 @@ def _node_choices(fleet: Fleet) -> Iterator[list[int]]:
 
 def _candidate(
     policy: str, graph: TaskGraph, fleet: Fleet, problem: Problem, plan: Plan, setting: Setting
-) -> Candidate:
+) -> RentedTrial:
     """Simulate and bill a plan on the nodes that it uses, and on all owned ones."""
     used = sorted(set(plan.assignment.tolist()) | set(fleet.owned))
     if len(used) < len(fleet.nodes):
@@ -192,7 +192,7 @@ def _candidate(
     schedule = setting.run(replace(problem, arrays=arrays), plan, record_transfers=True)
     rented = rentals(problem, schedule, fleet)
     reserve = reserve_of(problem, plan, schedule, fleet, rented)
-    return Candidate(policy, fleet, problem, plan, schedule, tuple(rented), reserve)
+    return RentedTrial(policy, fleet, problem, plan, schedule, tuple(rented), reserve)
 
 
 class _Placement:

@@ -16,8 +16,9 @@ from stretto.queues.explain.order import Rows, key_at
 from stretto.queues.explain.processors import ProcessorView
 from stretto.queues.explain.stretches import JobWait
 from stretto.queues.explain.wait import MachineView, wait_of
-from stretto.queues.replay import Machine, RuleArguments, SelectorReplay, SelectorSettings, replay_told
+from stretto.queues.replay import Machine, RuleArguments, replay_told
 from stretto.queues.result import QueueResult, Watch
+from stretto.queues.selected import SelectorReplay, SelectorSettings
 from stretto.queues.setup import notes_on, why_left_out
 from stretto.queues.strategies import StrategyLike
 

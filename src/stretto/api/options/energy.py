@@ -1,4 +1,4 @@
-"""What nodes draw and what electricity emits, where a replay counts it; light to import, as ``options.py`` is."""
+"""What nodes draw and what electricity emits, where a replay counts it; light to import."""
 
 from __future__ import annotations
 

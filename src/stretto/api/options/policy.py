@@ -1,10 +1,10 @@
-"""How policies are compared on a trace for a page; light to import, as ``options.py`` is."""
+"""How policies are compared on a trace for a page; light to import."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stretto.api.energy_options import EnergyOptions
+from stretto.api.options.energy import EnergyOptions
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stretto.api.energy_options import EnergyOptions
+from stretto.api.options.energy import EnergyOptions
 from stretto.errors import InvalidInput
 
 if TYPE_CHECKING:

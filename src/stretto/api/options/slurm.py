@@ -1,4 +1,4 @@
-"""How a live Slurm is reached and steered; light to import, as ``options.py`` is."""
+"""How a live Slurm is reached and steered; light to import."""
 
 from __future__ import annotations
 
