@@ -21,9 +21,9 @@ from stretto.queues.recorded.departure import Departure, departure_of
 from stretto.queues.recorded.job_table import JobOutcomes, job_table, rows_of_result
 from stretto.queues.recorded.record import RecordedResult, has_waits, recorded_result
 from stretto.queues.replay import Machine as Machine
-from stretto.queues.selected import 
-from stretto.queues.replay import SelectorReplay, replay, replay_told, setup_of
+from stretto.queues.replay import replay, replay_told, setup_of
 from stretto.queues.result import QueueResult, Watch
+from stretto.queues.selected import SelectorReplay
 from stretto.queues.setup import procs_of, replayed
 from stretto.runlog import Run
 
