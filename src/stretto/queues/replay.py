@@ -225,6 +225,8 @@ def _replay_selector(
         from stretto.queues.nodes.portfolio import portfolio_on_site
 
         return portfolio_on_site(trace, machine, spec=_spec(name, seed, rules))
+    if isinstance(machine, Site) and name == "mars":
+        return _mars_on_site(trace, machine, seed, settings, run, watch, _selector_slack(rules))
     if not isinstance(machine, int):
         message = f"strategy {name!r} works on one plain machine: give its number of processors instead"
         raise InvalidInput(message, field="site" if isinstance(machine, Site) else "pools")
@@ -236,12 +238,35 @@ def _replay_selector(
     found: SelectorReplay = select(
         trace, machine, seed=seed, **{part: value for part, value in wanted.items() if part in known}
     )
-    more = {} if settings is None else settings.spec()
+    spec = _selector_spec(name, seed, settings, wanted["slack"])
+    return _selected(found, machine, spec, notes_of(trace, machine, trace.fits(machine))), found
+
+
+def _mars_on_site(
+    trace: Trace,
+    site: Site,
+    seed: int,
+    settings: SelectorSettings | None,
+    run: Run | None,
+    watch: Watch | None,
+    slack: SlackTable | None,
+) -> tuple[QueueResult, SelectorReplay]:
+    """Replay by MARS on nodes and partitions."""
+    from stretto.queues.mars.replay import MarsSettings
+    from stretto.queues.mars.site import mars_on_site
+
+    if settings is not None and not isinstance(settings, MarsSettings):
+        raise InvalidInput("these settings are not those of mars", field="settings")
+    spec = _selector_spec("mars", seed, settings, slack)
+    return mars_on_site(trace, site, settings=settings, slack=slack, run=run, watch=watch, seed=seed, spec=spec)
+
+
+def _selector_spec(name: str, seed: int, settings: SelectorSettings | None, slack: object) -> dict[str, object]:
+    """Return the rules of a selector by name and value, as results carry them."""
     needed: dict[str, object] = {part: value for part, value in _SELECTOR_RULES.items() if value is not None}
-    if wanted["slack"] is not None:
-        needed |= {"backfill": "promise", "slack": str(wanted["slack"])}
-    notes = notes_of(trace, machine, trace.fits(machine))
-    return _selected(found, machine, {"strategy": name, **needed, **more, "seed": seed}, notes), found
+    if slack is not None:
+        needed |= {"backfill": "promise", "slack": str(slack)}
+    return {"strategy": name, **needed, **({} if settings is None else settings.spec()), "seed": seed}
 
 
 def _selector_slack(rules: RuleArguments) -> SlackTable | None:
