@@ -10,7 +10,7 @@ import inspect
 import math
 from collections.abc import Sequence
 from dataclasses import replace as replaced
-from typing import Any, Literal, Protocol, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, Unpack, cast
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from stretto.queues.kernels.state import new_state
 from stretto.queues.promises.facade import KeyedOrder, fill_promised, slack_rule, slack_table
 from stretto.queues.promises.slack import SlackTable
 from stretto.queues.recorded.record import RECORDED, recorded_result
-from stretto.queues.result import QueueResult, Watch
+from stretto.queues.result import QueueResult, Watch, plain_result
 from stretto.queues.setup import ReplaySetup, notes_of, prepare
 from stretto.queues.strategies import (
     DEADLINE,
@@ -49,6 +49,9 @@ from stretto.queues.strategies import (
 )
 from stretto.registry import lookup
 from stretto.runlog import Run
+
+if TYPE_CHECKING:
+    from stretto.queues.mars.replay import MarsSettings
 
 Machine = int | Sequence[Pool] | Site
 Tie = Literal["batch", "one-event"]
@@ -221,12 +224,20 @@ def _replay_selector(
 ) -> tuple[QueueResult, SelectorReplay]:
     """Replay by a selector."""
     check_rules(name, **rules)
+    slack = _selector_slack(rules)
+    needed: dict[str, object] = {part: value for part, value in _SELECTOR_RULES.items() if value is not None}
+    if slack is not None:
+        needed |= {"backfill": "promise", "slack": str(slack)}
+    spec = {"strategy": name, **needed, **({} if settings is None else settings.spec()), "seed": seed}
     if isinstance(machine, Site) and name == "portfolio" and settings is None:
         from stretto.queues.nodes.portfolio import portfolio_on_site
 
         return portfolio_on_site(trace, machine, spec=_spec(name, seed, rules))
     if isinstance(machine, Site) and name == "mars":
-        return _mars_on_site(trace, machine, seed, settings, run, watch, _selector_slack(rules))
+        from stretto.queues.mars.site import mars_on_site
+
+        said = cast("MarsSettings | None", settings)
+        return mars_on_site(trace, machine, settings=said, slack=slack, run=run, watch=watch, seed=seed, spec=spec)
     if not isinstance(machine, int):
         message = f"strategy {name!r} works on one plain machine: give its number of processors instead"
         raise InvalidInput(message, field="site" if isinstance(machine, Site) else "pools")
@@ -234,39 +245,13 @@ def _replay_selector(
     known = inspect.signature(select).parameters
     if settings is not None and "settings" not in known:
         raise InvalidInput(f"{name!r} has no settings", field="settings")
-    wanted = {"settings": settings, "run": run, "watch": watch, "slack": _selector_slack(rules)}
+    wanted = {"settings": settings, "run": run, "watch": watch, "slack": slack}
     found: SelectorReplay = select(
         trace, machine, seed=seed, **{part: value for part, value in wanted.items() if part in known}
     )
-    spec = _selector_spec(name, seed, settings, wanted["slack"])
-    return _selected(found, machine, spec, notes_of(trace, machine, trace.fits(machine))), found
-
-
-def _mars_on_site(
-    trace: Trace,
-    site: Site,
-    seed: int,
-    settings: SelectorSettings | None,
-    run: Run | None,
-    watch: Watch | None,
-    slack: SlackTable | None,
-) -> tuple[QueueResult, SelectorReplay]:
-    """Replay by MARS on nodes and partitions."""
-    from stretto.queues.mars.replay import MarsSettings
-    from stretto.queues.mars.site import mars_on_site
-
-    if settings is not None and not isinstance(settings, MarsSettings):
-        raise InvalidInput("these settings are not those of mars", field="settings")
-    spec = _selector_spec("mars", seed, settings, slack)
-    return mars_on_site(trace, site, settings=settings, slack=slack, run=run, watch=watch, seed=seed, spec=spec)
-
-
-def _selector_spec(name: str, seed: int, settings: SelectorSettings | None, slack: object) -> dict[str, object]:
-    """Return the rules of a selector by name and value, as results carry them."""
-    needed: dict[str, object] = {part: value for part, value in _SELECTOR_RULES.items() if value is not None}
-    if slack is not None:
-        needed |= {"backfill": "promise", "slack": str(slack)}
-    return {"strategy": name, **needed, **({} if settings is None else settings.spec()), "seed": seed}
+    due = getattr(found, "due_s", None) if slack is not None else None
+    notes = notes_of(trace, machine, trace.fits(machine))
+    return plain_result(found.trace, machine, found.start_s, found.num_dropped, due, spec, notes), found
 
 
 def _selector_slack(rules: RuleArguments) -> SlackTable | None:
@@ -278,28 +263,6 @@ def _selector_slack(rules: RuleArguments) -> SlackTable | None:
 def knows_promises(selector: str) -> bool:
     """Say whether a selector also plays with backfill ``promise``."""
     return "slack" in inspect.signature(lookup("selector", selector, SELECTOR_REPLAYS)).parameters
-
-
-def _selected(found: SelectorReplay, machine: int, spec: dict[str, object], notes: tuple[str, ...]) -> QueueResult:
-    """Return what a selector did with a trace in the form that every replay has."""
-    n = found.trace.num_jobs
-    end = found.start_s + found.trace.run_s
-    return QueueResult(
-        trace=found.trace,
-        pools=(Pool("machine", machine),),
-        start_s=found.start_s,
-        end_s=end,
-        ready_s=found.trace.submit_s,
-        pool=np.zeros(n, np.int32),
-        is_killed=np.zeros(n, np.bool_),
-        num_interruptions=np.zeros(n, np.int32),
-        cost_usd=np.zeros(1),
-        billed_node_s=np.array([float(np.ceil(end.max())) * machine]),
-        num_dropped=found.num_dropped,
-        due_s=getattr(found, "due_s", None) if "slack" in spec else None,
-        spec=spec,
-        notes=notes,
-    )
 
 
 def check_rules(strategy: StrategyLike, **rules: Any) -> None:

@@ -27,7 +27,7 @@ from stretto.queues.mars.kernels.score import ScoreState, new_scores
 from stretto.queues.mars.parameters import MARS_PARAMETERS, MarsParameters
 from stretto.queues.mars.replay import EpochReplay, MarsReplay, MarsSettings
 from stretto.queues.mars.run_record import ChoiceRecorder
-from stretto.queues.mars.site_queue import SiteQueue, SiteRules, correct_ends
+from stretto.queues.mars.site_queue import CandidateQueue, SiteRules, correct_ends
 from stretto.queues.nodes.promised import NodePromiseQueue
 from stretto.queues.nodes.replay import to_result
 from stretto.queues.nodes.run import NodeRun
@@ -132,7 +132,7 @@ class SiteEpochs(EpochReplay):
         view = PromiseQueue.of(jobs, setup.site.num_cpus, slack_s, new_forecasts(jobs, setup.trace))
         scores = new_scores(len(self.chosen), len(chosen.net.bias))
         queue = NodePromiseQueue.of(setup, slack_s, codes.of(chosen))
-        self.real = SiteQueue(queue, jobs, view.state, scores, codes, chosen, view.forecasts, is_real=True)
+        self.real = CandidateQueue(queue, jobs, view.state, scores, codes, chosen, view.forecasts, is_real=True)
         self.queue = replace(view, state=self.real.view)
         self._scores = scores
         self._replays = SiteReplays(self.queue, scores, candidates, slack_s, cost, seed, setup=setup, rules=codes)
@@ -183,11 +183,11 @@ class SiteReplays(CounterfactualReplays):
         believed = replace(setup, arrays=setup.arrays._replace(run=self.jobs.run))
         self._queues = [self._queue(k, believed, slack_s, rules, self.jobs) for k in range(len(candidates))]
 
-    def _queue(self, k: int, setup: NodeSetup, slack_s: Floats, rules: SiteRules, jobs: QueueArrays) -> SiteQueue:
+    def _queue(self, k: int, setup: NodeSetup, slack_s: Floats, rules: SiteRules, jobs: QueueArrays) -> CandidateQueue:
         one, state = self._candidates[k], self._states[k]
         assert state is not None
         queue = NodePromiseQueue.of(setup, slack_s, rules.of(one))
-        return SiteQueue(queue, jobs, state, self._scores[k], rules, one, self._nothing, is_real=False)
+        return CandidateQueue(queue, jobs, state, self._scores[k], rules, one, self._nothing, is_real=False)
 
     def _guess(self, forecasts: ForecastState, elapsed: Floats) -> Floats:
         """Draw run times as on a plain machine; the plan on nodes needs estimates that no job outlives."""

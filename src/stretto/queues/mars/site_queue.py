@@ -41,7 +41,7 @@ class SiteRules:
 
 
 @dataclass(eq=False)
-class SiteQueue:
+class CandidateQueue:
     """A queue on nodes that is led from arrival to arrival.
 
     Attributes
