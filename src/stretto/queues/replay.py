@@ -28,7 +28,6 @@ from stretto.queues.kernels.outcome import ReplayOutcome, new_outcome
 from stretto.queues.kernels.run import run_queue
 from stretto.queues.kernels.state import new_state
 from stretto.queues.promises.facade import KeyedOrder, fill_promised, slack_rule, slack_table
-from stretto.queues.promises.slack import SlackTable
 from stretto.queues.recorded.record import RECORDED, recorded_result
 from stretto.queues.result import QueueResult, Watch, plain_result
 from stretto.queues.setup import ReplaySetup, notes_of, prepare
@@ -224,7 +223,7 @@ def _replay_selector(
 ) -> tuple[QueueResult, SelectorReplay]:
     """Replay by a selector."""
     check_rules(name, **rules)
-    slack = _selector_slack(rules)
+    slack = slack_table(rules.get("slack")) if rules.get("backfill") == "promise" else None
     needed: dict[str, object] = {part: value for part, value in _SELECTOR_RULES.items() if value is not None}
     if slack is not None:
         needed |= {"backfill": "promise", "slack": str(slack)}
@@ -252,12 +251,6 @@ def _replay_selector(
     due = getattr(found, "due_s", None) if slack is not None else None
     notes = notes_of(trace, machine, trace.fits(machine))
     return plain_result(found.trace, machine, found.start_s, found.num_dropped, due, spec, notes), found
-
-
-def _selector_slack(rules: RuleArguments) -> SlackTable | None:
-    """Return the slack of the promises that a selector keeps, None where it gives none."""
-    backfill = lookup("backfill", rules.get("backfill", DEFAULT_RULES["backfill"]), BACKFILLS).code
-    return slack_table(rules.get("slack")) if backfill == codes.PROMISE else None
 
 
 def knows_promises(selector: str) -> bool:
