@@ -234,6 +234,7 @@ class EpochReplay:
         n = len(jobs.submit)
         slack_s = slack.of(trace, jobs.estimate)
         self.queue = PromiseQueue.of(jobs, num_procs, slack_s, new_forecasts(jobs, trace))
+        self._candidates, self._rules = candidates, rules
         self._shadow = Shadow.of(jobs, num_procs, candidates[0])
         blank = new_scores(n, len(candidates[0].net.bias))
         self._scores = blank._replace(reference=self._shadow.queue.state.start)
@@ -241,8 +242,7 @@ class EpochReplay:
         self._begin(n, candidates, rules, seed)
 
     def _begin(self, num_jobs: int, candidates: list[Candidate], rules: MarsParameters, seed: int) -> None:
-        """Follow the first candidate; nothing has been chosen yet."""
-        self._candidates, self._rules = candidates, rules
+        """Follow what the selector begins with; nothing has been compared yet."""
         self.selector = Selector([one.name for one in candidates], [one.is_trained for one in candidates], rules, seed)
         self.chosen = np.zeros(num_jobs, np.int64)
         self.choices: list[Choice] = []

@@ -124,6 +124,7 @@ class SiteEpochs(EpochReplay):
         cost: JobCost,
         seed: int = 0,
     ) -> None:
+        self._candidates, self._rules = candidates, rules
         self._begin(setup.trace.num_jobs, candidates, rules, seed)
         jobs = setup.trace.arrays()._replace(run=setup.arrays.run, estimate=setup.arrays.estimate)
         slack_s = slack.of(setup.trace, jobs.estimate)
