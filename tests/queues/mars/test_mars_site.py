@@ -37,12 +37,15 @@ def random_net(seed: int) -> Candidate:
     """Return a network with random weights."""
     rng = np.random.default_rng(seed)
     hidden = 4
-    net = score.ScoreNet(
-        rng.normal(size=score.NUM_JOB) * 3,
-        rng.normal(size=(hidden, score.NUM_FEATURES)),
-        rng.normal(size=hidden),
-        rng.normal(size=hidden),
-        np.zeros(1),
+    net = (
+        linear_net("", {})
+        .with_hidden(hidden)
+        .net._replace(
+            skip=rng.normal(size=score.NUM_JOB) * 3,
+            hidden=rng.normal(size=(hidden, score.NUM_FEATURES)),
+            bias=rng.normal(size=hidden),
+            out=rng.normal(size=hidden),
+        )
     )
     return network_candidate(MarsNet(f"random-{seed}", net))
 
