@@ -78,6 +78,24 @@ def test_explain_names_the_job_and_its_partition(run: Run, cluster: tuple[str, s
     assert "Job 104" in done.out
 
 
+def test_mars_on_a_site(run: Run, cluster: tuple[str, str]) -> None:
+    log, conf = cluster
+    place = (log, "--site", conf)
+    promises = ("--backfill", "promise", "--slack", "1h")
+    told = run("replay", *place, "--strategy", "mars", *promises, "--output", "json").json
+    assert (told["promises_given"], told["promises_broken"]) == (NUM_JOBS, 0)
+    rows = run("compare", *place, "--strategies", "fcfs,mars", "--output", "json").json["rows"]
+    assert {row["strategy"] for row in rows} == {"fcfs", "mars", "recorded"}
+    done = run("explain", *place, "--job", "107", "--strategy", "mars", "--default", "multifactor", "--output", "json")
+    assert done.json["followed"] == "net-1"  # trained networks are trusted until something has been seen
+
+
+def test_weights_of_a_site_are_no_policy_of_a_plain_machine(run: Run) -> None:
+    source = "trace:lublin?num_jobs=50&num_procs=64"
+    refused = run("replay", source, "--strategy", "mars", "--default", "multifactor")
+    refused.assert_refused("default: 'multifactor' cannot be a candidate of mars")
+
+
 def test_two_machines_are_an_error(run: Run, cluster: tuple[str, str]) -> None:
     log, conf = cluster
     run("replay", log, "--site", conf, "--procs", "64").assert_refused("--procs: cannot be combined with --site")

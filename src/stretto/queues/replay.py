@@ -10,7 +10,7 @@ import inspect
 import math
 from collections.abc import Sequence
 from dataclasses import replace as replaced
-from typing import Any, Literal, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast
 
 import numpy as np
 
@@ -27,10 +27,9 @@ from stretto.queues.kernels.outcome import ReplayOutcome, new_outcome
 from stretto.queues.kernels.run import run_queue
 from stretto.queues.kernels.state import new_state
 from stretto.queues.promises.facade import KeyedOrder, fill_promised, slack_rule, slack_table
-from stretto.queues.promises.slack import SlackTable
 from stretto.queues.recorded.record import RECORDED, recorded_result
-from stretto.queues.result import QueueResult, Watch
-from stretto.queues.selected import SelectorReplay, SelectorSettings, selected
+from stretto.queues.result import QueueResult, Watch, plain_result
+from stretto.queues.selected import SelectorReplay, SelectorSettings
 from stretto.queues.setup import ReplaySetup, notes_of, prepare
 from stretto.queues.strategies import (
     DEADLINE,
@@ -49,6 +48,9 @@ from stretto.queues.strategies import (
 )
 from stretto.registry import lookup
 from stretto.runlog import Run
+
+if TYPE_CHECKING:
+    from stretto.queues.mars.replay import MarsSettings
 
 Machine = int | Sequence[Pool] | Site
 Tie = Literal["batch", "one-event"]
@@ -209,10 +211,20 @@ def _replay_selector(
 ) -> tuple[QueueResult, SelectorReplay]:
     """Replay by a selector."""
     check_rules(name, **rules)
+    slack = slack_table(rules.get("slack")) if rules.get("backfill") == "promise" else None
+    needed: dict[str, object] = {part: value for part, value in _SELECTOR_RULES.items() if value is not None}
+    if slack is not None:
+        needed |= {"backfill": "promise", "slack": str(slack)}
+    spec = {"strategy": name, **needed, **({} if settings is None else settings.spec()), "seed": seed}
     if isinstance(machine, Site) and name == "portfolio" and settings is None:
         from stretto.queues.nodes.portfolio import portfolio_on_site
 
         return portfolio_on_site(trace, machine, spec=_spec(name, seed, rules))
+    if isinstance(machine, Site) and name == "mars":
+        from stretto.queues.mars.site import mars_on_site
+
+        said = cast("MarsSettings | None", settings)
+        return mars_on_site(trace, machine, settings=said, slack=slack, run=run, watch=watch, seed=seed, spec=spec)
     if not isinstance(machine, int):
         message = f"strategy {name!r} works on one plain machine: give its number of processors instead"
         raise InvalidInput(message, field="site" if isinstance(machine, Site) else "pools")
@@ -220,22 +232,13 @@ def _replay_selector(
     known = inspect.signature(select).parameters
     if settings is not None and "settings" not in known:
         raise InvalidInput(f"{name!r} has no settings", field="settings")
-    wanted = {"settings": settings, "run": run, "watch": watch, "slack": _selector_slack(rules)}
+    wanted = {"settings": settings, "run": run, "watch": watch, "slack": slack}
     found: SelectorReplay = select(
         trace, machine, seed=seed, **{part: value for part, value in wanted.items() if part in known}
     )
-    more = {} if settings is None else settings.spec()
-    needed: dict[str, object] = {part: value for part, value in _SELECTOR_RULES.items() if value is not None}
-    if wanted["slack"] is not None:
-        needed |= {"backfill": "promise", "slack": str(wanted["slack"])}
+    due = getattr(found, "due_s", None) if slack is not None else None
     notes = notes_of(trace, machine, trace.fits(machine))
-    return selected(found, machine, {"strategy": name, **needed, **more, "seed": seed}, notes), found
-
-
-def _selector_slack(rules: RuleArguments) -> SlackTable | None:
-    """Return the slack of the promises that a selector keeps, None where it gives none."""
-    backfill = lookup("backfill", rules.get("backfill", DEFAULT_RULES["backfill"]), BACKFILLS).code
-    return slack_table(rules.get("slack")) if backfill == codes.PROMISE else None
+    return plain_result(found.trace, machine, found.start_s, found.num_dropped, due, spec, notes), found
 
 
 def knows_promises(selector: str) -> bool:

@@ -109,3 +109,33 @@ class QueueResult:
     @property
     def makespan_s(self) -> float:
         return float(self.end_s.max() - self.trace.submit_s[0])
+
+
+def plain_result(
+    trace: Trace,
+    num_procs: int,
+    start_s: Floats,
+    num_dropped: int,
+    due_s: Floats | None,
+    spec: Mapping[str, Any],
+    notes: tuple[str, ...],
+) -> QueueResult:
+    """Return a replay on one plain machine, of which the starts say everything."""
+    n = trace.num_jobs
+    end = start_s + trace.run_s
+    return QueueResult(
+        trace=trace,
+        pools=(Pool("machine", num_procs),),
+        start_s=start_s,
+        end_s=end,
+        ready_s=trace.submit_s,
+        pool=np.zeros(n, np.int32),
+        is_killed=np.zeros(n, np.bool_),
+        num_interruptions=np.zeros(n, np.int32),
+        cost_usd=np.zeros(1),
+        billed_node_s=np.array([float(np.ceil(end.max())) * num_procs]),
+        num_dropped=num_dropped,
+        due_s=due_s,
+        spec=spec,
+        notes=notes,
+    )

@@ -151,8 +151,3 @@ def test_portfolio_puts_a_short_job_first() -> None:
     result = replay(trace, one_node(), strategy="portfolio")
     check_replay(trace, one_node(), result)
     assert np.argsort(result.start_s).tolist() == [0, 2, 1]
-
-
-def test_mars_says_that_it_needs_a_plain_machine() -> None:
-    with pytest.raises(InvalidInput, match="works on one plain machine"):
-        replay(line_up(1), one_node(), strategy="mars")

@@ -93,13 +93,15 @@ class MarsOptions:
         starts_jobs
             Whether jobs can be held back; on a live queue they cannot.
         """
+        from stretto.queues.mars.candidates import WEIGHTED_POLICY
         from stretto.queues.mars.cost import JobCost
         from stretto.queues.mars.replay import MarsSettings
 
         given: dict[str, Any] = {"measure": self.measure, "money": self.money, "price_usd_per_proc_hour": self.price}
         cost = JobCost(**{name: value for name, value in given.items() if value is not None})
         settings = MarsSettings(self.nets, self.default, cost)
-        settings.candidates(starts_jobs=starts_jobs)
+        needs_site = starts_jobs and self.default == WEIGHTED_POLICY  # on a plain machine the replay refuses it
+        settings.candidates(starts_jobs=starts_jobs, site_policy=WEIGHTED_POLICY if needs_site else None)
         return settings
 
 

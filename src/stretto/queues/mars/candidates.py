@@ -19,6 +19,8 @@ from stretto.registry import lookup
 
 #: The operator's policy where none is named.
 POLICY = "fcfs"
+#: The same on a site that has weights of priorities.
+WEIGHTED_POLICY = "multifactor"
 #: Classic orders beside it; they reserve by user estimates, as EASY does.
 CLASSIC_CANDIDATES = ("saf", "f4", "wfp3")
 #: Forecast means of the run time: what must be run, and what a second of waiting costs in slowdown.
@@ -85,9 +87,14 @@ def _no_net() -> ScoreNet:
     return linear_net("none", {}).with_hidden(P.num_hidden).net
 
 
-def classic_candidate(name: str) -> Candidate:
-    """Return the candidate of a strategy of the catalog whose key needs nothing but the job and the time."""
+def classic_candidate(name: str, *, on_site: bool = False) -> Candidate:
+    """Return the candidate of a strategy of the catalog whose key needs nothing but the job, the time and the site."""
     found = lookup("strategy", name, STRATEGIES)
+    if on_site and name == WEIGHTED_POLICY and isinstance(found, Strategy):
+        return Candidate(name, found.code, _no_net())
+    if on_site and isinstance(found, Strategy) and found.code == keys.DEADLINE:
+        message = f"{name!r} cannot be a candidate of mars on a site, where networks use the same key"
+        raise InvalidInput(message, field="default")
     if not isinstance(found, Strategy) or found.uses_weights or found.code > keys.UNICEP:
         raise InvalidInput(
             f"{name!r} cannot be a candidate of mars; name an order such as fcfs or saf", field="default"
@@ -102,6 +109,7 @@ def candidates_of(
     classics: Sequence[str] = CLASSIC_CANDIDATES,
     shipped: bool = True,
     starts_jobs: bool = True,
+    on_site: bool = False,
 ) -> list[Candidate]:
     """Return what a selector chooses from, the operator's policy first.
 
@@ -115,6 +123,8 @@ def candidates_of(
         Whether the networks that come with Stretto are among them.
     starts_jobs
         Whether jobs can be held back. The manager of a live queue starts what fits, in whatever order.
+    on_site
+        Whether there are nodes and partitions, and weights of priorities.
     """
     trained = [*nets, *(shipped_nets() if shipped else ())]
     every = [
@@ -128,7 +138,7 @@ def candidates_of(
     if first not in names and first not in STRATEGIES:
         raise UnknownName("default of mars", first, {*names, *STRATEGIES})
     wanted = [name for name in (first, *classics) if name not in names]
-    found = [*(classic_candidate(name) for name in dict.fromkeys(wanted)), *every]
+    found = [*(classic_candidate(name, on_site=on_site) for name in dict.fromkeys(wanted)), *every]
     return sorted(found, key=lambda one: one.name != first)
 
 

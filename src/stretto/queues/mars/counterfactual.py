@@ -136,15 +136,19 @@ class CounterfactualReplays:
         reached = float(self.jobs.submit[num_jobs - 1])
 
         def one(k: int) -> None:
-            state, candidate = self._states[k], self._candidates[k]
-            assert state is not None
-            order = candidate.order(learns=False)
-            num_procs, scores = self._real.num_procs, self._scores[k]
-            play(self.jobs, num_procs, state, order, self._nothing, candidate.net, scores, 0.0, num_jobs)
-            self._costs.update(k, state.start, self.jobs, self._is_known, num_jobs, reached)
+            self._costs.update(k, self._continue(k, num_jobs), self.jobs, self._is_known, num_jobs, reached)
 
         list((executor.map if executor else map)(one, self.replayed))
         self._costs.update(-1, self._real.state.start, self.jobs, self._is_known, num_jobs, reached)
+
+    def _continue(self, k: int, num_jobs: int) -> Floats:
+        """Let one candidate continue until so many jobs have arrived; return when jobs started there."""
+        state, candidate = self._states[k], self._candidates[k]
+        assert state is not None
+        order = candidate.order(learns=False)
+        num_procs, scores = self._real.num_procs, self._scores[k]
+        play(self.jobs, num_procs, state, order, self._nothing, candidate.net, scores, 0.0, num_jobs)
+        return state.start
 
     def epochs(self, num_jobs: int, length: int) -> Floats:
         """Return mean costs in epochs of so many jobs, which end with the last that was replayed; [K + 1, E].

@@ -46,19 +46,22 @@ class MarsSettings:
     default: str | None = None
     cost: JobCost = USUAL
 
-    def candidates(self, *, starts_jobs: bool = True) -> list[Candidate]:
+    def candidates(self, *, starts_jobs: bool = True, site_policy: str | None = None) -> list[Candidate]:
         """Return what is chosen from, the operator's policy first.
 
         Parameters
         ----------
         starts_jobs
             Whether jobs can be held back; where they cannot, a trained network is asked for its order only.
+        site_policy
+            On a site, the operator's policy where none is named; ``multifactor`` may be one there.
         """
         nets = [] if self.nets is None else _read(self.nets)
         if self.nets is None and self.default == TRAINED:
             message = f"{TRAINED!r} is in the file that stretto train mars --save wrote; name it with --nets FILE"
             raise InvalidInput(message, field="default")
-        return candidates_of(default=self.default, nets=nets, starts_jobs=starts_jobs)
+        default = site_policy if self.default is None else self.default
+        return candidates_of(default=default, nets=nets, starts_jobs=starts_jobs, on_site=site_policy is not None)
 
     def spec(self) -> dict[str, object]:
         """Return what is not the default, flat and by name."""
@@ -236,8 +239,12 @@ class EpochReplay:
         blank = new_scores(n, len(candidates[0].net.bias))
         self._scores = blank._replace(reference=self._beside.queue.state.start)
         self._replays = CounterfactualReplays(self.queue, self._scores, candidates, slack_s, cost=cost, seed=seed)
+        self._begin(n, candidates, rules, seed)
+
+    def _begin(self, num_jobs: int, candidates: list[Candidate], rules: MarsParameters, seed: int) -> None:
+        """Follow what the selector begins with; nothing has been compared yet."""
         self.selector = Selector([one.name for one in candidates], [one.is_trained for one in candidates], rules, seed)
-        self.chosen = np.zeros(n, np.int64)
+        self.chosen = np.zeros(num_jobs, np.int64)
         self.choices: list[Choice] = []
 
     def play(self, executor: Executor, watch: Watch | None = None) -> int:

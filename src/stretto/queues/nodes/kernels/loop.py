@@ -6,7 +6,7 @@ import numpy as np
 
 from stretto.core.kernels.compile import njit
 from stretto.core.kernels.heap import drop_timed, push_timed
-from stretto.queues.kernels.codes import CONSERVATIVE, MULTIFACTOR
+from stretto.queues.kernels.codes import CONSERVATIVE
 from stretto.queues.nodes.kernels.arrays import (
     BEGIN,
     DONE,
@@ -128,7 +128,7 @@ def end_next(site, shapes, q, rules, s, store, out):
     s.run_place[s.running[at]] = at
     s.counts[NUM_RUNNING] = last
     s.counts[NUM_DONE] += 1
-    if rules.strategy == MULTIFACTOR and rules.fair_share > 0.0:
+    if rules.fair_share > 0.0:  # also while another order is followed, if there is a tree
         charge(rules, s.usage, s.used_at, rules.member[job], now, q.procs[job] * q.run[job])
     count_limits(q, s, job, -1)
     for i in range(q.child_ptr[job], q.child_ptr[job + 1]):
