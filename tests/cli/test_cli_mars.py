@@ -128,7 +128,6 @@ def test_wrong_names_and_files_are_found_before_the_trace_is_read(run: Run, nets
         (("--nets", nothing), ("nothing.npz", "names of networks")),
         (("--nets", twice), ("two candidates are called 'smith'",)),
         (("--default", "saff"), ("did you mean saf",)),
-        (("--default", "multifactor"), ("cannot be a candidate of mars",)),
         (("--nets", nets, "--default", "specialst"), ("did you mean specialist",)),
         (("--measure", "flw"), ("did you mean flow",)),
         (("--price", "-1"), ("-1.0 must be finite",)),

@@ -75,6 +75,7 @@ class MarsTwin(PromiseReference):
         n = len(jobs.submit)
         self.mean, self.sharp, self.looked = [1.0] * n, [1.0] * n, [-1.0] * n
         self.features: dict[int, list[float]] = {}
+        self.width = 0.0  # running mean of the processors of short jobs
         nothing = np.full(n, math.inf)
         self.beside = PolicyTwin(jobs, num_procs, nothing, lambda job, now: classic_key(jobs, policy, job, now))
         self.beside.run_s = [max(1.0, e) for e in self.beside.estimate]
@@ -91,7 +92,11 @@ class MarsTwin(PromiseReference):
         for job in self.waiting:
             news = self.f.learned[self.f.user[job]] > self.f.told[job]
             waited = self.now - self.submit[job]
-            if self.looked[job] < 0 or (news and self.now - self.looked[job] >= self.pause * waited):
+            if self.looked[job] < 0:
+                self.look(job)
+                if self.mean[job] <= P.long_s:
+                    self.width += P.width_rate * (self.procs[job] - self.width)
+            elif news and self.now - self.looked[job] >= self.pause * waited:
                 self.look(job)
         for job in range(first, self.num_arrived):
             self.beside.run_s[job] = max(1.0, self.length[job])
@@ -155,7 +160,7 @@ class MarsTwin(PromiseReference):
         reserve = float(self.one.net.reserve[0])
         if reserve <= 0 or self.mean[job] <= P.long_s:
             return self.procs[job]
-        kept = self.procs[job] + math.ceil(reserve * self.num_procs)
+        kept = self.procs[job] + math.ceil(reserve * self.width)
         return max(self.procs[job], min(kept, math.ceil(P.roomy * self.num_procs)))
 
     def propose(self) -> None:
@@ -172,9 +177,7 @@ class MarsTwin(PromiseReference):
                 head = self.reservation(job) if head is None else head
                 continue
             late = head is not None and self.now + min(self.estimate[job], self.length[job]) > head[0]
-            if head is not None and (
-                (late and self.procs[job] > head[1]) or self.mean[job] > float(self.one.net.passes[0])
-            ):
+            if head is not None and late and self.procs[job] > head[1]:
                 continue
             can_start, tested = self.can_start(job, num_tests < self.max_tests)
             num_tests += tested

@@ -88,7 +88,7 @@ def test_the_cases_hold_jobs_back_and_refuse_starts() -> None:
         np.array_equal(played(case, one, classic_candidate("fcfs"))[0].state.start, start)
         for (case, one), start in zip(holding, other, strict=True)
     ]
-    assert not all(same), "the reserve share changes nothing in any of them"
+    assert not all(same), "the reserve changes nothing in any of them"
 
 
 def queue_now(seed: int, one: Candidate, until_s: float) -> PromiseQueue:
@@ -133,7 +133,8 @@ def test_scores_are_those_of_the_formula(seed: int) -> None:
 def test_only_long_jobs_leave_room_and_never_more_than_a_third_of_the_machine() -> None:
     jobs = crowded(50).arrays()
     scores = new_scores(50, 0)
-    net = untrained_nets()[0].net._replace(reserve=np.array([0.25]))
+    scores.width[0] = 6.0
+    net = untrained_nets()[0].net._replace(reserve=np.array([0.5]))
     for job in range(50):
         scores.mean[job] = P.long_s + (1.0 if job % 2 else 0.0)
         need, procs = need_of(jobs, 12, net, scores, job), int(jobs.procs[job])

@@ -49,7 +49,7 @@ def test_what_is_no_file_of_networks_is_refused(tmp_path: Path) -> None:
         load_nets(path)
 
 
-@pytest.mark.parametrize("part", ["skip", "hidden", "bias", "out", "reserve", "passes"])
+@pytest.mark.parametrize("part", ["skip", "hidden", "bias", "out", "reserve"])
 def test_weights_that_are_no_weights_are_refused(part: str) -> None:
     arrays = random_net(3).to_arrays()
     for wrong in (arrays[part][:-1], arrays[part][None], np.full_like(arrays[part], np.nan)):
@@ -60,9 +60,8 @@ def test_weights_that_are_no_weights_are_refused(part: str) -> None:
             net_of("wrong", {**arrays, part: wrong})
     with pytest.raises(InvalidInput, match=f"has no {part}"):
         net_of("wrong", {name: array for name, array in arrays.items() if name != part})
-    if part != "passes":
-        with pytest.raises(InvalidInput, match=f"{part} holds a value"):
-            net_of("wrong", {**arrays, part: np.full_like(arrays[part], np.inf)})
+    with pytest.raises(InvalidInput, match=f"{part} holds a value"):
+        net_of("wrong", {**arrays, part: np.full_like(arrays[part], np.inf)})
 
 
 def test_a_network_must_not_be_huge() -> None:
@@ -71,11 +70,11 @@ def test_a_network_must_not_be_huge() -> None:
 
 
 def test_a_linear_network_counts_logarithms_as_they_are() -> None:
-    net = linear_net("x", {score.WIDTH: 2.0, score.SHARE: 2.0, score.URGENCY: 3.0}, reserve=0.1, passes_s=9.0)
+    net = linear_net("x", {score.WIDTH: 2.0, score.SHARE: 2.0, score.URGENCY: 3.0}, reserve=0.1)
     assert net.net.skip[[score.WIDTH, score.SHARE, score.URGENCY]].tolist() == [6.0, 2.0, 3.0]
-    assert (net.net.reserve[0], net.net.passes[0], net.num_hidden) == (0.1, 9.0, 0)
+    assert (net.net.reserve[0], net.num_hidden) == (0.1, 0)
     free = net.order_only()
-    assert (free.net.reserve[0], free.net.passes[0]) == (0.0, np.inf)
+    assert free.net.reserve[0] == 0.0
     assert np.array_equal(free.net.skip, net.net.skip)
     assert net.with_hidden(0) is net
 
@@ -105,7 +104,7 @@ def test_candidates_begin_with_the_policy_of_the_operator() -> None:
 def test_who_does_not_start_jobs_cannot_hold_them_back() -> None:
     assert any(one.net.reserve[0] > 0 for one in candidates_of())
     for one in candidates_of(nets=[random_net(1)], starts_jobs=False):
-        assert (one.net.reserve[0], one.net.passes[0]) == (0.0, np.inf)
+        assert one.net.reserve[0] == 0.0
 
 
 def test_what_cannot_be_a_candidate_is_refused() -> None:

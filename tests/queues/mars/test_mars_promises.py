@@ -29,11 +29,11 @@ HASTY = MarsParameters(epoch_jobs=60, lag_jobs=20, block_epochs=1, certainty=0.5
 
 
 def adversary() -> Candidate:
-    """Those who have waited longest and are due soonest come last; nobody with a long forecast passes."""
+    """Those who have waited longest and are due soonest come last; long jobs leave much room."""
     from stretto.queues.mars.kernels import score
 
     weights = {score.WAIT: -9.0, score.URGENCY: -99.0, score.OVERDUE: -9.0, score.WIDTH: -1.0}
-    return network_candidate(linear_net("adversary", weights, reserve=0.3, passes_s=60.0))
+    return network_candidate(linear_net("adversary", weights, reserve=3.0))
 
 
 def assert_kept(trace: Trace, candidates: list[Candidate], slack: Slack) -> None:

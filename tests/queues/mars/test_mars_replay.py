@@ -22,7 +22,7 @@ from stretto.queues.mars.replay import EpochReplay, mars_replay
 from stretto.queues.mars.run_record import resume
 from stretto.queues.mars.selector import Selector
 from stretto.queues.promises.queue import PromiseQueue
-from stretto.queues.promises.slack import Slack
+from stretto.queues.promises.slack import Slack, SlackTable
 from stretto.runlog import RunLog
 
 RULES = MarsParameters(epoch_jobs=100, lag_jobs=30, block_epochs=1)
@@ -37,7 +37,7 @@ def orders(*names: str) -> list[Candidate]:
 def test_a_counterfactual_of_what_was_done_is_what_was_done(one: Candidate, slack: Slack) -> None:
     """With all run times known, and forecasts that do not change after arrival, the replay is the real queue."""
     trace = crowded(400, 8)
-    real = EpochReplay(trace, PROCS, [one], slack, replace(RULES, forecast_pause=np.inf), USUAL)
+    real = EpochReplay(trace, PROCS, [one], SlackTable(slack), replace(RULES, forecast_pause=np.inf), USUAL)
     with ThreadPoolExecutor(1) as executor:
         real.play(executor)
     replays, n = real._replays, trace.num_jobs
@@ -206,7 +206,9 @@ def test_replays_go_as_far_as_three_in_four_are_known() -> None:
 
 def test_other_weights_take_the_place_of_a_candidate() -> None:
     trace = crowded(300, 2)
-    real = EpochReplay(trace, PROCS, [random_candidate(1), random_candidate(2)], Slack(np.inf), RULES, USUAL)
+    real = EpochReplay(
+        trace, PROCS, [random_candidate(1), random_candidate(2)], SlackTable(Slack(np.inf)), RULES, USUAL
+    )
     with ThreadPoolExecutor(1) as executor:
         real.play(executor)
     replays = real._replays

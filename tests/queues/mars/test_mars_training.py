@@ -96,11 +96,9 @@ def test_a_network_survives_being_a_vector() -> None:
     net = random_net(0)
     again = to_net(to_vector(net), "again", net)
     for part, array in net.to_arrays().items():
-        if part != "passes":
-            np.testing.assert_allclose(again.to_arrays()[part], array, rtol=1e-12)
-    assert again.net.passes[0] == pytest.approx(min(float(net.net.passes[0]), 1.5e6))
+        np.testing.assert_allclose(again.to_arrays()[part], array, rtol=1e-12)
     extreme = to_net(np.full(len(to_vector(net)), 1e6), "extreme", net)
-    assert (extreme.net.reserve[0], extreme.net.passes[0]) == (0.33, pytest.approx(1.5e6))
+    assert extreme.net.reserve[0] == 20.0
 
 
 def test_windows_are_stretches_of_the_log_in_which_somebody_waits() -> None:
