@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from stretto.api.inputs import ClusterLike
@@ -16,7 +16,7 @@ from stretto.reports.placement import Placement, place_function
 def place(
     fn: Callable[..., Any],
     *example_args: Any,
-    devices: int | ClusterLike,
+    devices: int | ClusterLike | Sequence[Any],
     policy: str | None = None,
     time_limit_s: float | None = None,
     seed: int = 0,
@@ -34,7 +34,8 @@ def place(
     fn, example_args, example_kwargs
         The function and arguments to trace it with: arrays, or ``jax.ShapeDtypeStruct``; nothing is computed.
     devices
-        A number of GPUs (joined by 16 GB/s), a cluster, or its shorthand such as ``gpu:4@50GB/s``.
+        A number of GPUs (joined by 16 GB/s), a cluster, its shorthand such as ``gpu:4@50GB/s``, or ``jax.devices()``
+        (assumed: typical CPUs and GPUs, joined by 16 GB/s).
     policy
         A policy; by default ``doppler``, or ``heft`` where that is not in the catalog.
 

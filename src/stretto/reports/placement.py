@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -19,14 +20,21 @@ from stretto.core.problem import Problem
 from stretto.core.schedule import Schedule
 from stretto.core.units import format_seconds, format_seconds_alike
 from stretto.errors import Infeasible, InvalidInput, StrettoError
-from stretto.files.graphs.jax_graph import from_jax
+from stretto.files.graphs.jax_equations import FlatProgram, trace
+from stretto.files.graphs.jax_graph import from_program
 from stretto.files.load import load_cluster
 from stretto.graphs.evaluate import PlanResult, Setting, evaluate, planner_named
 from stretto.runlog.record import Json
 
+if TYPE_CHECKING:
+    from stretto.engines.jax_program import PlacedFunction
+
 #: A traced function may take and return anything that JAX can trace.
 Argument: TypeAlias = object
 Function: TypeAlias = Callable[..., Argument]
+
+#: A number of GPUs, the shorthand, a file, a cluster, or ``jax.devices()``.
+DevicesLike: TypeAlias = int | str | Path | Cluster | Sequence[Argument]
 
 #: Links of devices that are given as a number: 16 lanes of the third generation of PCI Express.
 DEFAULT_LINK = "16GB/s"
@@ -51,6 +59,10 @@ class Placement:
     """A function's operations on devices, with times; printing it shows the gist."""
 
     result: PlanResult
+    #: The traced function, where there is one to run.
+    program: FlatProgram | None = None
+    #: The devices of JAX that it was placed on, where they were given as such.
+    jax_devices: tuple[Argument, ...] | None = None
 
     @property
     def graph(self) -> TaskGraph:
@@ -110,6 +122,29 @@ class Placement:
         """How many times faster this is than the best single device."""
         return self.single_device_s / self.makespan_s if self.makespan_s > 0 else 1.0
 
+    def jit(self, devices: Sequence[Argument] | None = None) -> PlacedFunction:
+        """Return the function as a callable that runs each operation on its device.
+
+        Parameters
+        ----------
+        devices
+            A device of JAX for each device of the placement, in its order; by default those that were given to
+            ``place``, or else ``jax.devices()``. A device may occur more than once.
+        """
+        from stretto.engines.jax_program import PlacedFunction, local_devices
+
+        if self.program is None:
+            raise InvalidInput("the placement has no traced function: make it with stretto.place", field="placement")
+        chosen = local_devices() if devices is None and self.jax_devices is None else devices or self.jax_devices or ()
+        num_devices = self.result.problem.cluster.num_devices
+        if len(chosen) < num_devices or (devices is not None and len(chosen) > num_devices):
+            raise InvalidInput(
+                f"{len(chosen)} devices of JAX for a placement on {num_devices}: pass devices= with one for each, or "
+                f"start Python with XLA_FLAGS=--xla_force_host_platform_device_count={num_devices}",
+                field="devices",
+            )
+        return PlacedFunction(self.program, self.schedule, chosen[:num_devices])
+
     def gantt(self, path: str | Path) -> None:
         """Draw which device runs what and when: ``.png``, ``.svg``, ``.pdf`` or ``.html``."""
         from stretto.reports.gantt.draw import draw_gantt
@@ -152,7 +187,7 @@ def place_function(
     fn: Function,
     args: Sequence[Argument],
     kwargs: Mapping[str, Argument],
-    devices: int | str | Path | Cluster,
+    devices: DevicesLike,
     policy: str | None,
     params: Mapping[str, Json] | None,
     budget: Budget,
@@ -161,12 +196,27 @@ def place_function(
     """Trace a function on example arguments and plan its operations on devices."""
     chosen = policy if policy is not None else next(name for name in DEFAULT_POLICIES if name in catalog.PLANNERS)
     planner_named(chosen, params)  # a misspelt name is found before anything is traced
-    cluster = cluster_of(devices)
-    problem = Problem.of(_trace(fn, args, kwargs), cluster)
-    return Placement(evaluate(problem, chosen, params=params, budget=budget, setting=setting))
+    jax_devices = _jax_devices(devices)
+    cluster = cluster_of(_jax_shorthand(jax_devices) if jax_devices else devices)
+    program, graph = _trace(fn, args, kwargs)
+    result = evaluate(Problem.of(graph, cluster), chosen, params=params, budget=budget, setting=setting)
+    return Placement(result, program, jax_devices)
 
 
-def cluster_of(devices: int | str | Path | Cluster) -> Cluster:
+def _jax_devices(devices: DevicesLike) -> tuple[Argument, ...] | None:
+    """Return ``jax.devices()`` or part of it as a tuple, and None for everything else."""
+    if not isinstance(devices, (list, tuple)) or not devices:
+        return None
+    return tuple(devices) if all(hasattr(device, "device_kind") for device in devices) else None
+
+
+def _jax_shorthand(devices: Sequence[Argument]) -> str:
+    """Describe devices of JAX as a cluster; whatever is no CPU is assumed to be as fast as a typical GPU."""
+    kinds = ["cpu" if getattr(device, "platform", "") == "cpu" else "gpu" for device in devices]
+    return ",".join(f"{kind}:{len(list(alike))}" for kind, alike in groupby(kinds)) + f"@{DEFAULT_LINK}"
+
+
+def cluster_of(devices: DevicesLike) -> Cluster:
     """Return a cluster from a number of GPUs, the shorthand, a file, or a cluster."""
     if isinstance(devices, bool) or not isinstance(devices, (int, np.integer, str, Path, Cluster)):
         raise InvalidInput(
@@ -180,12 +230,13 @@ def cluster_of(devices: int | str | Path | Cluster) -> Cluster:
     return load_cluster(devices)
 
 
-def _trace(fn: Function, args: Sequence[Argument], kwargs: Mapping[str, Argument]) -> TaskGraph:
+def _trace(fn: Function, args: Sequence[Argument], kwargs: Mapping[str, Argument]) -> tuple[FlatProgram, TaskGraph]:
     if not callable(fn):
         raise InvalidInput(f"{type(fn).__name__} is not a function that can be called", field="fn")
     name = getattr(fn, "__name__", type(fn).__name__)
     try:
-        return from_jax(fn, *args, **kwargs)
+        program = trace(fn, args, kwargs)
+        return program, from_program(program)
     except StrettoError as error:
         if "has no tasks" in str(error):
             raise InvalidInput("it computes nothing that could be placed", field=f"fn {name}") from None

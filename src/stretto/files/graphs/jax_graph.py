@@ -3,33 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping
 
 from stretto.core.builder import GraphBuilder
 from stretto.core.graph import TaskGraph
 from stretto.core.provenance import ARGUMENT_BYTES, DURATIONS, ROOFLINE
-from stretto.errors import MissingExtra
+from stretto.files.graphs.jax_equations import FlatEquation, FlatProgram, Jax, bodies, flatten, trace
 from stretto.files.graphs.roofline import ROOFLINES, OpCost, Roofline, durations
 
-#: An object of jax (a jaxpr, an equation, an abstract value), which has no stable types.
-Jax: TypeAlias = Any
-#: Calls whose body belongs to the caller; the others with bodies (scan, while, cond) are one task.
-INLINED = frozenset(
-    [
-        "jit",
-        "pjit",
-        "closed_call",
-        "core_call",
-        "custom_jvp_call",
-        "custom_vjp_call",
-        "custom_vjp_call_jaxpr",
-        "checkpoint",
-        "remat",
-        "remat2",
-    ]
-)
 VIEWS = frozenset(["reshape", "squeeze", "expand_dims", "copy", "stop_gradient", "bitcast_convert_type"])
 PARTIAL_READS = frozenset(["gather", "dynamic_slice", "slice"])
 
@@ -42,98 +23,47 @@ def from_jax(fun: Callable[..., object], *args: object, **kwargs: object) -> Tas
     that read them. Nested ``jit`` is inlined. A ``scan`` is one task that costs its body times
     its length, a ``cond`` costs its longest branch, a ``while`` one round of its body.
     """
-    try:
-        import jax
-    except ImportError:
-        raise MissingExtra("jax", "jax", "tracing JAX functions") from None
-    return from_jaxpr(jax.make_jaxpr(fun)(*args, **kwargs), name=getattr(fun, "__name__", "jax"))
+    return from_program(trace(fun, args, kwargs))
 
 
 def from_jaxpr(closed_jaxpr: Jax, *, rooflines: Mapping[str, Roofline] = ROOFLINES, name: str = "jax") -> TaskGraph:
     """Return the graph of a closed jaxpr, with durations for each kind of ``rooflines``."""
-    tracer = _Tracer(GraphBuilder(name), rooflines)
-    jaxpr = closed_jaxpr.jaxpr
-    constants = [_Value(resident_bytes=_aval_bytes(var.aval)) for var in jaxpr.constvars]
-    tracer.walk(jaxpr, constants, [_Value() for _ in jaxpr.invars])
-    tracer.build.meta |= {
+    return from_program(flatten(closed_jaxpr, name=name), rooflines=rooflines)
+
+
+def from_program(program: FlatProgram, *, rooflines: Mapping[str, Roofline] = ROOFLINES) -> TaskGraph:
+    """Return the graph of a flat program: task ``i`` is its equation ``i``."""
+    build = GraphBuilder(program.name)
+    resident = {value: _aval_bytes(program.avals[value]) for value in program.constants}
+    handles: dict[int, int] = {}
+    total = OpCost()
+    for equation in program.equations:
+        cost = eqn_cost(equation.eqn)
+        total += cost
+        task = _add_task(build, equation, durations(cost, rooflines), resident)
+        for value in equation.reads:
+            if value in handles:
+                build.read(task, handles[value])
+        handles |= {value: build.object(task, _aval_bytes(program.avals[value])) for value in equation.writes}
+    build.meta |= {
         DURATIONS: ROOFLINE if rooflines is ROOFLINES else "assumed (roofline model)",
-        ARGUMENT_BYTES: sum(_aval_bytes(var.aval) for var in jaxpr.invars),
+        ARGUMENT_BYTES: sum(_aval_bytes(program.avals[value]) for value in program.inputs),
     }
-    tracer.build.meta |= {"total_flops": tracer.total.flops, "total_bytes": tracer.total.num_bytes}
-    return tracer.build.graph()
+    build.meta |= {"total_flops": total.flops, "total_bytes": total.num_bytes}
+    return build.graph()
 
 
-@dataclass(frozen=True)
-class _Value:
-    """What a variable holds: a task's object, or something that is there from the start."""
-
-    handle: int | None = None
-    resident_bytes: float = 0.0
-
-
-class _Tracer:
-    def __init__(self, build: GraphBuilder, rooflines: Mapping[str, Roofline]) -> None:
-        self.build = build
-        self.rooflines = rooflines
-        self.total = OpCost()
-
-    def walk(self, jaxpr: Jax, constants: Sequence[_Value], inputs: Sequence[_Value]) -> list[_Value]:
-        """Add the tasks of a jaxpr; return the values of its outputs."""
-        # Bodies are shared between calls, so each call has variables of its own.
-        env: dict[Jax, _Value] = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*constants, *inputs], strict=True))
-
-        def value(atom: Jax) -> _Value:
-            return _Value() if hasattr(atom, "val") else env[atom]
-
-        for eqn in jaxpr.eqns:
-            operands = [value(atom) for atom in eqn.invars]
-            body = _inlined_body(eqn)
-            if body is not None:
-                closed = [_Value(resident_bytes=_aval_bytes(var.aval)) for var in body.constvars]
-                results = self.walk(body, closed, operands)
-            else:
-                results = self._task(eqn, operands)
-            env.update(zip(eqn.outvars, results, strict=True))
-        return [value(atom) for atom in jaxpr.outvars]
-
-    def _task(self, eqn: Jax, operands: Sequence[_Value]) -> list[_Value]:
-        cost = eqn_cost(eqn)
-        self.total += cost
-        seconds = durations(cost, self.rooflines)
-        primitive = str(eqn.primitive.name)
-        task = self.build.task(
-            f"{primitive}_{self.build.num_tasks}",
-            next(iter(seconds.values())),
-            durations=seconds,
-            resident_bytes=sum(operand.resident_bytes for operand in operands),
-            category=primitive,
-        )
-        for operand in operands:
-            if operand.handle is not None:
-                self.build.read(task, operand.handle)
-        return [_Value(self.build.object(task, _aval_bytes(var.aval))) for var in eqn.outvars]
-
-
-def _as_jaxpr(value: Jax) -> Jax:
-    """Return the open jaxpr inside a parameter, or None."""
-    inner = getattr(value, "jaxpr", value)
-    return inner if hasattr(inner, "eqns") and hasattr(inner, "constvars") else None
-
-
-def _bodies(eqn: Jax) -> Iterator[Jax]:
-    for value in eqn.params.values():
-        for item in value if isinstance(value, (tuple, list)) else (value,):
-            body = _as_jaxpr(item)
-            if body is not None:
-                yield body
-
-
-def _inlined_body(eqn: Jax) -> Jax:
-    if eqn.primitive.name not in INLINED:
-        return None
-    body = next(_bodies(eqn), None)
-    fits = body is not None and len(body.invars) == len(eqn.invars) and len(body.outvars) == len(eqn.outvars)
-    return body if fits else None
+def _add_task(
+    build: GraphBuilder, equation: FlatEquation, seconds: Mapping[str, float], resident: Mapping[int, float]
+) -> int:
+    primitive = str(equation.eqn.primitive.name)
+    return build.task(
+        f"{primitive}_{build.num_tasks}",
+        next(iter(seconds.values())),
+        durations=dict(seconds),
+        resident_bytes=sum(resident.get(value, 0.0) for value in equation.reads if value is not None),
+        category=primitive,
+    )
 
 
 def _num_elements(aval: Jax) -> float:
@@ -146,12 +76,12 @@ def _aval_bytes(aval: Jax) -> float:
 
 def eqn_cost(eqn: Jax) -> OpCost:
     """Return the arithmetic and the bytes of one equation."""
-    bodies = [_body_cost(body) for body in _bodies(eqn)]
+    costs = [_body_cost(getattr(body, "jaxpr", body)) for body in bodies(eqn)]
     name = str(eqn.primitive.name)
-    if bodies:
+    if costs:
         if name == "cond":
-            return max(bodies, key=lambda cost: (cost.num_bytes + cost.flops, cost.flops))
-        return sum(bodies, OpCost()).times(float(eqn.params.get("length", 1)) if name == "scan" else 1.0)
+            return max(costs, key=lambda cost: (cost.num_bytes + cost.flops, cost.flops))
+        return sum(costs, OpCost()).times(float(eqn.params.get("length", 1)) if name == "scan" else 1.0)
     return OpCost(_flops(eqn, name), _bytes(eqn, name))
 
 
