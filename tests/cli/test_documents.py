@@ -61,7 +61,7 @@ def test_cluster_files_of_the_documentation_are_read(text: str) -> None:
 
 def test_cluster_shorthand_of_the_documentation_is_read() -> None:
     (block,) = _blocks("docs/clusters.md", "shorthand")
-    assert [Cluster.parse(line).num_devices for line in block.split()] == [8, 10, 4, 8]
+    assert [Cluster.parse(line).num_devices for line in block.split()] == [8, 10, 4, 8, 4, 4]
 
 
 def test_the_documented_rules_of_kinds_mean_what_the_page_says() -> None:

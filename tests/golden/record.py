@@ -48,6 +48,8 @@ ADDED = {
     "calibration",
     "jobs_file",
     "num_up_to_date",
+    "as_steered",
+    "rank_by",
 }
 #: Rows that were added to the tables of ``stretto list`` since the record was made.
 ADDED_ROWS = {"promise", "recorded", "kubernetes", "alcf", "nextflow"}

@@ -317,7 +317,7 @@ def test_a_browser_shows_the_token_once(browser: Any, tmp_path: Path) -> None:
 def test_the_api_is_described_on_a_page(server: Any, page: Any) -> None:
     page.goto(f"{server.url}/api")
     page.wait_for_selector("h2:text-is('POST /api/plan')")
-    assert page.locator("#operations section").count() == 16
+    assert page.locator("#operations section").count() == 17
 
 
 def test_a_small_window_needs_no_sideways_scrolling(server: Any, browser: Any, ids: dict[str, str]) -> None:

@@ -29,7 +29,7 @@ def test_an_attempt_that_waits_for_lost_data_is_given_up() -> None:
     work, problem = Work(graph, (Call(int, (20,)), Call(float))), Problem.of(graph, TWO)
     plan = Plan(np.array([0, 1], dtype=np.int32), np.arange(2, dtype=np.int32))
     names = [device.name for device in TWO.devices]
-    with _own_cluster(names, processes=False) as (own, _), Client(own, set_as_default=False) as client:
+    with _own_cluster(problem, names, processes=False) as (own, _), Client(own, set_as_default=False) as client:
         client.wait_for_workers(2)
         driver, options = Driver(problem, plan, DriverRules(keeps_data=False)), RunOptions(keep="none")
         run = DaskRun(client, Recorder(work, driver, options))

@@ -200,4 +200,4 @@ def _worker_script(contact: Path, folders: Sequence[str]) -> str:
     words = python_words("-m", "distributed.cli.dask_worker", f"--scheduler-file={contact}", "--no-nanny")
     words += ["--no-dashboard", "--memory-limit=0", f"--death-timeout={_ORPHAN_TIMEOUT_S}"]
     start = f"#!/bin/sh\n{shell_lines(folders)}exec {shlex.join(words)}"
-    return f'{start} --local-directory="${{TMPDIR:-/tmp}}" --name="$1" --nthreads="$2"\n'
+    return f'{start} --local-directory="${{TMPDIR:-/tmp}}" --name="$1" --nthreads="${{2:-1}}"\n'

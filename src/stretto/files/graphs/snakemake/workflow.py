@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import Any
 
 from stretto.core.builder import GraphBuilder
 from stretto.core.graph import TaskGraph
+from stretto.core.host.child_python import python_environment, python_words
 from stretto.core.provenance import DURATIONS
 from stretto.errors import InvalidInput, MissingExtra
 from stretto.files.graphs.filegraph import FileGraph
@@ -71,8 +70,8 @@ def _directory(source: Path, snakefile: Path) -> Path:
 
 
 def _job_rows(snakefile: Path, directory: Path) -> list[Json]:
-    command = [sys.executable, "-m", "stretto.files.graphs.snakemake.dump", str(snakefile.resolve()), str(directory)]
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONSAFEPATH": "1"})
+    command = python_words("-m", "stretto.files.graphs.snakemake.dump", str(snakefile.resolve()), str(directory))
+    done = subprocess.run(command, capture_output=True, text=True, env=python_environment())
     for line in done.stdout.splitlines():
         if line.startswith(MARK):
             rows: list[Json] = json.loads(line.removeprefix(MARK))
