@@ -65,7 +65,7 @@ def executed(server: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
         patch.chdir(folder)
         for name, text, code in (("failed", FLOW, 3), ("done", FLOW.replace("exit 3", "touch broken.txt"), 0)):
             Path(f"{name}.toml").write_text(text)
-            assert main(["run", f"{name}.toml", "-c", "cpu:2", "--output", "quiet"]) == code
+            assert main(["run", f"{name}.toml", "-c", "cpu:2", "--rerun", "--output", "quiet"]) == code
             ids[name] = log.run("latest").id
     return ids
 
