@@ -39,10 +39,13 @@ def test_the_prior_gives_way_to_what_is_seen() -> None:
     assert choose(selector, [[10.0] * 60, [11.0] * 60]).chosen == "fcfs"
 
 
-def test_the_means_hold_the_prior_as_so_many_epochs() -> None:
+def test_costs_are_told_as_replayed_and_the_prior_counts_as_so_many_epochs() -> None:
     rules = MarsParameters(block_epochs=1, prior_epochs=8.0, prior_ratio=0.5, memory_epochs=1e9)
-    found = choose(Selector(["fcfs", "net"], [False, True], rules), [[10.0] * 2, [20.0] * 2])
-    assert found.cost == pytest.approx({"fcfs": 10.0, "net": (2 * 20.0 + 8 * 5.0) / 10})
+    selector = Selector(["fcfs", "net"], [False, True], rules)
+    found = choose(selector, [[10.0] * 2, [20.0] * 2])
+    assert found.cost == pytest.approx({"fcfs": 10.0, "net": 20.0})
+    _, mean, _ = selector._weigh(np.array([[10.0] * 2, [20.0] * 2]))
+    assert mean.tolist() == pytest.approx([10.0, (2 * 20.0 + 8 * 5.0) / 10])
 
 
 def test_old_epochs_count_less() -> None:

@@ -113,7 +113,7 @@ class Selector:
 
     def choose(self, seen: EpochCosts) -> Choice:
         """Decide which candidate to follow next."""
-        mean, draws = self._weigh(seen.epochs)
+        replayed, mean, draws = self._weigh(seen.epochs)
         best, before = int(np.argmin(mean)), self.chosen
         regret = self._guard(seen)
         if self.is_guarded:
@@ -122,10 +122,10 @@ class Selector:
             sure = float(np.mean(draws[:, best] < draws[:, before]))
             if best != before and sure >= self.rules.certainty:
                 self.chosen = best
-        return self._told(seen, mean, draws, regret)
+        return self._told(seen, replayed, draws, regret)
 
-    def _weigh(self, epochs: Floats) -> tuple[Floats, Floats]:
-        """Return the mean cost per candidate, [K], and in random weightings of the past, [draws, K]."""
+    def _weigh(self, epochs: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return mean costs as replayed, [K], with the prior, [K], and with it in random weightings, [draws, K]."""
         rules, count = self.rules, epochs.shape[1]
         cost = np.where(np.isfinite(epochs), epochs, _DROPPED)
         fade = np.exp(-np.arange(count)[::-1] / max(rules.memory_epochs, 1e-9))
@@ -136,7 +136,7 @@ class Selector:
         prior_weight = self._rng.gamma(shape, 1.0 / shape, size=(rules.num_draws, 1))
         mean: Floats = (cost @ fade + prior) / (fade.sum() + rules.prior_epochs)
         draws: Floats = weight @ cost.T + prior_weight * prior
-        return mean, draws
+        return cost @ fade / fade.sum(), mean, draws
 
     def _guard(self, seen: EpochCosts) -> float:
         """Note whether the policy must decide; return the regret."""
