@@ -333,7 +333,9 @@ def _graph_table(comparison: Comparison, graph: str) -> Table:
 
 
 def _size(problem: Problem) -> str:
-    return f"{format_count(problem.num_tasks, 'task')} on {format_count(problem.num_devices, 'device')}"
+    from stretto.core.nodes.words import size_of
+
+    return f"{format_count(problem.num_tasks, 'task')} on {size_of(problem.cluster)}"
 
 
 def _gap(result: PlanResult, bound_s: float) -> str:
