@@ -100,7 +100,6 @@ def methods(log: str, part: bool, shipped: bool) -> dict[str, Any]:
     found = {"mars": chosen(every)}
     if part:
         found["without trained networks"] = chosen([one for one in every if not one.is_trained])
-        found["without orders by forecast"] = chosen([one for one in every if one.is_trained or not one.is_network])
         found["without classic orders"] = chosen([every[0], *networks])
         found["without any forecast"] = chosen([one for one in every if not one.is_network])
         found["without a choice"] = alone(trained[0])

@@ -120,13 +120,13 @@ def test_wrong_names_and_files_are_found_before_the_trace_is_read(run: Run, nets
     other, nothing, twice = (tmp_path / f"{name}.npz" for name in ("other", "nothing", "twice"))
     checkpoint.save(other, {}, {"kind": "mars-training"})
     checkpoint.save(nothing, {}, {"kind": "mars"})
-    save_nets(twice, [MarsNet("smith", specialist().net)], {})
+    save_nets(twice, [MarsNet("net-1", specialist().net)], {})
     for words, reasons in (
         (("--nets", tmp_path / "none.npz"), ("none.npz", "no such file")),
         (("--nets", text), ("text.npz",)),
         (("--nets", other), ("other.npz", "does not hold networks of MARS")),
         (("--nets", nothing), ("nothing.npz", "names of networks")),
-        (("--nets", twice), ("two candidates are called 'smith'",)),
+        (("--nets", twice), ("two candidates are called 'net-1'",)),
         (("--default", "saff"), ("did you mean saf",)),
         (("--nets", nets, "--default", "specialst"), ("did you mean specialist",)),
         (("--measure", "flw"), ("did you mean flow",)),

@@ -26,7 +26,7 @@ from stretto.queues.forecasts.state import new_forecasts
 from stretto.queues.kernels.codes import MULTIFACTOR
 from stretto.queues.kernels.keys import EXPANSION
 from stretto.queues.live_order import PortfolioOrder
-from stretto.queues.mars.candidates import candidates_of
+from stretto.queues.mars.candidates import candidates_of, network_candidate, untrained_nets
 from stretto.queues.mars.counterfactual import CounterfactualReplays
 from stretto.queues.mars.kernels.score import new_scores
 from stretto.queues.mars.live import MarsOrder
@@ -214,7 +214,7 @@ def taken_over(trace: Trace) -> Any:
     queue.advance(preference(WEIGHTED, quantile=2))
     scores = new_scores(n, MARS_PARAMETERS.num_hidden)
     scores.static[:] = np.random.default_rng(2).normal(size=scores.static.shape)
-    smith, reserving = candidates_of()[-1], candidates_of()[-2]
+    reserving, smith = (network_candidate(net, is_trained=False) for net in untrained_nets())
     replays = CounterfactualReplays(queue, scores, [smith, reserving], np.array(60.0))
     replays.learn(queue.forecasts, n, 1e12)
     replays.play(n // 2)

@@ -151,7 +151,7 @@ def test_default_is_the_policy_of_the_site() -> None:
     assert mars_on_site(trace, two_nodes())[1].candidates[0] == "fcfs"
     names = mars_on_site(trace, two_nodes(weights))[1].candidates
     assert names[0] == "multifactor"
-    assert {"saf", "f4", "wfp3", "net-1", "smith"} < set(names)
+    assert {"saf", "f4", "wfp3", "net-1"} < set(names)
     settings = MarsSettings(default="saf")
     assert mars_on_site(trace, two_nodes(weights), settings=settings)[1].candidates[0] == "saf"
     with pytest.raises(InvalidInput, match="'edf' cannot be a candidate"):

@@ -1,4 +1,7 @@
-"""What MARS chooses from: the operator's policy, classic orders, orders by forecast, and trained networks."""
+"""What MARS chooses from: the operator's policy, classic orders, and trained networks.
+
+Untrained orders by forecast are no candidates: on logs that the networks had not seen, none was ever followed.
+"""
 
 from __future__ import annotations
 
@@ -127,10 +130,7 @@ def candidates_of(
         Whether there are nodes and partitions, and weights of priorities.
     """
     trained = [*nets, *(shipped_nets() if shipped else ())]
-    every = [
-        *(network_candidate(_fitting(net, starts_jobs)) for net in trained),
-        *(network_candidate(_fitting(net, starts_jobs), is_trained=False) for net in untrained_nets()),
-    ]
+    every = [network_candidate(_fitting(net, starts_jobs)) for net in trained]
     names = [one.name for one in every]
     if len(set(names)) < len(names):
         raise InvalidInput(f"two candidates are called {max(names, key=names.count)!r}", field="nets")
