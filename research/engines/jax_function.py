@@ -8,7 +8,8 @@ from typing import Any
 
 from stretto.engines.work import Call, Work
 from stretto.errors import MissingExtra
-from stretto.files.graphs.jax_graph import _inlined_body, from_jaxpr
+from stretto.files.graphs.jax_equations import _inlined_body
+from stretto.files.graphs.jax_graph import from_jaxpr
 
 
 @dataclass(frozen=True)

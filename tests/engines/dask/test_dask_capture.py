@@ -100,3 +100,9 @@ def test_the_line_through_transfers_is_found() -> None:
     assert latency_s == pytest.approx(0.002, rel=1e-6)
     assert bandwidth == pytest.approx(5e7, rel=1e-6)
     assert fit_link([]) == (1e-3, 1e8)
+
+
+def test_times_that_grow_by_rounding_alone_are_latency() -> None:
+    sizes = [1e4, 2e4, 3e4, 4e4, 5e4, 6e4]
+    latency, bandwidth = fit_link([Sent("a", "b", 0.5 + 1e-20 * size + 1e-12 * (size > 3e4), size) for size in sizes])
+    assert (latency, bandwidth) == (pytest.approx(0.5), 1e8), "a fitted 1e16 bytes/s would be no link"

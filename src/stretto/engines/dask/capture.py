@@ -22,6 +22,8 @@ from stretto.engines.dask.survey import DEFAULT_BANDWIDTH, DEFAULT_LATENCY_S, Da
 from stretto.errors import InvalidInput
 
 #: Fewer transfers than this say more about chance than about the network.
+#: Seconds per byte below which times do not grow with sizes: no link is so fast.
+_LEAST_SLOPE = 1e-15
 _MIN_TRANSFERS = 5
 
 
@@ -122,7 +124,7 @@ def fit_link(sent: Sequence[Sent]) -> tuple[float, float]:
     if np.ptp(size) == 0:
         return 0.0, float(max(size.mean(), 1.0) / max(seconds.mean(), 1e-9))
     slope = float(np.cov(size, seconds)[0, 1] / np.var(size, ddof=1))
-    if slope <= 0:  # times that do not grow with sizes: all of it is latency
+    if slope <= _LEAST_SLOPE:  # times that do not grow with sizes, but for rounding: all of it is latency
         return float(seconds.mean()), DEFAULT_BANDWIDTH
     return float(max(seconds.mean() - slope * size.mean(), 0.0)), 1.0 / slope
 
