@@ -61,7 +61,7 @@ def test_a_placed_jax_function_gives_its_result() -> None:
     jax = pytest.importorskip("jax")
     jnp = jax.numpy
 
-    from research.engines.jax_function import jax_work
+    import stretto
 
     table = jnp.arange(6.0)
 
@@ -77,8 +77,8 @@ def test_a_placed_jax_function_gives_its_result() -> None:
 
     rng = np.random.default_rng(0)
     x, w = rng.standard_normal((5, 6)).astype("f4"), rng.standard_normal((6, 7)).astype("f4")
-    made = jax_work(function, x, {"w": w})
-    found = made.result(run(made.work, "thread", policy="round-robin", keep="all").outputs)
+    placed = stretto.place(function, x, {"w": w}, devices=2, policy="round-robin").jit(jax.devices() * 2)
+    found = placed(x, {"w": w})
     expected = function(x, {"w": w})
     assert jax.tree.structure(found) == jax.tree.structure(expected)
     for mine, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(expected)):
