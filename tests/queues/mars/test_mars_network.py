@@ -66,7 +66,8 @@ def test_weights_that_are_no_weights_are_refused(part: str) -> None:
 
 def test_a_network_must_not_be_huge() -> None:
     with pytest.raises(InvalidInput, match="hidden units"):
-        random_net(0, num_hidden=65)
+        random_net(0, num_hidden=P.num_hidden + 1)
+    assert all(len(one.net.bias) == P.num_hidden for one in candidates_of(nets=[random_net(1, num_hidden=1)]))
 
 
 def test_a_linear_network_counts_logarithms_as_they_are() -> None:

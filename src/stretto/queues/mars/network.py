@@ -18,8 +18,8 @@ from stretto.queues.mars.parameters import MARS_PARAMETERS as P
 _PARTS = ("skip", "hidden", "bias", "out", "reserve")
 #: What ``stretto train mars`` calls the network that it trains, for ``--default`` beside ``--nets``.
 TRAINED = "trained"
-#: Hidden units that a file may bring.
-_MOST_HIDDEN = 64
+#: Hidden units that a file may bring: kernels have room for so many, whichever candidate is followed.
+_MOST_HIDDEN = P.num_hidden
 
 
 @dataclass(frozen=True, eq=False)
