@@ -89,9 +89,7 @@ def start_of(p, s, v, d, a):
     begin = p.release[v]
     if a >= 0:
         begin = max(begin, s.finish[a])
-    return reads_arrive(
-        p.in_ptr, p.in_task, p.in_size, p.latency, p.inv_bandwidth, s.assign, s.finish, v, d, begin, -1
-    )
+    return reads_arrive(p.in_ptr, p.in_task, p.in_size, p.latency, p.inv_bandwidth, s.assign, s.finish, v, d, begin, -1)
 
 
 @njit(cache=True, nogil=True, inline="always", _nrt=False)

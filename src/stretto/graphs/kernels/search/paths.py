@@ -121,7 +121,7 @@ def draw_device(p, s, rng, v, target):
         u = p.in_task[p.in_ptr[v] + k] if k < reads else p.object_reader[base + k - reads]
         d = s.assign[u]
     elif stays or below(rng, 2) == 0:
-        d = np.int32(below(rng, m))
+        d = below(rng, m)
     if (stays and d == home) or p.duration[v, p.device_class[d]] == np.inf or not has_room(s, v, d):
         return -1
     return d
