@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stretto.core import argument_checks as checks
@@ -20,6 +21,7 @@ from stretto.core.problem import Problem
 from stretto.errors import InvalidInput, MissingExtra
 from stretto.graphs.doppler.bandit import OperatorBandit
 from stretto.graphs.doppler.generalist import load_weights
+from stretto.graphs.doppler.limited import binds, improve_within
 from stretto.graphs.doppler.nodes import plan_nodes
 from stretto.graphs.doppler.proposals import played
 from stretto.graphs.doppler.tuning import EPISODES, TUNED, SearchPhase
@@ -90,6 +92,8 @@ class DopplerPlanner(DevicePlanner):
         if budget.time_limit_s is not None:
             _compile_operators()
         search = Search(problem, self, budget)
+        if binds(problem):
+            return self._plan_within(problem, search)
         try:
             search.run()
         except KeyboardInterrupt:
@@ -97,6 +101,14 @@ class DopplerPlanner(DevicePlanner):
         finally:
             search.stop.set()
         return search.plan()
+
+    def _plan_within(self, problem: Problem, search: Search) -> Plan:
+        """Plan where memory limits bind: the policies' masks count bytes, and plans count only where they run."""
+        search._propose()
+        starts = [Plan(one.assignment, one.order, self.discipline) for one in search.starts]
+        limit_s = None if search.is_counted else search.limit
+        budget = replace(search.budget, time_limit_s=limit_s)
+        return improve_within(problem, starts, self.discipline, budget, self.max_evaluations)
 
 
 class Search:
@@ -185,9 +197,10 @@ class Search:
         is_short = self.is_counted and self.limit < TUNED.least_proposing
         if self.params.start == "scratch" or self.params.discipline != "sequence" or is_short:
             return
-        weights = load_weights() if self.params.start in (None, "generalist") else None
-        if weights is None or self.problem.num_devices == 1:
+        if self.problem.num_devices == 1:
             return
+        start = self.params.start
+        weights = load_weights() if start in (None, "generalist") else load_weights(Path(start))
         own = played(self.problem, weights, 1, self.budget.seed)
         self.episodes += 1
         self.starts = sorted([*self.starts, own], key=lambda solution: solution.makespan_s)

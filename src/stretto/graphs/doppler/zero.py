@@ -14,6 +14,7 @@ from stretto.core.plan import Plan
 from stretto.core.planner import Budget
 from stretto.core.problem import Problem
 from stretto.graphs.doppler.generalist import load_weights
+from stretto.graphs.doppler.limited import binds, improve_within
 from stretto.graphs.doppler.nodes import plan_nodes
 from stretto.graphs.doppler.proposals import played
 from stretto.graphs.doppler.tuning import TUNED
@@ -76,7 +77,13 @@ class DopplerZero(DevicePlanner):
         is_fallback = found[winner].makespan_s < proposal.makespan_s
         start = found[winner] if is_fallback else proposal
         moves = self.polish if self.polish is not None else min(TUNED.polish_work // size, TUNED.most_moves)
-        best = _polished(problem, start, moves, budget) if moves and problem.num_devices > 1 else start
+        best = start
+        if binds(problem):
+            plans = [Plan(one.assignment, one.order, "sequence") for one in (start, proposal, *found.values())]
+            within = improve_within(problem, plans, "sequence", replace(budget, time_limit_s=None), moves)
+            best = Solution(start.makespan_s, within.assignment, within.order)
+        elif moves and problem.num_devices > 1:
+            best = _polished(problem, start, moves, budget)
         info: dict[str, object] = {
             "proposed_by": winner if is_fallback else "generalist",
             "generalist_s": proposal.makespan_s,

@@ -36,6 +36,7 @@ class PathState(NamedTuple):
     running: np.ndarray  # [n] bytes that must be there while it runs
     limit: np.ndarray  # [m] bytes; inf = none
     used: np.ndarray  # [m] resident bytes
+    most: np.ndarray  # [m] most bytes that a task which has been there since loading needs while it runs
 
 
 def new_path_state(
@@ -48,7 +49,7 @@ def new_path_state(
     dirty, critical = np.zeros(num_tasks, dtype=np.uint8), np.zeros(num_tasks + 1, dtype=np.int32)
     links = (assign, order, position, before, after, first, last)
     return PathState(
-        *links, start, finish, rest, dirty, critical, scratch, resident, running, limit, np.zeros(num_devices)
+        *links, start, finish, rest, dirty, critical, scratch, resident, running, limit, *np.zeros((2, num_devices))
     )
 
 
@@ -59,6 +60,7 @@ def load_paths(p, s, assign, order):
     s.first[:] = -1
     s.last[:] = -1
     s.used[:] = 0.0
+    s.most[:] = 0.0
     for i in range(n):
         v = order[i]
         d = assign[v]
@@ -73,6 +75,7 @@ def load_paths(p, s, assign, order):
             s.first[d] = v
         s.last[d] = v
         s.used[d] += s.resident[v]
+        s.most[d] = max(s.most[d], s.running[v])
         s.start[v] = start_of(p, s, v, d, s.before[v])
         s.finish[v] = s.start[v] + p.duration[v, p.device_class[d]]
     for i in range(n - 1, -1, -1):
@@ -157,6 +160,7 @@ def put_between(s, v, d, a, b):
     s.assign[v] = d
     s.used[home] -= s.resident[v]
     s.used[d] += s.resident[v]
+    s.most[d] = max(s.most[d], s.running[v])
     s.before[v] = a
     s.after[v] = b
     if a >= 0:

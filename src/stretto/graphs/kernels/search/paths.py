@@ -89,8 +89,8 @@ def path_through(p, s, v, d, a, b):
 
 @njit(cache=True, nogil=True, _nrt=False)
 def has_room(s, v, d):
-    """Say whether the resident bytes of a device leave room for a task; its own device has it."""
-    return s.assign[v] == d or s.used[d] + s.resident[v] + s.running[v] <= s.limit[d]
+    """Say whether a device has room for a task beside its residents and what its tasks need; its own one has it."""
+    return s.assign[v] == d or s.used[d] + s.resident[v] + max(s.most[d], s.running[v]) <= s.limit[d]
 
 
 @njit(cache=True, nogil=True, _nrt=False)
