@@ -29,6 +29,7 @@ NAMES = {
     "load_trace": "inputs",
     "logs": "logs",
     "nextflow": "nextflow",
+    "pipeline": "pipeline",
     "place": "place",
     "plan": "plan",
     "pool_of_offer": "prices",
@@ -90,6 +91,7 @@ __all__ = [
     "load_trace",
     "logs",
     "nextflow",
+    "pipeline",
     "place",
     "plan",
     "pool_of_offer",
@@ -131,6 +133,7 @@ if TYPE_CHECKING:
     )
     from stretto.api.options.energy import EnergyOptions
     from stretto.api.options.slurm import SlurmPlace, SteerOptions
+    from stretto.api.pipeline import pipeline
     from stretto.api.place import place
     from stretto.api.plan import plan
     from stretto.api.prices import find_offers, pool_of_offer
