@@ -50,6 +50,8 @@ ADDED = {
     "num_up_to_date",
     "as_steered",
     "rank_by",
+    "peak_memory_bytes",
+    "lists_left_out",
 }
 #: Rows that were added to the tables of ``stretto list`` since the record was made.
 ADDED_ROWS = {"promise", "recorded", "kubernetes", "alcf", "nextflow"}

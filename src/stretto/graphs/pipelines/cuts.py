@@ -31,7 +31,8 @@ def best_cuts(problem: Problem, order: Ints, limit_bytes: Floats | None = None) 
     """Return the least period over all ways to give devices, in their order, consecutive stretches; and the devices.
 
     Stretches may be empty. A stage pays for what enters and for what leaves it; an object that is read further on
-    counts as if every stage between relayed it. On chains over equal links that is the exact period. O(devices x tasks^2).
+    counts as if every stage between relayed it. On chains over equal links that is the exact
+    period. O(devices x tasks^2).
 
     Parameters
     ----------
