@@ -61,7 +61,7 @@ def test_no_placement_of_a_tiny_graph_is_missed_by_much_and_none_is_below_the_bo
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_simulated_pipeline_has_the_period(seed: int) -> None:
-    """In the steady state one microbatch leaves per largest load, never faster."""
+    """Once the pipeline is full, one microbatch leaves per largest load, never faster."""
     problem = Problem.of(random_dag(num_tasks=30, seed=seed), Cluster.parse("gpu:3@1GB/s"))
     found = plan_pipeline(problem, num_microbatches=12, seed=seed)
     loads = stage_loads(problem, found.assignment)

@@ -28,7 +28,7 @@ class PipelinePlan:
     Attributes
     ----------
     period_s
-        Time between two microbatches in the steady state: the largest load of a device.
+        Time between two microbatches once the pipeline is full: the largest load of a device.
     cut_period_s
         The period of the best contiguous cut or single device, from which the search began.
     lower_bound_s

@@ -2,7 +2,7 @@
 
 The model is that of MSR's dnn-partitioning and of PipeDream: a device works on one microbatch at a time, and
 its load is the time that it computes plus the time that its objects take to come and go. Every object is sent once per
-device that reads it, and costs its sender and its receiver. In the steady state one microbatch leaves the
+device that reads it, and costs its sender and its receiver. Once the pipeline is full, one microbatch leaves the
 pipeline per period, the largest load of all devices.
 """
 
@@ -27,7 +27,7 @@ class StageLoads:
 
     @property
     def period_s(self) -> float:
-        """Time between two microbatches in the steady state."""
+        """Time between two microbatches once the pipeline is full."""
         return float((self.compute_s + self.transfer_s).max())
 
 
@@ -71,7 +71,7 @@ def depth_of(problem: Problem, assignment: Ints) -> Ints:
 
 
 def in_flight_bytes(problem: Problem, assignment: Ints, num_microbatches: int) -> Floats:
-    """Return the bytes per device in the steady state: parameters, and the activations of microbatches in flight.
+    """Return the bytes per device once the pipeline is full: parameters, and the activations of microbatches in flight.
 
     A stage keeps the activations of a microbatch until those behind it have had their turn: with d stages from here to
     the end, of min(d, microbatches) of them. For training graphs that is the 1F1B schedule's figure.
