@@ -23,7 +23,7 @@ import plain_rental
 import stretto
 from instances import random_problem
 from stretto.catalog import PLANNERS
-from stretto.core.cluster import Cluster, Links
+from stretto.core.cluster import Cluster, Device, Links
 from stretto.core.graph import Resources, TaskGraph
 from stretto.core.kernels.spin import signal_and_watch
 from stretto.core.plan import Plan
@@ -144,6 +144,7 @@ def searches() -> Iterator[Case]:
         ("lns", problem, {"window": 6, "max_evaluations": 3000}),
         ("tabu", problem, {"patience": 5, "max_evaluations": 100}),
         ("doppler", problem, {"max_evaluations": 900, "train_share": 0.0}),
+        ("doppler-zero", _limited(), {"episodes": 2, "polish": 20}),
         ("peft", problem, {"links": "mean"}),
         ("minmin", Problem.of(TaskGraph.from_edges(np.arange(1.0, 71.0), [], []), Cluster.parse("cpu:2")), {}),
     ]
@@ -222,3 +223,9 @@ def main(target: Path) -> None:
 
 if __name__ == "__main__":
     main(Path(sys.argv[1]))
+
+
+def _limited() -> Problem:
+    """Three tasks in a chain on devices that hold two of their objects."""
+    devices = [Device("a", memory_bytes=11.0), Device("b", memory_bytes=11.0)]
+    return Problem.of(TaskGraph.from_edges([1.0, 1.0, 1.0], [0, 1], [1, 2], 5.0), Cluster.uniform(devices))
