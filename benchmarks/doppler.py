@@ -348,7 +348,7 @@ def passenger(args: argparse.Namespace) -> None:
     log, weights = Log("passenger"), load_weights()
     fresh = [weights._replace(params=init_params(weights.settings, seed)) for seed in range(args.seeds)]
     ratios, wins_list = [], 0
-    for instance in [*held_out(args.graphs, args.max_tasks, args.every), *generated(args.graphs)]:
+    for instance in held_out(args.graphs, args.max_tasks, args.every):
         problem = instance.problem
         own = played(problem, weights, args.episodes, 0).makespan_s
         untrained = [played(problem, one, args.episodes, 0).makespan_s for one in fresh]
