@@ -152,6 +152,7 @@ def _row(options: argparse.Namespace, path: Path, seed: int, text: str) -> None:
     if options.what == "curve":
         start = portfolio_replay(trace, num_procs, seed=1).start_s
         found["portfolio + easy"] = _figures(measured(jobs, start))
+    ROWS.parent.mkdir(exist_ok=True)
     with ROWS.open("a") as out:
         out.write(json.dumps({**key, "commit": commit(), "methods": found}) + "\n")
     best = min(one["slowdown"] for name, one in found.items() if name.endswith("+ easy"))

@@ -30,7 +30,7 @@ from stretto.queues.mars.candidates import candidates_of, network_candidate, unt
 from stretto.queues.mars.counterfactual import CounterfactualReplays
 from stretto.queues.mars.kernels.score import new_scores
 from stretto.queues.mars.live import MarsOrder
-from stretto.queues.mars.parameters import MARS_PARAMETERS, MarsParameters
+from stretto.queues.mars.parameters import MarsParameters
 from stretto.queues.mars.replay import mars_replay
 from stretto.queues.nodes.promised import NodePromiseQueue
 from stretto.queues.nodes.replay import NODE_RULES
@@ -212,7 +212,7 @@ def taken_over(trace: Trace) -> Any:
     jobs, n = trace.arrays(), trace.num_jobs
     queue = PromiseQueue.of(jobs, PROCS, 60.0, new_forecasts(jobs))
     queue.advance(preference(WEIGHTED, quantile=2))
-    scores = new_scores(n, MARS_PARAMETERS.num_hidden)
+    scores = new_scores(n)
     scores.static[:] = np.random.default_rng(2).normal(size=scores.static.shape)
     reserving, smith = (network_candidate(net, is_trained=False) for net in untrained_nets())
     replays = CounterfactualReplays(queue, scores, [smith, reserving], np.array(60.0))

@@ -35,7 +35,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "stretto replay 'trace:lublin?num_jobs=1000&num_procs=64' --strategy saf",
         "stretto replay {jobs.swf.gz} --backfill conservative --estimates last-two",
         "stretto replay {jobs.swf.gz} --pools 'own:128*16,cloud:0-64*8@0.40~90s' --log",
-        "stretto replay {jobs.swf.gz} --strategy mars --backfill promise --slack 24h+4e",
+        "stretto replay {jobs.swf.gz} --strategy mars --backfill promise",
         "stretto replay {jobs.swf.gz} --strategy mars --nets {nets.npz} --measure fairness --log",
     ),
     "when": (

@@ -67,7 +67,7 @@ class RuleArguments(TypedDict, total=False):
     ``backfill``, ``estimates`` and ``pool_rule`` are names of the catalog. ``kill``: jobs end at their wall limit, the
     user's estimate. ``tie``: ``batch``, where all that happens at one time comes before one pass, or ``one-event``,
     with a pass after each event, arrivals first. ``slack`` of backfill ``promise``: how much later than planned at
-    submission a job may start, a time plus a multiple of its estimate (by default ``24h+4e``); of backfill ``slack``:
+    submission a job may start, such as ``24h+4e+1wait`` (the default); of backfill ``slack``:
     the share of its estimate by which the head may be delayed (by default 0.5). ``quantile``: of estimates
     ``quantile``. ``wait_usd_per_hour`` (of pool rule ``burst``): what an hour less of waiting is worth. ``weights``: of
     strategy ``multifactor``. ``as_steered``: on a site, play what steering its Slurm can do, with a look at the queue
@@ -304,6 +304,7 @@ def make_rules(strategy: str | Strategy, **given: Unpack[RuleArguments]) -> code
         one_event=rules["tie"] == "one-event",
         slack=slack.share,
         slack_s=slack.time_s,
+        slack_wait=slack.wait_share,
         quantile=float(quantile),
         wait_usd_per_hour=float(wait),
         age=float(weights.age),

@@ -86,7 +86,7 @@ _QUESTION = {
             ],
             "slack": Annotated[
                 str | None,
-                typer.Option("--slack", metavar="24h+4e", help="Of backfill promise, as for stretto replay."),
+                typer.Option("--slack", metavar="24h+4e+1wait", help="Of backfill promise, as for stretto replay."),
             ],
             "estimates": EstimatesOption,
             "kill": KillOption,

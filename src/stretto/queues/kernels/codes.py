@@ -52,6 +52,7 @@ class RuleCodes(NamedTuple):
     one_event: bool
     slack: float  # of SLACK and PROMISE, a share of the estimate
     slack_s: float  # of PROMISE, the same for all jobs
+    slack_wait: float  # of PROMISE, a share of the planned wait
     quantile: float
     wait_usd_per_hour: float  # what an hour of waiting is worth, for BURST and PACK
     age: float

@@ -236,8 +236,7 @@ class EpochReplay:
         self.queue = PromiseQueue.of(jobs, num_procs, slack_s, new_forecasts(jobs, trace))
         self._candidates, self._rules = candidates, rules
         self._beside = PolicyQueue.of(jobs, num_procs, candidates[0])
-        blank = new_scores(n, len(candidates[0].net.bias))
-        self._scores = blank._replace(reference=self._beside.queue.state.start)
+        self._scores = new_scores(n)._replace(reference=self._beside.queue.state.start)
         self._replays = CounterfactualReplays(self.queue, self._scores, candidates, slack_s, cost=cost, seed=seed)
         self._begin(n, candidates, rules, seed)
 

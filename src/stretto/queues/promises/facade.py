@@ -66,7 +66,9 @@ def fill_promised(setup: ReplaySetup, out: ReplayOutcome, key: KeyedOrder | None
     _check(setup)
     run = np.minimum(setup.jobs.run, setup.limit) if rules.kill else setup.jobs.run
     jobs = setup.jobs._replace(run=run)
-    slack_s = Slack(rules.slack_s, rules.slack).of(jobs.estimate) if setup.slack_s is None else setup.slack_s
+    slack_s = setup.slack_s
+    if slack_s is None:
+        slack_s = Slack(rules.slack_s, rules.slack, rules.slack_wait).of(jobs.estimate)
     if len(jobs.child):
         _fill_dependent(setup, run, slack_s, out, key)
         return

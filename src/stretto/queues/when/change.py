@@ -70,7 +70,8 @@ def changed_queue(queue: KnownQueue, job: int, change: RequestChange) -> KnownQu
     slack, due = queue.slack_s, queue.due_s
     if slack is not None and queue.rules.rules is not None:
         slack = slack.copy()
-        slack[job] = Slack(queue.rules.rules.slack_s, queue.rules.rules.slack).of(estimate[job : job + 1])[0]
+        rules = queue.rules.rules
+        slack[job] = Slack(rules.slack_s, rules.slack, rules.slack_wait).of(estimate[job : job + 1])[0]
         assert due is not None
         due = due.copy()
         due[job] = np.nan  # must be found by a replay

@@ -33,6 +33,7 @@ _LEAST_FUTURES = 3
 #: Arrays of the state with an entry per job, and what it is of a job that has not come.
 _PER_JOB = {
     "slack": np.inf,
+    "wait_share": 0.0,
     "start": -1.0,
     "expected": np.inf,
     "due": np.inf,
@@ -181,4 +182,5 @@ class _Present:
         jobs.user[begin] = whole.user[past]
         jobs.deadline[begin] = whole.deadline[past] + jobs.submit[begin] - whole.submit[past]
         state.slack[begin] = self._queue.state.slack[past]
+        state.wait_share[begin] = self._queue.state.wait_share[past]
         state.length[begin] = whole.estimate[past]

@@ -131,7 +131,8 @@ def _queue(
     jobs = part.arrays()
     slack = None
     if future.promises and future.rules is not None:
-        slack = Slack(future.rules.slack_s, future.rules.slack).of(jobs.estimate)
+        rules = future.rules
+        slack = Slack(rules.slack_s, rules.slack, rules.slack_wait).of(jobs.estimate)
     return KnownQueue(
         trace=part,
         jobs=jobs,
