@@ -12,7 +12,7 @@ from stretto.core.trace import QueueArrays
 from stretto.errors import Infeasible
 from stretto.queues.kernels.codes import STUCK, PoolArrays, RuleCodes
 from stretto.queues.kernels.outcome import ReplayOutcome, new_outcome
-from stretto.queues.kernels.state import QueueState, new_state
+from stretto.queues.kernels.state import ENDS, IS_INTERRUPTED, QueueState, new_state
 from stretto.queues.pools.kernels.loop import advance_pools
 from stretto.queues.pools.kernels.state import PoolPlan, new_pool_plan
 from stretto.queues.setup import ReplaySetup
@@ -79,11 +79,12 @@ class PoolQueue:
         }
         return replace(self, jobs=self.jobs if jobs is None else jobs, **parts)
 
-    def advance(self, rules: RuleCodes, num_jobs: int | None = None) -> int:
-        """Replay until so many jobs have arrived, by default to the end, by some rules; return DONE or PAUSED."""
+    def advance(self, rules: RuleCodes, num_jobs: int | None = None, until_s: float = np.inf) -> int:
+        """Replay until so many jobs have arrived or a time has come, by some rules; return DONE or PAUSED."""
         most = len(self.jobs.submit) + 1 if num_jobs is None else num_jobs
         status: int = advance_pools(
-            self.jobs, self.pools, rules, self.limit, self.draws, self.state, self.out, self.plan, self.roots, most
+            *(self.jobs, self.pools, rules, self.limit, self.draws),
+            *(self.state, self.out, self.plan, self.roots, most, float(until_s)),
         )
         if status == STUCK:
             job = int(np.argmax(self.out.end < 0))
@@ -101,3 +102,36 @@ class PoolQueue:
         running = self.state.running[: int(self.state.moment["num_running"][0])]
         start[running] = self.state.job["began"][running]
         return start
+
+    def first(self, num_jobs: int) -> PoolQueue:
+        """Return the queue as if only the first jobs existed; it shares everything. Jobs must not depend on others."""
+        jobs, n = self.jobs, len(self.jobs.submit)
+        part = {name: column[:num_jobs] for name, column in jobs._asdict().items() if len(column) == n}
+        return replace(self, jobs=jobs._replace(**part), roots=self.roots[:num_jobs])
+
+    @property
+    def num_arrived(self) -> int:
+        return int(self.plan.moment["num_arrived"][0])
+
+    @property
+    def waiting(self) -> NDArray[np.int32]:
+        """Jobs that wait; a view."""
+        return self.state.waiting[: int(self.state.moment["num_waiting"][0])]
+
+    @property
+    def usd(self) -> float:
+        """What rented nodes have cost so far."""
+        return float(self.plan.moment["accrued"][0])
+
+    def correct_ends(self) -> None:
+        """Let running jobs end by the present run times; an interruption that was to come before stays.
+
+        One that a longer run would meet is not drawn.
+        """
+        job = self.state.running[: int(self.state.moment["num_running"][0])]
+        rows = self.state.job
+        speed = self.pools.pool["speed"][rows["place"][job]]
+        end = np.maximum(rows["began"][job] + (self.jobs.run[job] - rows["kept"][job]) / speed, self.now_s)
+        stays = (rows["ending"][job] == IS_INTERRUPTED) & (rows["stop"][job] < end)
+        rows["stop"][job[~stays]] = end[~stays]
+        rows["ending"][job[~stays]] = ENDS

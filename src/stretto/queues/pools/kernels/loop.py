@@ -131,7 +131,7 @@ def count_up(s):
 
 
 @njit(cache=True, nogil=True)
-def advance_pools(q, p, rules, limit, draws, s, out, c, roots, num_jobs):
+def advance_pools(q, p, rules, limit, draws, s, out, c, roots, num_jobs, until):
     """Replay until so many jobs have arrived, or to the end; return DONE, STUCK or PAUSED.
 
     Parameters
@@ -145,6 +145,8 @@ def advance_pools(q, p, rules, limit, draws, s, out, c, roots, num_jobs):
         The jobs without parents.
     num_jobs
         More than there are = to the end.
+    until
+        Stop before the first moment after this time; inf = do not.
     """
     n = q.submit.shape[0]
     all_procs = 0
@@ -158,10 +160,10 @@ def advance_pools(q, p, rules, limit, draws, s, out, c, roots, num_jobs):
         then = next_moment(q, p, s, roots, m.next_root)
         if has_promises:
             then = min(then, next_planned(p, s, c))
-        if m.num_arrived >= num_jobs and then > s.moment[0].now:
-            return PAUSED
         if then == np.inf:
             return STUCK
+        if (m.num_arrived >= num_jobs and then > s.moment[0].now) or then > until:
+            return PAUSED
         accrue(p, s, c, then)
         expire_idle(p, s, out, then)
         s.moment[0].now = then
