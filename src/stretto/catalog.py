@@ -191,7 +191,6 @@ POOL_RULES: dict[str, str] = {
     "burst": "stretto.queues.strategies:BURST",
     "pack": "stretto.queues.strategies:PACK",
     "owned": "stretto.queues.strategies:OWNED",
-    "worth": "stretto.queues.strategies:WORTH",
 }
 
 #: Dispatchers of racks, see ``racks/dispatch.py``. ``-counters`` trusts raw counters, ``-belief`` the belief

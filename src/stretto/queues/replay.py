@@ -58,7 +58,7 @@ TIES: tuple[Tie, ...] = ("batch", "one-event")
 #: Of the fast kernels, which count processors in 32 bits.
 _MOST_PROCS = 2**31 - 2
 #: Pool rules that read deadlines.
-_BY_DEADLINE = (codes.BURST, codes.PACK, codes.WORTH)
+_BY_DEADLINE = (codes.BURST, codes.PACK)
 #: The only rules under which a selector plays; those that know promises also play with backfill ``promise``.
 _SELECTOR_RULES = {"backfill": "easy", "estimates": "user", "kill": False, "tie": "batch", "weights": None}
 

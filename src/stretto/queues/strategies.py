@@ -137,7 +137,6 @@ BURST = PoolRule(codes.BURST, "pool 0; another where that saves the deadline, or
 PACK = PoolRule(codes.PACK, "as burst; room on nodes that are up costs its part only, a new node what it idles, too")
 
 OWNED = PoolRule(codes.OWNED, "pool 0; another only for jobs that do not fit it")
-WORTH = PoolRule(codes.WORTH, "as pack; another pool where the slowdown that it saves is worth the price and the risk")
 
 
 class Submitted(NamedTuple):

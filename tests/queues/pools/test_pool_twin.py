@@ -66,8 +66,9 @@ def led_astray(seed: int) -> tuple[PoolCase, PoolQueue]:
     queue = PoolQueue.of(case.setup, case.slack_s)
     for count in range(1, case.setup.trace.num_jobs):
         queue.advance(case.other_rules(), count)
-    while queue.advance(case.other_rules(), until_s=queue.now_s + 20.0) != DONE:
-        pass
+    until = queue.now_s
+    while queue.advance(case.other_rules(), until_s=until) != DONE:
+        until += 20.0
     return case, queue
 
 

@@ -30,7 +30,6 @@ FASTEST = 2
 BURST = 3
 PACK = 4
 OWNED = 5
-WORTH = 6
 
 #: An order with weights; it stands beside the codes of ``queue_keys``.
 MULTIFACTOR = 30
@@ -55,7 +54,7 @@ class RuleCodes(NamedTuple):
     slack: float  # of SLACK and PROMISE, a share of the estimate
     slack_s: float  # of PROMISE, the same for all jobs
     quantile: float
-    wait_usd_per_hour: float  # what an hour of waiting is worth, for BURST and PACK; one slowdown, for WORTH
+    wait_usd_per_hour: float  # what an hour of waiting is worth, for BURST and PACK
     age: float
     size: float
     fair_share: float

@@ -4,33 +4,19 @@ from __future__ import annotations
 
 from stretto.core.kernels.compile import njit
 from stretto.core.kernels.pair_sort import sort_pairs
-from stretto.queues.kernels.codes import BURST, FASTEST, FIRST_FIT, OWNED, PACK, WORTH
+from stretto.queues.kernels.codes import BURST, FASTEST, FIRST_FIT, OWNED, PACK
 from stretto.queues.kernels.state import expects, nodes_of, span
-
-
-#: Run times below this count as this, as in the bounded slowdown.
-LEAST_RUN_S = 10.0
-
-
-@njit(cache=True, nogil=True)
-def risky_span(p, s, job, k):
-    """Return what is left of a job in a pool with what interruptions are expected to lose: half a checkpoint each."""
-    seconds = span(p, s, job, k)
-    hazard = p.step[s.pool[k].step].hazard * nodes_of(p, job, k) / 3600.0
-    return seconds + hazard * seconds * min(seconds, p.pool[k].checkpoint) / 2.0
 
 
 @njit(cache=True, nogil=True)
 def usd_of(p, rules, s, job, k):
     """Return what a job would cost in a pool, by its prediction and today's price.
 
-    Under ``PACK`` and ``WORTH`` that is its part of nodes that are up and have room, and of new ones also what they
-    idle afterwards, an hour at most; under ``WORTH`` with what interruptions are expected to lose.
+    Under ``PACK`` that is its part of nodes that are up and have room, and of new ones also what they idle afterwards,
+    an hour at most.
     """
     price, seconds = p.step[s.pool[k].step].price, span(p, s, job, k)
-    if rules.pool_rule == WORTH:
-        seconds = risky_span(p, s, job, k)
-    elif rules.pool_rule != PACK:
+    if rules.pool_rule != PACK:
         return price * nodes_of(p, job, k) * seconds / 3600.0
     if p.width[job, k] <= s.pool[k].free:
         return price * (p.width[job, k] / p.pool[k].procs_per_node) * seconds / 3600.0
@@ -59,12 +45,11 @@ def is_worth(q, p, rules, s, job, k, ahead):
     now = s.moment[0].now
     here = (s.moment[0].backlog + ahead) / (p.pool[0].nodes * p.pool[0].procs_per_node) + span(p, s, job, 0)
     delay = 0.0 if p.width[job, k] <= s.pool[k].free else p.pool[k].provision
-    there = delay + (risky_span(p, s, job, k) if rules.pool_rule == WORTH else span(p, s, job, k))
+    there = delay + span(p, s, job, k)
     deadline = q.deadline[job]
     if now + here > deadline and now + there <= deadline:
         return True
-    unit = max(LEAST_RUN_S, span(p, s, job, 0)) if rules.pool_rule == WORTH else 3600.0
-    gain = rules.wait_usd_per_hour * (here - there) / unit
+    gain = rules.wait_usd_per_hour * (here - there) / 3600.0
     return gain > usd_of(p, rules, s, job, k) - usd_of(p, rules, s, job, 0)
 
 

@@ -2,6 +2,7 @@
 
 Candidates are pairs of an order and a pool rule (``pool_candidates.py``), judged by counterfactual replays of all the
 past with what they paid (``pool_replays.py``). The operator's present order and pool rule come first and are the guard.
+MARS begins with the trained pair, which has a prior as trained networks have on a plain machine.
 Networks that order jobs are no candidates here: they know neither prices nor pools.
 """
 
@@ -22,7 +23,7 @@ from stretto.queues.kernels.codes import RuleCodes
 from stretto.queues.kernels.outcome import ReplayOutcome
 from stretto.queues.mars.cost import JobCost
 from stretto.queues.mars.parameters import MARS_PARAMETERS, MarsParameters
-from stretto.queues.mars.pool_candidates import PoolCandidate, pool_candidates
+from stretto.queues.mars.pool_candidates import POOL_PARAMETERS, PoolCandidate, pool_candidates
 from stretto.queues.mars.pool_replays import PoolReplays
 from stretto.queues.mars.replay import MarsReplay, MarsSettings
 from stretto.queues.mars.run_record import ChoiceRecorder
@@ -33,6 +34,8 @@ from stretto.queues.result import QueueResult, Watch
 from stretto.queues.setup import ReplaySetup, prepare
 from stretto.runlog import Run
 
+#: As on a plain machine, with shorter epochs.
+POOL_RULES_OF_CHOICE = replace(MARS_PARAMETERS, epoch_jobs=POOL_PARAMETERS.epoch_jobs)
 #: Weight of a USD where the operator says none: as much as one unit of the measure.
 DEFAULT_MONEY = 1.0
 ASSUMED_MONEY = "assumed: one USD counts as much as one unit of the measure; --money says otherwise"
@@ -47,7 +50,7 @@ def mars_in_pools(
     settings: MarsSettings | None = None,
     candidates: Sequence[PoolCandidate] | None = None,
     slack: SlackTable | None = None,
-    rules: MarsParameters = MARS_PARAMETERS,
+    rules: MarsParameters = POOL_RULES_OF_CHOICE,
     run: Run | None = None,
     watch: Watch | None = None,
     seed: int = 0,
@@ -97,6 +100,7 @@ def mars_in_pools(
         setup.num_dropped,
         cost,
         setup.trace.num_jobs - count,
+        tuple(one.name for one in given if not one.is_trained),
     )
     return result, told
 
@@ -174,7 +178,7 @@ class PoolEpochs:
         self.queue = PoolQueue.of(setup, slack_s)
         self._candidates, self._rules = candidates, rules
         self._replays = PoolReplays(self.queue, setup, candidates, slack_s, cost, seed)
-        self.selector = Selector([one.name for one in candidates], [False] * len(candidates), rules, seed)
+        self.selector = Selector([one.name for one in candidates], [one.is_trained for one in candidates], rules, seed)
         self.chosen = np.zeros(setup.trace.num_jobs, np.int64)
         self.choices: list[Choice] = []
 
@@ -208,6 +212,8 @@ class PoolEpochs:
             return
         replays.play(played, executor)
         epochs = replays.epochs(played, rules.epoch_jobs)
+        if epochs.shape[1] < POOL_PARAMETERS.fewest_epochs:
+            return
         choice = selector.choose(EpochCosts(epochs[:-1], epochs[-1], done, now))
         for k in selector.hopeless(epochs[:-1]):
             replays.drop(k)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from stretto.queues.kernels import codes
 from stretto.queues.reference.jobs import Jobs
 from stretto.queues.reference.pool import HOUR_S
@@ -15,21 +13,12 @@ class PoolChoice(Jobs):
     def usd(self, job: int, k: int) -> float:
         state, width = self.pools[k], int(self.setup.width[job, k])
         nodes, seconds = float(self.nodes(job, k)), self.span(job, k)
-        if self.rules.pool_rule == codes.WORTH:
-            seconds = self.risky_span(job, k)
-        if self.rules.pool_rule in (codes.PACK, codes.WORTH):
+        if self.rules.pool_rule == codes.PACK:
             if width <= state.free:
                 nodes = width / state.per_node
             else:
                 seconds += min(state.pool.idle_shutdown_s, HOUR_S)
         return state.price(self.now) * nodes * seconds / HOUR_S
-
-    def risky_span(self, job: int, k: int) -> float:
-        """Return what is left of a job with what interruptions are expected to lose: half a checkpoint each."""
-        seconds, state = self.span(job, k), self.pools[k]
-        rate = state.hazard(self.now) * self.nodes(job, k) / HOUR_S
-        checkpoint = math.inf if state.pool.spot is None else state.pool.spot.checkpoint_s
-        return seconds + rate * seconds * min(seconds, checkpoint) / 2.0
 
     def score(self, job: int, k: int) -> tuple[float, float, int]:
         """Return how much a job dislikes a pool."""
@@ -54,14 +43,11 @@ class PoolChoice(Jobs):
     def is_worth(self, job: int, k: int, ahead: float) -> bool:
         here = (self.backlog + ahead) / self.pools[0].pool.num_procs + self.span(job, 0)
         fits = self.setup.width[job, k] <= self.pools[k].free
-        is_worth = self.rules.pool_rule == codes.WORTH
-        length = self.risky_span(job, k) if is_worth else self.span(job, k)
-        there = (0.0 if fits else self.pools[k].pool.provision_s) + length
+        there = (0.0 if fits else self.pools[k].pool.provision_s) + self.span(job, k)
         deadline = float(self.q.deadline[job])
         if self.now + here > deadline and self.now + there <= deadline:
             return True
-        unit = max(10.0, self.span(job, 0)) if is_worth else HOUR_S
-        gain = self.rules.wait_usd_per_hour * (here - there) / unit
+        gain = self.rules.wait_usd_per_hour * (here - there) / HOUR_S
         return gain > self.usd(job, k) - self.usd(job, 0)
 
     def prefer(self, job: int, room: dict[int, int], ahead: float) -> int | None:

@@ -48,9 +48,6 @@ class PoolState:
     def price(self, now: float) -> float:
         return [price for time, price, _ in self.steps() if time <= now][-1]
 
-    def hazard(self, now: float) -> float:
-        return [hazard for time, _, hazard in self.steps() if time <= now][-1]
-
     def is_closed(self, price: float) -> bool:
         return self.pool.spot is not None and price > self.pool.spot.bid_usd_per_hour
 

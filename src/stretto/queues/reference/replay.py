@@ -44,8 +44,7 @@ the steps of Tsafrir, Etsion, Feitelson (2007) when outlived.
 time. ``burst`` takes pool 0, and another only where it cannot start in pool 0 now and either that saves its deadline,
 or the wait in pool 0 (work running and ahead in the queue, over its processors) is worth more than the additional
 price. ``pack`` counts, of nodes that are up and have room, only the job's part, and of new ones also what they idle.
-``owned`` takes pool 0 for every job that fits it. ``worth`` is ``pack`` in which a unit of slowdown has a price in
-place of an hour of waiting, and expected losses by interruptions count: half a checkpoint each.
+``owned`` takes pool 0 for every job that fits it.
 
 **Nodes** are paid from coming up to going, in ``billing_s`` begun, at the prices of the time. Jobs are packed: free
 processors make as many idle nodes as they can; the node idle for the shortest time is used first and the oldest idle
