@@ -117,7 +117,9 @@ def played(trace: Trace, pools: list[Pool], how: dict[str, Any], seed: int) -> d
     """Replay once and return the figures."""
     begin = time.process_time()
     settings = how.get("settings")
-    result, told = replay_told(trace, pools, seed=seed, **how) if settings else (replay(trace, pools, seed=seed, **how), None)
+    result, told = (
+        replay_told(trace, pools, seed=seed, **how) if settings else (replay(trace, pools, seed=seed, **how), None)
+    )
     metrics = result.metrics
     margin = result.margin_s
     return {
@@ -181,7 +183,9 @@ def print_weight(cases: dict[tuple[str, int], dict[str, dict[str, Any]]], money:
         compared["owned only, saf, same promises"] = dict.fromkeys(cost, "promised saf owned")
     logs = sorted({log for log, _ in cost})
     print(f"\nmoney {money:g}: {len(logs)} logs, {len(cost)} thinnings; cost over the best fixed pair in hindsight")
-    print(f"{'':36}{'cost':>6} {'95 %':>14} {'worst log':>10} {'slowdown':>9} {'USD':>9} {'longest h':>10} {'broken':>7}")
+    print(
+        f"{'':36}{'cost':>6} {'95 %':>14} {'worst log':>10} {'slowdown':>9} {'USD':>9} {'longest h':>10} {'broken':>7}"
+    )
     for label, chosen in compared.items():
         print_line(label, chosen, cases, cost, best, logs)
     for log in logs:
@@ -202,10 +206,11 @@ def print_line(label: str, chosen: Any, cases: Any, cost: Any, best: Any, logs: 
         draws.append(np.mean([rng.choice(by_log[k], len(by_log[k])).mean() for k in some]))
     low, high = np.exp(np.percentile(draws, [2.5, 97.5]))
     rows = [cases[key][chosen[key]] for key in cost]
+    slowdown = np.exp(np.mean([np.log(row["slowdown"]) for row in rows]))
     broken = [row["promises_broken"] for row in rows if row["promises_broken"] is not None]
     print(
         f"{label:36}{np.exp(np.mean([part.mean() for part in by_log])):6.2f} {f'{low:.2f}-{high:.2f}':>14} "
-        f"{np.exp(max(part.mean() for part in by_log)):10.2f} {np.exp(np.mean([np.log(r['slowdown']) for r in rows])):9.2f} "
+        f"{np.exp(max(part.mean() for part in by_log)):10.2f} {slowdown:9.2f} "
         f"{np.mean([r['usd'] for r in rows]):9.0f} {np.median([r['max_wait_s'] for r in rows]) / 3600:10.1f} "
         f"{sum(broken) if broken else '-':>7}"
     )

@@ -21,9 +21,7 @@ from stretto.queues.pools.validate import check_pool_promises
 from stretto.queues.replay import make_rules, replay, replay_told
 from stretto.queues.validate import check_replay
 
-CLOUD = Pool(
-    "cloud", 4, procs_per_node=8, price_usd_per_hour=0.4, provision_s=90.0, min_nodes=0, idle_shutdown_s=300.0
-)
+CLOUD = Pool("cloud", 4, procs_per_node=8, price_usd_per_hour=0.4, provision_s=90.0, min_nodes=0, idle_shutdown_s=300.0)
 MARKET = Spot(np.zeros(1), np.array([0.15]), np.array([0.05]), checkpoint_s=600.0)
 POOLS = (Pool("own", 64), CLOUD, replace(CLOUD, name="spot", spot=MARKET))
 
@@ -42,11 +40,13 @@ def test_candidates_are_pairs_and_the_operators_own_comes_first() -> None:
     base = make_rules("fcfs")
     found = pool_candidates(base, JobCost(money=2.0), default="wfp3", pool_rule="pack")
     names = [one.name for one in found]
-    assert names[0] == "wfp3+pack" and len(set(names)) == len(names)
+    assert names[0] == "wfp3+pack"
+    assert len(set(names)) == len(names)
     assert {"saf+owned", "saf+cheapest", "wfp3+owned", "wfp3+burst-0.5"} <= set(names)
     trained = next(one for one in found if one.is_trained)
     assert trained.name == "saf+burst-5"  # ten units an hour, each of which is worth half a USD
-    assert trained.rules.wait_usd_per_hour == 5.0 and trained.rules.strategy == make_rules("saf").strategy
+    assert trained.rules.wait_usd_per_hour == 5.0
+    assert trained.rules.strategy == make_rules("saf").strategy
 
 
 def test_mars_saves_against_the_operators_policy_and_says_what_decided(trace: Trace) -> None:
@@ -55,9 +55,11 @@ def test_mars_saves_against_the_operators_policy_and_says_what_decided(trace: Tr
     check_replay(trace, POOLS, found)
     policy = replay(trace, POOLS, strategy="fcfs")
     assert cost_of(found, 10.0) < cost_of(policy, 10.0)
-    assert told is not None and told.candidates[0] == "fcfs+cheapest"
+    assert told is not None
+    assert told.candidates[0] == "fcfs+cheapest"
     assert all(name in told.candidates for name in told.shares)
-    assert told.choices[-1].chosen in told.candidates and "fcfs+cheapest" in told.choices[-1].cost
+    assert told.choices[-1].chosen in told.candidates
+    assert "fcfs+cheapest" in told.choices[-1].cost
 
 
 def test_promises_hold_whatever_mars_follows(trace: Trace) -> None:
@@ -65,9 +67,11 @@ def test_promises_hold_whatever_mars_follows(trace: Trace) -> None:
     found = evaluate_replay(trace, pools, timed=False, strategy="mars", backfill="promise", slack="1h+1e")
     check_pool_promises(found.result, 3600.0 + found.result.trace.estimate_s)
     figures = found.to_json()
-    assert figures["promises_given"] == trace.num_jobs and figures["promises_broken"] == 0
+    assert figures["promises_given"] == trace.num_jobs
+    assert figures["promises_broken"] == 0
     assert figures["promise_margin_p01_s"] >= 0
-    assert figures["policy"] == "fcfs+cheapest" and 0 < figures["trained_share"] <= 1
+    assert figures["policy"] == "fcfs+cheapest"
+    assert 0 < figures["trained_share"] <= 1
     assert ASSUMED_MONEY in found.result.notes
 
 
@@ -79,7 +83,9 @@ def test_the_same_seed_gives_the_same_replay(trace: Trace) -> None:
 
 def test_a_replay_can_be_stopped(trace: Trace) -> None:
     found, told = replay_told(trace, POOLS, strategy="mars", watch=lambda done, total: done < 500)
-    assert found.trace.num_jobs == 500 and told is not None and told.num_unplayed == 1000
+    assert found.trace.num_jobs == 500
+    assert told is not None
+    assert told.num_unplayed == 1000
     assert np.all(found.end_s > 0)
 
 
@@ -87,8 +93,10 @@ def test_the_portfolio_chooses_pairs(trace: Trace) -> None:
     few = trace.window(0, 400)
     found, told = replay_told(few, POOLS, strategy="portfolio")
     check_replay(few, POOLS, found)
-    assert told is not None and told.num_epochs > 0
-    assert "fcfs+owned" in told.strategies and len(set(told.chosen.tolist())) > 1
+    assert told is not None
+    assert told.num_epochs > 0
+    assert "fcfs+owned" in told.strategies
+    assert len(set(told.chosen.tolist())) > 1
 
 
 def test_compare_has_selectors_in_pools(trace: Trace) -> None:
@@ -102,6 +110,8 @@ def test_what_cannot_be_combined_is_refused(trace: Trace) -> None:
     few = trace.window(0, 50)
     with pytest.raises(InvalidInput, match="neither prices nor pools"):
         replay_told(few, POOLS, strategy="mars", settings=MarsSettings(nets="nets.npz"))
+    with pytest.raises(InvalidInput, match="those of the pools"):
+        replay_told(few, POOLS, strategy="mars", settings=MarsSettings(cost=JobCost(price_usd_per_proc_hour=1.0)))
     with pytest.raises(InvalidInput, match="works only with 'easy'"):
         replay(few, POOLS, strategy="portfolio", backfill="promise")
     chain = replace(few, parent=np.array([0], np.int32), child=np.array([1], np.int32))

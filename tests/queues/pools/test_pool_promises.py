@@ -70,7 +70,8 @@ def test_spot_counts_for_nothing() -> None:
 def test_jobs_that_fit_no_pool_of_the_plan_are_promised_nothing() -> None:
     wide = Trace.of([0.0, 1.0], [10.0, 10.0], [8, 2], [10.0, 10.0])
     found = promised([OWN, CLOUD], trace=wide)
-    assert np.isinf(found.due_s[0]) and np.isfinite(found.due_s[1])
+    assert np.isinf(found.due_s[0])
+    assert np.isfinite(found.due_s[1])
     assert evaluate_replay(wide, [OWN, CLOUD], timed=False, backfill="promise").promises.given == 1
 
 

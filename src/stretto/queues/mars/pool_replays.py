@@ -151,4 +151,3 @@ class PoolReplays:
         cost = cost + self._cost.money * self._usd[:, first:num_jobs]
         means: Floats = np.stack([part.mean(axis=1) for part in np.array_split(cost, count, axis=1)], axis=1)
         return means
-

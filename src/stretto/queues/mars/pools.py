@@ -21,7 +21,7 @@ from stretto.core.trace import Trace
 from stretto.errors import InvalidInput
 from stretto.queues.kernels.codes import RuleCodes
 from stretto.queues.kernels.outcome import ReplayOutcome
-from stretto.queues.mars.cost import JobCost
+from stretto.queues.mars.cost import USUAL, JobCost
 from stretto.queues.mars.parameters import MARS_PARAMETERS, MarsParameters
 from stretto.queues.mars.pool_candidates import POOL_PARAMETERS, PoolCandidate, pool_candidates
 from stretto.queues.mars.pool_replays import PoolReplays
@@ -78,6 +78,8 @@ def mars_in_pools(
     if said.nets is not None:
         message = "trained networks know neither prices nor pools: leave --nets out in pools"
         raise InvalidInput(message, field="nets")
+    if said.cost.price_usd_per_proc_hour != USUAL.price_usd_per_proc_hour:
+        raise InvalidInput("prices are those of the pools: leave --price out", field="price")
     setup = checked_setup(trace, pools, base, seed, "MARS")
     cost = said.cost if said.cost.money > 0 else replace(said.cost, money=DEFAULT_MONEY)
     notes = setup.notes if said.cost.money > 0 else (*setup.notes, ASSUMED_MONEY)

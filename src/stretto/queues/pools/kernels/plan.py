@@ -84,7 +84,7 @@ def leave_plan(c, job):
 
 @njit(cache=True, nogil=True)
 def move_forward(q, p, s, c):
-    """Let each planned job, in order, move to where it is better off; the others stay where they are, so none is hurt."""
+    """Let each planned job, in order, move to where it is better off; all others stay, so none gets later."""
     count = c.moment[0].num_planned
     for i in range(count):
         c.trial[i] = c.plan[i]
@@ -144,7 +144,7 @@ def fill_order(c, without, by_latest):
 
 @njit(cache=True, nogil=True)
 def place_all(q, p, s, c, started, pool, not_before, count, must_meet):
-    """Plan the jobs of the scratch order one after the other, beside one that starts now; say whether all are in time."""
+    """Plan the jobs of the scratch order in turn, beside one that starts now; say whether all are in time."""
     for k in range(c.counted.shape[0]):
         if c.counted[k]:
             fill_base(p, s, c, k, trial_steps_of(c, k))

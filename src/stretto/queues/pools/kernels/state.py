@@ -8,8 +8,8 @@ import numpy as np
 
 from stretto.core.kernels.records import record
 
-#: Where a replay has come to, and counts: ``num_stops`` of moments in which processors became free, tested plans, refused starts, starts
-#: without a proposal, and estimates that were outlived.
+#: Where a replay has come to, and counts: ``num_stops`` of moments in which processors became free, tested plans,
+#: refused starts, starts without a proposal, and estimates that were outlived.
 POOL_MOMENT = record(
     [
         ("accrued", np.float64),  # USD for rented nodes up to now
