@@ -73,11 +73,13 @@ class PoolQueue:
 
     def copy(self, jobs: QueueArrays | None = None) -> PoolQueue:
         """Return a queue that goes its own way from here on; the jobs are shared unless others are given."""
-        parts = {
-            name: type(value)(*(array.copy() for array in value))
-            for name, value in (("state", self.state), ("plan", self.plan), ("out", self.out))
-        }
-        return replace(self, jobs=self.jobs if jobs is None else jobs, **parts)
+        return replace(
+            self,
+            jobs=self.jobs if jobs is None else jobs,
+            state=QueueState._make(array.copy() for array in self.state),
+            plan=PoolPlan._make(array.copy() for array in self.plan),
+            out=ReplayOutcome._make(array.copy() for array in self.out),
+        )
 
     def advance(self, rules: RuleCodes, num_jobs: int | None = None, until_s: float = np.inf) -> int:
         """Replay until so many jobs have arrived or a time has come, by some rules; return DONE or PAUSED."""
