@@ -190,6 +190,7 @@ POOL_RULES: dict[str, str] = {
     "fastest": "stretto.queues.strategies:FASTEST",
     "burst": "stretto.queues.strategies:BURST",
     "pack": "stretto.queues.strategies:PACK",
+    "owned": "stretto.queues.strategies:OWNED",
 }
 
 #: Dispatchers of racks, see ``racks/dispatch.py``. ``-counters`` trusts raw counters, ``-belief`` the belief

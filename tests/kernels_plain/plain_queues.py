@@ -39,7 +39,7 @@ from stretto.queues.promises.queue import BY_LENGTH, GIVEN, WEIGHTED, PromiseQue
 from stretto.queues.promises.slack import Slack
 from stretto.queues.recorded.kernels.conditions import ConditionArrays, PolicyCode
 from stretto.queues.recorded.kernels.limited import run_limited
-from stretto.queues.replay import replay
+from stretto.queues.replay import replay, replay_told
 from stretto.queues.view import QueueView
 from stretto.queues.when.futures import futures_of
 from stretto.queues.when.known import FutureRules, KnownQueue
@@ -104,7 +104,7 @@ def replays() -> Iterator[tuple[str, Any]]:
             found = replay(plain, PROCS, strategy=strategy, backfill=backfill)
             yield f"replay {strategy} {backfill}", (found.start_s, found.end_s)
     # Every name with every other one, rather than all of them with all: that would be four times as many.
-    set_apart = [name for name in BACKFILLS if name != "promise"]  # which knows one machine
+    set_apart = [name for name in BACKFILLS if name != "promise"]  # which knows no tie "one-event"
     combinations = list(itertools.product(enumerate(ESTIMATES), enumerate(set_apart), enumerate(POOL_RULES)))
     for (i, estimates), (j, backfill), (k, pool_rule) in combinations:
         if (i + j + k) % 4 == 0:
@@ -116,6 +116,20 @@ def replays() -> Iterator[tuple[str, Any]]:
                 f"pools {estimates} {backfill} {pool_rule}",
                 (*moments, found.pool, found.is_killed, found.num_interruptions),
             )
+
+
+def promises_in_pools() -> Iterator[tuple[str, Any]]:
+    """Replay with promises that count on rented nodes, and jobs that are interrupted or outlive their estimates."""
+    own, cloud, *others = make_pools()
+    pools = (own, replace(cloud, promised=cloud.spot is None), *others)
+    for seed, pool_rule in enumerate(POOL_RULES):
+        trace = make_trace(seed, 30, needs=seed % 2 == 0)
+        rules: dict[str, Any] = {"backfill": "promise", "slack": f"{20 * seed}s", "pool_rule": pool_rule}
+        found = replay(trace, pools, strategy=("saf", "expansion")[seed % 2], seed=seed, **rules)
+        yield f"promises in pools {pool_rule}", (found.start_s, found.end_s, found.due_s, found.margin_s, found.pool)
+        alone = make_trace(seed, 30)
+        led, _ = replay_told(alone, pools, strategy=("mars", "portfolio")[seed % 2], seed=seed)
+        yield f"selectors in pools {seed}", (led.start_s, led.pool, led.cost_usd)
 
 
 def under_conditions() -> Iterator[tuple[str, Any]]:
@@ -293,6 +307,7 @@ def files() -> Iterator[tuple[str, Any]]:
 def cases() -> Iterator[tuple[str, Any]]:
     yield from files()
     yield from replays()
+    yield from promises_in_pools()
     yield from under_conditions()
     yield from on_nodes()
     yield from on_nodes_with_promises()

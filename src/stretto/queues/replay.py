@@ -57,6 +57,8 @@ Tie = Literal["batch", "one-event"]
 TIES: tuple[Tie, ...] = ("batch", "one-event")
 #: Of the fast kernels, which count processors in 32 bits.
 _MOST_PROCS = 2**31 - 2
+#: Pool rules that read deadlines.
+_BY_DEADLINE = (codes.BURST, codes.PACK)
 #: The only rules under which a selector plays; those that know promises also play with backfill ``promise``.
 _SELECTOR_RULES = {"backfill": "easy", "estimates": "user", "kill": False, "tie": "batch", "weights": None}
 
@@ -186,7 +188,10 @@ def _replay_key(
         return to_result(setup, run_setup(setup, KeyedOrder(setup, cast("WaitKey", key), name, origin_s)), spec)
     if takes_wait(key):
         slow = KeyedReplay(setup, cast("WaitKey", key), name, origin_s)
-    elif rules.get("pool_rule") == "burst":  # which reads deadlines
+    elif len(setup.pools) > 1 and setup.rules.pool_rule in _BY_DEADLINE:
+        if setup.rules.backfill == codes.PROMISE:
+            message = f"with a key of your own works with other pool rules than {rules.get('pool_rule')!r}"
+            raise InvalidInput(message, field="backfill promise")
         slow = KeyedReplay(setup, lambda jobs, wait_s: cast("PlainKey", key)(jobs), name, origin_s)
     else:
         # The kernels know one order by a number that comes with the job: its deadline. The key takes its place.
@@ -225,9 +230,11 @@ def _replay_selector(
 
         said = cast("MarsSettings | None", settings)
         return mars_on_site(trace, machine, settings=said, slack=slack, run=run, watch=watch, seed=seed, spec=spec)
-    if not isinstance(machine, int):
+    if isinstance(machine, Site):
         message = f"strategy {name!r} works on one plain machine: give its number of processors instead"
-        raise InvalidInput(message, field="site" if isinstance(machine, Site) else "pools")
+        raise InvalidInput(message, field="site")
+    if not isinstance(machine, int):
+        return _select_in_pools(trace, machine, name, seed, settings, run, watch, rules)
     select = lookup("selector", name, SELECTOR_REPLAYS)
     known = inspect.signature(select).parameters
     if settings is not None and "settings" not in known:
@@ -239,6 +246,35 @@ def _replay_selector(
     due = getattr(found, "due_s", None) if slack is not None else None
     notes = notes_of(trace, machine, trace.fits(machine))
     return plain_result(found.trace, machine, found.start_s, found.num_dropped, due, spec, notes), found
+
+
+def _select_in_pools(
+    trace: Trace,
+    pools: Sequence[Pool],
+    name: str,
+    seed: int,
+    settings: SelectorSettings | None,
+    run: Run | None,
+    watch: Watch | None,
+    rules: RuleArguments,
+) -> tuple[QueueResult, SelectorReplay]:
+    """Replay by a selector that chooses pairs of an order and a pool rule."""
+    base = make_rules("fcfs", **rules)
+    spec = _spec(name, seed, rules) | ({} if settings is None else settings.spec())
+    pool_rule = rules.get("pool_rule", DEFAULT_RULES["pool_rule"])
+    slack = slack_table(rules.get("slack")) if base.backfill == codes.PROMISE else None
+    if name == "mars":
+        from stretto.queues.mars.pools import mars_in_pools
+
+        said = cast("MarsSettings | None", settings)
+        how: dict[str, Any] = {"settings": said, "slack": slack, "run": run, "watch": watch, "seed": seed}
+        return mars_in_pools(trace, pools, base, pool_rule=pool_rule, spec=spec, **how)
+    if name == "portfolio" and settings is None:
+        from stretto.queues.mars.pool_portfolio import portfolio_in_pools
+
+        return portfolio_in_pools(trace, pools, base, pool_rule=pool_rule, seed=seed, spec=spec)
+    message = f"strategy {name!r} works on one plain machine: give its number of processors instead"
+    raise InvalidInput(message, field="pools")
 
 
 def knows_promises(selector: str) -> bool:
@@ -263,10 +299,10 @@ def check_rules(strategy: StrategyLike, **rules: Any) -> None:
 
 
 def can_select(trace: Trace, machine: Machine, **rules: Unpack[RuleArguments]) -> bool:
-    """Say whether selectors can replay a trace: on one plain machine, by their rules, without dependencies."""
+    """Say whether selectors can replay a trace: on one machine or in pools, by their rules, without dependencies."""
     has_parents = trace.parent is not None and len(trace.parent) > 0
     as_needed = all(rules.get(name, needed) == needed for name, needed in _SELECTOR_RULES.items())
-    return isinstance(machine, int) and not has_parents and as_needed
+    return not isinstance(machine, Site) and not has_parents and as_needed
 
 
 def can_be_watched(strategy: StrategyLike) -> bool:
@@ -365,7 +401,8 @@ def run_setup(setup: ReplaySetup, key: KeyedOrder | None = None) -> ReplayOutcom
     out = new_outcome(setup.trace.num_jobs, len(setup.pools))
     if setup.rules.backfill == codes.PROMISE:
         fill_promised(setup, out, key)
-        _bill(setup.pools[0], float(out.end.max()), out)
+        if setup.is_one_machine:
+            _bill(setup.pools[0], float(out.end.max()), out)
         return out
     if _is_fast(setup):
         rules, pool = setup.rules, setup.pools[0]
@@ -430,6 +467,7 @@ def to_result(setup: ReplaySetup, out: ReplayOutcome, spec: dict[str, object]) -
         billed_node_s=out.node_s,
         num_dropped=setup.num_dropped,
         due_s=out.due if setup.rules.backfill == codes.PROMISE else None,
+        margin_s=out.margin if setup.rules.backfill == codes.PROMISE and not setup.is_one_machine else None,
         spec=spec,
         notes=setup.notes,
     )

@@ -29,6 +29,7 @@ FASTEST = 2
 #: From here on, rules leave pool 0 only where that is worth it.
 BURST = 3
 PACK = 4
+OWNED = 5
 
 #: An order with weights; it stands beside the codes of ``queue_keys``.
 MULTIFACTOR = 30

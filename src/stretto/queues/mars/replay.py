@@ -97,6 +97,8 @@ class MarsReplay:
         What was compared.
     num_unplayed
         Jobs that had not arrived when the replay was stopped; they are not in ``trace``.
+    untrained
+        Candidates that are neither networks nor orders of the catalog by themselves: pairs in pools.
     """
 
     trace: Trace
@@ -108,6 +110,7 @@ class MarsReplay:
     num_dropped: int
     cost: JobCost = USUAL
     num_unplayed: int = 0
+    untrained: tuple[str, ...] = ()
 
     @property
     def shares(self) -> dict[str, float]:

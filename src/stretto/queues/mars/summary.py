@@ -37,7 +37,9 @@ class FollowedShares:
         """Return the summary of a replay."""
         others = {*STRATEGIES, *(net.name for net in untrained_nets())}
         regret = found.choices[-1].regret if found.choices else None
-        trained = sum(share for name, share in found.shares.items() if name not in others)
+        trained = sum(
+            share for name, share in found.shares.items() if name not in others and name not in found.untrained
+        )
         return FollowedShares(found.shares, found.candidates[0], regret, trained)
 
     def to_json(self) -> dict[str, object]:
