@@ -25,8 +25,9 @@ from stretto.core.schedule import Schedule
 from stretto.errors import Infeasible, InvalidInput, InvalidPlan
 from stretto.graphs.bounds.bound import Bound, bound
 from stretto.graphs.conditions import Contention, checked_indices
+from stretto.graphs.memory.execution import progress
 from stretto.graphs.memory.repair import REPAIR, TRIED, fit_memory
-from stretto.graphs.simulator import progress, simulate
+from stretto.graphs.simulator import simulate
 
 #: A planner as a plain function: it returns a plan, or only the device of each task.
 PlanFunction = Callable[[Problem, Budget], Plan | ArrayLike]
