@@ -156,5 +156,5 @@ def test_unstated_needs_are_printed_as_assumed() -> None:
     result = evaluate(Problem.of(build.graph(), Cluster.parse("node:1*4c8GB")), "heft")
     assert "1 of 2 tasks state no cores: 1 core each is assumed." in result.notes
     assert "1 of 2 tasks state no memory: 0 bytes each are assumed." in result.notes
-    assert result.verdict == "optimal when tasks need what was assumed"
+    assert result.verdict == "at its lower bound when tasks need what was assumed"
     assert result.metrics.utilization == pytest.approx(0.75)

@@ -35,6 +35,8 @@ def placing_limits(problem: Problem) -> PlacingLimits | None:
 
 def binding_needs(problem: Problem) -> MemoryNeeds | None:
     """Return the memory needs of a problem where they can exceed a limit besides what nodes pack by, else None."""
+    if all(device.memory_bytes == np.inf for device in problem.cluster.devices):
+        return None  # the common case, before anything is computed
     needs = MemoryNeeds.of(problem)
     if needs is None:
         return None

@@ -39,10 +39,13 @@ def shake(p, s, room, kept, most, rng, num_moves, start, finish, rest, missing):
     n = s.order.shape[0]
     m = s.first.shape[0]
     value = s.peak[n - 1]
+    limited = room.limit.shape[0] > 0
     for _ in range(num_moves):
         v = np.int32(below(rng, n))
         d = np.int32(below(rng, m))
-        if p.duration[v, p.device_class[d]] == np.inf or not has_room(room, s.assign, kept, most, v, d):
+        if p.duration[v, p.device_class[d]] == np.inf:
+            continue
+        if limited and not has_room(room.limit, room.resident, room.running, s.assign, kept, most, v, d):
             continue
         take_out(p, s, v, start, finish, rest)
         readers = p.object_ptr[p.out_ptr[v]], p.object_ptr[p.out_ptr[v + 1]]
@@ -65,19 +68,15 @@ def shake(p, s, room, kept, most, rng, num_moves, start, finish, rest, missing):
         if chosen > -2:
             relocate(s, v, d, chosen)
             value = time_all(p, s, missing)
-            if room.limit.shape[0] > 0:
+            if limited:
                 tally(room, s.assign, kept, most)
     return value
 
 
 @njit(cache=True, nogil=True, inline="always")
-def has_room(room, assign, kept, most, v, d):
+def has_room(limit, resident, running, assign, kept, most, v, d):
     """Say whether device d has memory for task v beside what ``room.tally`` found there; the task's own always has."""
-    return (
-        room.limit.shape[0] == 0
-        or assign[v] == d
-        or kept[d] + room.resident[v] + max(most[d], room.running[v]) <= room.limit[d]
-    )
+    return assign[v] == d or kept[d] + resident[v] + max(most[d], running[v]) <= limit[d]
 
 
 @njit(cache=True, nogil=True)
@@ -118,6 +117,8 @@ def choose_place(p, s, room, kept, most, rng, critical, count, best_value, start
     The task is -1 where there is none. ``start``, ``finish`` and ``rest`` are scratch space.
     """
     clock = s.clock[0]
+    limit, resident, running = room.limit, room.resident, room.running
+    limited = limit.shape[0] > 0
     in_ptr, in_task, in_size = p.in_ptr, p.in_task, p.in_size
     out_ptr, object_ptr, reader, sizes = p.out_ptr, p.object_ptr, p.object_reader, p.object_size
     latency, inv_bandwidth, duration, classes = p.latency, p.inv_bandwidth, p.duration, p.device_class
@@ -138,7 +139,9 @@ def choose_place(p, s, room, kept, most, rng, critical, count, best_value, start
         )
         for d in range(first.shape[0]):
             work = duration[v, classes[d]]
-            if work == np.inf or not has_room(room, assign, kept, most, v, d):
+            if work == np.inf:
+                continue
+            if limited and not has_room(limit, resident, running, assign, kept, most, v, d):
                 continue
             ready = reads_arrive(
                 in_ptr, in_task, in_size, latency, inv_bandwidth, assign, finish, v, d, p.release[v], -1
