@@ -23,7 +23,7 @@ import plain_rental
 import stretto
 from instances import random_problem
 from stretto.catalog import PLANNERS
-from stretto.core.cluster import Cluster, Links
+from stretto.core.cluster import Cluster, Device, Links
 from stretto.core.graph import Resources, TaskGraph
 from stretto.core.kernels.spin import signal_and_watch
 from stretto.core.plan import Plan
@@ -122,7 +122,7 @@ def packings() -> Iterator[Case]:
         problem = packed(random_problem(np.random.default_rng(seed), 18, 3))
         yield f"packed bound {seed}", bound(problem).value_s
         for name in PLANNERS:
-            params = {"max_evaluations": 200} if name == "annealing" else {}
+            params = {"max_evaluations": 200} if name in ("annealing", "lns", "genetic") else {}
             planner = construct("policy", name, PLANNERS, params)
             if name not in (*SLOW, "doppler-zero") and planner.supports(problem) is None:
                 plan = planner.plan(problem, Budget(seed=5, num_threads=1))
@@ -130,6 +130,14 @@ def packings() -> Iterator[Case]:
                 for discipline in ("sequence", "work-conserving"):
                     yield f"packed run {seed} {name} {discipline}", attempt(problem, plan, discipline, "fifo")
     many = Problem.of(TaskGraph.from_edges(np.arange(1.0, 71.0), [], []), Cluster.parse("node:2*2c"))
+    full = Problem.of(
+        replace(problem.graph, resident_bytes=np.arange(18.0) % 5, memory_bytes=None, cores=None),
+        Cluster.uniform([Device(f"d{i}", memory_bytes=40.0) for i in range(2)]),
+    )
+    for name in ("heft", "mcp", "mct", "minmin", "critical-path", "round-robin", "single-device", "fcp", "bil", "lns"):
+        params = {"max_evaluations": 100} if name == "lns" else {}
+        plan = construct("policy", name, PLANNERS, params).plan(full, Budget(seed=5, num_threads=1))
+        yield f"within memory {name}", (plan.assignment, plan.order)
     yield "packed rounds", construct("policy", "minmin", PLANNERS, {}).plan(many, Budget()).order
 
 

@@ -30,6 +30,7 @@ from stretto.core.problem import Problem
 from stretto.core.provenance import DURATIONS
 from stretto.engines.driver.events import Event, TaskFinished
 from stretto.engines.engine import RunOptions, RunResult, make_engine
+from stretto.engines.rented_nodes import RentedNodes
 from stretto.engines.session import Session, run_recorded, saved_plan
 from stretto.engines.up_to_date import OutputRecord
 from stretto.engines.wfformat_work import has_commands, load_wfformat_work
@@ -39,6 +40,7 @@ from stretto.errors import Infeasible, InvalidInput
 from stretto.files.document import read_document
 from stretto.files.plan_json import read_plan
 from stretto.graphs.evaluate import PolicyLike, planner_of, within_memory
+from stretto.graphs.rental.billing import Rental
 from stretto.runlog import RunLog
 
 __all__ = [
@@ -62,6 +64,20 @@ class RecordedRun:
     session: Session
     problem: Problem
     plan: Plan
+    time_scale: float = 1.0
+    rented: RentedNodes | None = None
+
+    @property
+    def rentals(self) -> tuple[Rental, ...]:
+        """The rented nodes of the plan, by the times of this run."""
+        return self.rented.actual(self.result, self.time_scale) if self.rented is not None else ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What of the run is simulated, besides the remarks of the engine."""
+        if self.rented is None:
+            return ()
+        return self.rented.notes(self.result.engine, is_timed=self.result.is_timed)
 
     @property
     def result(self) -> RunResult:
@@ -342,6 +358,10 @@ def _execute(log: RunLog, request: RunRequest, record: Record, options: RunOptio
     )
     with _host_watch(log, record.telemetry) as watch, ExitStack() as stack:
         how = _skipping(stack, request.workflow, work, how, is_resumed=record.resume is not None)
+        rented = _rented_nodes(request.plan_file, problem, plan)
+        if rented is not None:
+            rented = rented.begin(list(how.done))
+            how = replace(how, follow=rented.follow, ready_s=rented.ready_s if work.is_timed else ())
 
         def on_begin(run_id: str, num_done: int) -> None:
             if watch is not None:
@@ -362,7 +382,17 @@ def _execute(log: RunLog, request: RunRequest, record: Record, options: RunOptio
             on_begin=on_begin,
             on_notice=record.on_notice,
         )
-    return RecordedRun(session, problem, plan)
+    return RecordedRun(session, problem, plan, work.time_scale, rented)
+
+
+def _rented_nodes(plan_file: str | None, problem: Problem, plan: Plan) -> RentedNodes | None:
+    """Return what a saved plan rents, where its nodes are those of the run."""
+    if plan_file is None or not Path(plan_file).is_file():
+        return None
+    content = read_document(plan_file).json
+    if content.get("devices") != [device.name for device in problem.cluster.devices]:
+        return None
+    return RentedNodes.of(content, problem, plan)
 
 
 def _host_watch(log: RunLog, is_wanted: bool) -> Any:

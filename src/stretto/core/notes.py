@@ -32,6 +32,7 @@ _PACKING = "Packing is not modeled: a device runs one task at a time."
 _ONE_AT_A_TIME = "a device runs one task at a time"
 _PACKING_BESIDE = "Devices beside the nodes run one task at a time, whatever it needs."
 _AS_ASSUMED = "tasks need what was assumed"
+_AS_LONG = "tasks take the assumed time"
 _RECORDED = (
     "The nodes are the machines that the file names. Assumed: recorded run times hold on each of them, and all "
     f"pairs are joined by {format_bytes(DEFAULT_BANDWIDTH)}/s."
@@ -88,14 +89,26 @@ def verdict(problem: Problem, gap: float) -> str:
     """
     if math.isinf(gap):
         return "not judged: the lower bound is zero"
+    guessed = assumptions(problem)
     if not is_zero_gap(gap):
-        return f"at most {format_gap(gap)} above optimal"
+        return f"at most {format_gap(gap)} above {'its lower bound' if guessed else 'optimal'}"
     conditions = [_ONE_AT_A_TIME] if problem.packing is None and _states_needs(problem.graph) else []
-    if problem.packing is not None and (problem.packing.assumed_cores or problem.packing.assumed_memory):
-        conditions.append(_AS_ASSUMED)
     if _unchecked(problem):
         conditions.append(_FITS)
+    if guessed:
+        return f"at its lower bound when {' and '.join([*guessed, *conditions])}"
     return f"optimal when {' and '.join(conditions)}" if conditions else "proven optimal"
+
+
+def assumptions(problem: Problem) -> list[str]:
+    """Return what must hold of the input that was guessed; where there is any, no plan is called optimal."""
+    found = []
+    basis = duration_basis(problem.graph)
+    if basis.startswith("assumed") and basis != GENERATED:
+        found.append(_AS_LONG)
+    if problem.packing is not None and (problem.packing.assumed_cores or problem.packing.assumed_memory):
+        found.append(_AS_ASSUMED)
+    return found
 
 
 def _assumed_needs(packing: Packing) -> list[str]:

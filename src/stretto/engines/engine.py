@@ -42,6 +42,10 @@ class RunOptions:
         Of a workflow file, run also the tasks whose outputs are up to date.
     done
         Outputs of tasks that ended in an earlier run, by task: these are not run again.
+    ready_s
+        When each device is up, in seconds of the problem: the tasks of a plan wait for it. Empty: at once.
+    follow
+        Returns further events for the record that an event leads to, such as the start of a rented node.
     digests
         Whether to compute digests of outputs.
     keep
@@ -64,6 +68,8 @@ class RunOptions:
     keep_going: bool = False
     rerun: bool = False
     done: Mapping[int, object] = field(default_factory=dict)
+    ready_s: tuple[float, ...] = ()
+    follow: Callable[[Event], list[Event]] | None = None
     digests: bool = True
     keep: Keep = "sinks"
     decision_s: float | None = 2.0

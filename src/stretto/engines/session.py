@@ -17,6 +17,7 @@ from stretto.core.problem import Problem
 from stretto.engines.driver.events import Event
 from stretto.engines.engine import Engine, RunOptions, RunResult, restore_ctrl_c
 from stretto.engines.event_writer import EventWriter, catch_up, finished_before
+from stretto.engines.rented_nodes import wait_until_up
 from stretto.engines.work import Command, Work
 from stretto.errors import InvalidInput
 from stretto.files.clusters.cluster_writer import write_cluster
@@ -121,7 +122,8 @@ def run_recorded(
         with contextlib.suppress(InvalidInput):  # the log cannot be written: the first error matters more
             run.finish("failed", {"status": "failed", "reason": f"{type(error).__name__}: {error}"})
         raise
-    predicted = simulate(problem, plan, discipline=options.discipline, memory_limits=False)
+    waiting = wait_until_up(problem, plan, options.ready_s)
+    predicted = simulate(waiting, plan, discipline=options.discipline, memory_limits=False)
     session = Session(run.id, result, len(done), predicted.makespan_s * work.time_scale, len(options.done))
     failed = _failed_tasks(result, work)
     run.finish(result.status, session.summary() | ({"failed": failed} if failed else {}))
@@ -130,9 +132,10 @@ def run_recorded(
 
 def _watched(options: RunOptions, writer: EventWriter, done: dict[int, object]) -> RunOptions:
     def on_event(event: Event) -> None:
-        writer.on_event(event)
-        if options.on_event is not None:
-            options.on_event(event)
+        for one in (event, *(options.follow(event) if options.follow is not None else ())):
+            writer.on_event(one)
+            if options.on_event is not None:
+                options.on_event(one)
 
     def on_output(task: int, value: object) -> None:
         writer.on_output(task, value)

@@ -186,6 +186,14 @@ def save(work: TaskGraph | Workload, path: str | Path, *, format: str | None = N
     return tuple(loses(work)) if loses is not None else ()
 
 
+def format_for(path: str | Path, format: str | None = None) -> str | None:
+    """Return the name of the format that a graph is written in; None where no ending is known."""
+    if format is not None:
+        return format
+    found = _longest_ending(str(path), writable=True)
+    return next((name for name, target in FORMATS.items() if found and resolve(target) is found[0]), None)
+
+
 def _writer_for(name: str) -> Format:
     found = _longest_ending(name, writable=True)
     if found is None:

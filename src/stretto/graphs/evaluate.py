@@ -25,8 +25,10 @@ from stretto.core.schedule import Schedule
 from stretto.errors import Infeasible, InvalidInput, InvalidPlan
 from stretto.graphs.bounds.bound import Bound, bound
 from stretto.graphs.conditions import Contention, checked_indices
+from stretto.graphs.memory.execution import progress
 from stretto.graphs.memory.repair import REPAIR, TRIED, fit_memory
-from stretto.graphs.simulator import progress, simulate
+from stretto.graphs.plan_document import head_fields, task_fields
+from stretto.graphs.simulator import simulate
 
 #: A planner as a plain function: it returns a plan, or only the device of each task.
 PlanFunction = Callable[[Problem, Budget], Plan | ArrayLike]
@@ -152,13 +154,7 @@ class PlanResult:
         """Return what ``stretto plan --output json`` prints; ``stretto simulate`` reads it back."""
         graph = self.problem.graph
         return {
-            "format": "stretto-plan",
-            "version": 1,
-            "policy": self.policy,
-            "params": dict(self.params),
-            "graph": graph.name,
-            "cluster": self.problem.cluster.name,
-            "seed": self.seed,
+            **head_fields(self.problem, self.policy, self.params, self.seed),
             "makespan_s": self.makespan_s,
             "lower_bound_s": self.lower_bound_s,
             "bound_method": self.bound.method,
@@ -174,12 +170,7 @@ class PlanResult:
             "contention": self.schedule.contention,
             "utilization": self.metrics.utilization,
             "utilisation": self.metrics.utilization,  # the old spelling, for one version
-            "devices": [device.name for device in self.problem.cluster.devices],
-            "assignment": self.plan.assignment.tolist(),
-            "order": self.plan.order.tolist(),
-            "start_s": self.schedule.start_s.tolist(),
-            "finish_s": self.schedule.finish_s.tolist(),
-            "tasks": list(graph.task_names) if graph.task_names is not None else None,
+            **task_fields(self.problem, self.plan, self.schedule),
             "info": dict(self.plan.info),
         }
 

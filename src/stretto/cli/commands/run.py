@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +12,7 @@ import typer
 from stretto.api.options import Record
 from stretto.cli.checks import check_picture, expanded, refuse_with
 from stretto.cli.configured import is_typed
-from stretto.cli.console import Output, facts, print_json, remark, stdout
+from stretto.cli.console import Output, facts, print_json, print_notes, remark, stdout
 from stretto.cli.options import (
     ClusterOption,
     DimOption,
@@ -25,6 +25,7 @@ from stretto.cli.options import (
     TimeLimitOption,
 )
 from stretto.cli.progress import ProgressBar, ProgressLine
+from stretto.cli.rental import print_rented_run
 from stretto.core.units import format_percent, format_seconds
 from stretto.errors import InvalidInput
 
@@ -314,6 +315,9 @@ def _report(done: RecordedRun, output: Output) -> None:
         print_json(_document(done))
     else:
         stdout().print(facts(f"{problem.graph.name} on {problem.cluster.name}", _rows(session, problem)))
+        if done.rented is not None:
+            print_rented_run(done.rentals, sum(one.cost_usd for one in done.rented.rentals))
+        print_notes(done.notes)
 
 
 def _draw(session: Session, problem: Problem, path: Path) -> None:
@@ -344,7 +348,8 @@ def _document(done: RecordedRun) -> dict[str, object]:
         "end_s": result.end_s,
         "attempts": result.attempts,
         "digests": list(result.digests),
-        "notes": list(_notes(session)),
+        "notes": [*_notes(session), *done.notes],
+        "rentals": [asdict(one) for one in done.rentals],
         "failures": [
             {
                 "task": problem.graph.task_name(failure.task),
