@@ -28,8 +28,12 @@ from stretto.core.plan import Discipline, Plan
 from stretto.core.planner import Budget
 from stretto.core.problem import Problem
 from stretto.core.provenance import DURATIONS
+from stretto.engines.driver.dispatch import Dispatcher
 from stretto.engines.driver.events import Event, TaskFinished
 from stretto.engines.engine import RunOptions, RunResult, make_engine
+from stretto.engines.host.dispatcher import HostDispatcher
+from stretto.engines.host.learned import learned_before
+from stretto.engines.host.named import check_dispatch, run_dispatch, run_dispatched
 from stretto.engines.session import Session, run_recorded, saved_plan
 from stretto.engines.up_to_date import OutputRecord
 from stretto.engines.wfformat_work import has_commands, load_wfformat_work
@@ -76,6 +80,8 @@ class RunRequest:
     ----------
     plan_file
         A saved plan, in place of a decision by the policy.
+    dispatch
+        Places the tasks while they run; the policy's plan then only serves the prediction.
     """
 
     workflow: str
@@ -91,6 +97,7 @@ class RunRequest:
     params: dict[str, Any] = field(default_factory=dict)
     engine_params: dict[str, Any] = field(default_factory=dict)
     plan_file: str | None = None
+    dispatch: str | None = None
 
     @staticmethod
     def from_settings(settings: Mapping[str, Any], run_id: str) -> RunRequest:
@@ -111,6 +118,7 @@ def run(
     engine: str = "local",
     engine_params: Mapping[str, Any] | None = None,
     params: Mapping[str, Any] | None = None,
+    dispatch: str | None = None,
     scale: float = 1.0,
     seed: int = 0,
     time_limit_s: float | None = None,
@@ -129,6 +137,7 @@ def run(
     engine: str = "local",
     engine_params: Mapping[str, Any] | None = None,
     params: Mapping[str, Any] | None = None,
+    dispatch: str | None = None,
     scale: float = 1.0,
     seed: int = 0,
     time_limit_s: float | None = None,
@@ -146,6 +155,7 @@ def run(
     engine: str = "local",
     engine_params: Mapping[str, Any] | None = None,
     params: Mapping[str, Any] | None = None,
+    dispatch: str | None = None,
     scale: float = 1.0,
     seed: int = 0,
     time_limit_s: float | None = None,
@@ -164,6 +174,8 @@ def run(
         Plans the work, as for :func:`plan`; or a plan, as an object or as a saved file.
     engine, engine_params
         Runs it: a name of ``stretto engines``, and its parameters.
+    dispatch
+        Places tasks while they run, in place of a plan: a name of ``stretto list run-dispatchers``.
     options
         Attempts, discipline and the like. Tasks of a workflow file whose outputs are up to date are not run, unless
         ``rerun`` is set.
@@ -187,6 +199,10 @@ def run(
     if dims and isinstance(work, (str, Path)):
         work = with_dims(str(work), [f"{name}={size}" for name, size in dims.items()])
     _check_numbers(scale, how.max_attempts)
+    if dispatch is not None:
+        run_dispatch(dispatch)
+        if plan_file is not None or isinstance(policy, Plan):
+            raise InvalidInput("cannot be combined with a saved plan: it places every task itself", field="dispatch")
     make_engine(engine, **(engine_params or {}))  # a misspelt name is found before anything is read
     if record is not None:
         request = RunRequest(
@@ -203,11 +219,18 @@ def run(
             params=dict(params or {}),
             engine_params=dict(engine_params or {}),
             plan_file=plan_file,
+            dispatch=dispatch,
         )
         with RunLog.open(record.runs) as log:
             return _execute(log, request, record, how)
     given = work if isinstance(work, Work) else work_of(work, scale)
     problem = Problem.of(given.graph, cluster_of(cluster))
+    if dispatch is not None:
+        check_dispatch(dispatch, problem)
+        with ExitStack() as stack:
+            how = _skipping(stack, work, given, how)
+            chosen = make_engine(engine, **(engine_params or {}))
+            return run_dispatched(chosen, problem, run_dispatch(dispatch).make(), given, how)
     if plan_file is not None:
         policy = read_plan(read_document(plan_file), problem)
     if not isinstance(policy, Plan):
@@ -331,6 +354,7 @@ def _execute(log: RunLog, request: RunRequest, record: Record, options: RunOptio
     else:
         budget = Budget(request.seed, request.time_limit_s, on_progress=record.on_progress)
         plan = _planned(problem, request.policy, request.params, budget)
+    dispatcher = _dispatcher(log, request, problem)
     if record.on_plan is not None:
         record.on_plan(problem)
     how = replace(
@@ -340,7 +364,7 @@ def _execute(log: RunLog, request: RunRequest, record: Record, options: RunOptio
         keep_going=request.keep_going,
         keep="none",
     )
-    with _host_watch(log, record.telemetry) as watch, ExitStack() as stack:
+    with _host_watch(log, record.telemetry, dispatcher) as watch, ExitStack() as stack:
         how = _skipping(stack, request.workflow, work, how, is_resumed=record.resume is not None)
 
         def on_begin(run_id: str, num_done: int) -> None:
@@ -359,14 +383,28 @@ def _execute(log: RunLog, request: RunRequest, record: Record, options: RunOptio
             settings=asdict(request),
             resume=record.resume,
             force=record.force,
+            dispatcher=dispatcher,
             on_begin=on_begin,
             on_notice=record.on_notice,
         )
     return RecordedRun(session, problem, plan)
 
 
-def _host_watch(log: RunLog, is_wanted: bool) -> Any:
+def _dispatcher(log: RunLog, request: RunRequest, problem: Problem) -> Dispatcher | None:
+    """Return the dispatcher of a request, with what earlier runs of this log have learned."""
+    if request.dispatch is None:
+        return None
+    check_dispatch(request.dispatch, problem)
+    named = run_dispatch(request.dispatch)
+    return named.make(learned_before(log, problem) if named.watches_host else None)
+
+
+def _host_watch(log: RunLog, is_wanted: bool, dispatcher: Dispatcher | None) -> Any:
     """Return a context with what watches the host beside a run, or with None."""
+    if isinstance(dispatcher, HostDispatcher):
+        from stretto.reports.racks.dispatched import DispatchWatch
+
+        return DispatchWatch(log.path, dispatcher)
     if not is_wanted:
         return nullcontext()
     from stretto.reports.racks.host import HostWatch

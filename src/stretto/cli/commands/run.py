@@ -11,6 +11,7 @@ import typer
 
 from stretto.api.options import Record
 from stretto.cli.checks import check_picture, expanded, refuse_with
+from stretto.cli.completion import run_dispatchers
 from stretto.cli.configured import is_typed
 from stretto.cli.console import Output, facts, print_json, remark, stdout
 from stretto.cli.options import (
@@ -38,10 +39,12 @@ if TYPE_CHECKING:
 #: What a run that is resumed has on record.
 _ON_RECORD = (
     *("workflow", "cluster", "engine", "policy", "scale", "attempts", "keep_going", "discipline"),
-    *("time_limit", "seed", "param", "engine_param", "dim", "plan", "commands", "rerun"),
+    *("time_limit", "seed", "param", "engine_param", "dim", "plan", "commands", "rerun", "dispatch"),
 )
 #: What a saved plan has decided.
 _PLANNED = ("policy", "param", "time_limit", "seed", "dim")
+#: What a dispatcher decides itself.
+_DISPATCHED = ("plan", "policy", "param", "time_limit")
 _TIMED = "timed: tasks only passed their planned time, so this says nothing about real machines"
 
 
@@ -67,6 +70,7 @@ class RunPlanning:
     seed: int = 0
     param: list[str] | None = None
     dim: list[str] | None = None
+    dispatch: str | None = None
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,16 @@ class Conduct:
             "seed": SeedOption,
             "param": ParamOption,
             "dim": DimOption,
+            "dispatch": Annotated[
+                str | None,
+                typer.Option(
+                    "--dispatch",
+                    metavar="NAME",
+                    help="Place tasks while they run, in place of a plan: symphony, mct-belief, heft-online or greedy.",
+                    autocompletion=run_dispatchers,
+                    show_default=False,
+                ),
+            ],
         },
     ),
     record=(
@@ -189,6 +203,7 @@ def run(
             cluster,
             planning.policy if planning.plan is None else str(planning.plan),
             params=parse_params(planning.param or []),
+            dispatch=planning.dispatch,
             time_limit_s=planning.time_limit,
             seed=planning.seed,
             engine=engine,
@@ -267,6 +282,8 @@ def _sources(
     if planning.plan is not None and not is_plan_file(str(planning.plan)):
         hint = "make one with  stretto plan FLOW -c CLUSTER --save plan.json"
         raise InvalidInput(f"is not a saved plan: {hint}", source=str(planning.plan))
+    if planning.dispatch is not None:
+        refuse_with(context, "--dispatch", _DISPATCHED, "it places every task itself, without a plan")
     if record.resume is not None:
         refuse_with(context, "--resume", _ON_RECORD, "the resumed run already fixes it")
     elif workflow is not None and (planning.plan is not None or is_plan_file(workflow)):
