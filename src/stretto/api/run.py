@@ -33,7 +33,7 @@ from stretto.engines.driver.events import Event, TaskFinished
 from stretto.engines.engine import RunOptions, RunResult, make_engine
 from stretto.engines.host.dispatcher import HostDispatcher
 from stretto.engines.host.learned import learned_before
-from stretto.engines.host.named import check_dispatch, run_dispatch, run_dispatched
+from stretto.engines.host.named import new_dispatcher, run_dispatch, run_dispatched
 from stretto.engines.session import Session, run_recorded, saved_plan
 from stretto.engines.up_to_date import OutputRecord
 from stretto.engines.wfformat_work import has_commands, load_wfformat_work
@@ -118,7 +118,6 @@ def run(
     engine: str = "local",
     engine_params: Mapping[str, Any] | None = None,
     params: Mapping[str, Any] | None = None,
-    dispatch: str | None = None,
     scale: float = 1.0,
     seed: int = 0,
     time_limit_s: float | None = None,
@@ -137,7 +136,6 @@ def run(
     engine: str = "local",
     engine_params: Mapping[str, Any] | None = None,
     params: Mapping[str, Any] | None = None,
-    dispatch: str | None = None,
     scale: float = 1.0,
     seed: int = 0,
     time_limit_s: float | None = None,
@@ -155,7 +153,6 @@ def run(
     engine: str = "local",
     engine_params: Mapping[str, Any] | None = None,
     params: Mapping[str, Any] | None = None,
-    dispatch: str | None = None,
     scale: float = 1.0,
     seed: int = 0,
     time_limit_s: float | None = None,
@@ -174,11 +171,8 @@ def run(
         Plans the work, as for :func:`plan`; or a plan, as an object or as a saved file.
     engine, engine_params
         Runs it: a name of ``stretto engines``, and its parameters.
-    dispatch
-        Places tasks while they run, in place of a plan: a name of ``stretto list run-dispatchers``.
     options
-        Attempts, discipline and the like. Tasks of a workflow file whose outputs are up to date are not run, unless
-        ``rerun`` is set.
+        Attempts, discipline, a dispatcher in place of a plan, and whether to ``rerun`` tasks that are up to date.
     record
         Keep the run in the run log, which needs work and cluster by name; the result is then a :class:`RecordedRun`.
 
@@ -199,10 +193,7 @@ def run(
     if dims and isinstance(work, (str, Path)):
         work = with_dims(str(work), [f"{name}={size}" for name, size in dims.items()])
     _check_numbers(scale, how.max_attempts)
-    if dispatch is not None:
-        run_dispatch(dispatch)
-        if plan_file is not None or isinstance(policy, Plan):
-            raise InvalidInput("cannot be combined with a saved plan: it places every task itself", field="dispatch")
+    _check_dispatch(how.dispatch, plan_file is not None or isinstance(policy, Plan))
     make_engine(engine, **(engine_params or {}))  # a misspelt name is found before anything is read
     if record is not None:
         request = RunRequest(
@@ -219,25 +210,30 @@ def run(
             params=dict(params or {}),
             engine_params=dict(engine_params or {}),
             plan_file=plan_file,
-            dispatch=dispatch,
+            dispatch=how.dispatch,
         )
         with RunLog.open(record.runs) as log:
             return _execute(log, request, record, how)
     given = work if isinstance(work, Work) else work_of(work, scale)
     problem = Problem.of(given.graph, cluster_of(cluster))
-    if dispatch is not None:
-        check_dispatch(dispatch, problem)
-        with ExitStack() as stack:
-            how = _skipping(stack, work, given, how)
-            chosen = make_engine(engine, **(engine_params or {}))
-            return run_dispatched(chosen, problem, run_dispatch(dispatch).make(), given, how)
     if plan_file is not None:
         policy = read_plan(read_document(plan_file), problem)
-    if not isinstance(policy, Plan):
+    if not isinstance(policy, Plan) and how.dispatch is None:
         policy = _planned(problem, policy, params, Budget(seed, time_limit_s))
     with ExitStack() as stack:
         how = _skipping(stack, work, given, how)
-        return make_engine(engine, **(engine_params or {})).run(given, policy, problem.cluster, how)
+        chosen = make_engine(engine, **(engine_params or {}))
+        if isinstance(policy, Plan):
+            return chosen.run(given, policy, problem.cluster, how)
+        return run_dispatched(chosen, problem, new_dispatcher(str(how.dispatch), problem), given, how)
+
+
+def _check_dispatch(dispatch: str | None, has_plan: bool) -> None:
+    """Raise where a dispatcher has no such name, or would have nothing to decide."""
+    if dispatch is not None:
+        run_dispatch(dispatch)
+        if has_plan:
+            raise InvalidInput("cannot be combined with a saved plan: it places every task itself", field="dispatch")
 
 
 def _planned_sources(
@@ -394,9 +390,8 @@ def _dispatcher(log: RunLog, request: RunRequest, problem: Problem) -> Dispatche
     """Return the dispatcher of a request, with what earlier runs of this log have learned."""
     if request.dispatch is None:
         return None
-    check_dispatch(request.dispatch, problem)
-    named = run_dispatch(request.dispatch)
-    return named.make(learned_before(log, problem) if named.watches_host else None)
+    watches_host = run_dispatch(request.dispatch).watches_host
+    return new_dispatcher(request.dispatch, problem, learned_before(log, problem) if watches_host else None)
 
 
 def _host_watch(log: RunLog, is_wanted: bool, dispatcher: Dispatcher | None) -> Any:

@@ -39,6 +39,9 @@ class RunOptions:
     ----------
     discipline
         None takes the plan's own.
+    dispatch
+        What places tasks while they run, in place of a plan: a name of ``catalog.RUN_DISPATCHERS``. Engines are given
+        the dispatcher itself.
     rerun
         Of a workflow file, run also the tasks whose outputs are up to date.
     done
@@ -63,6 +66,7 @@ class RunOptions:
     """
 
     discipline: Discipline | None = None
+    dispatch: str | None = None
     max_attempts: int = 3
     keep_going: bool = False
     rerun: bool = False

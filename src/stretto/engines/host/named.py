@@ -70,14 +70,16 @@ def run_dispatch(name: str) -> RunDispatch:
     return found
 
 
-def check_dispatch(name: str, problem: Problem) -> None:
-    """Raise InvalidInput where a dispatcher cannot place this work."""
-    if run_dispatch(name).watches_host and problem.packing is not None:
+def new_dispatcher(name: str, problem: Problem, learned: Mapping[str, Any] | None = None) -> Dispatcher:
+    """Return a dispatcher for a problem; raise InvalidInput where it cannot place this work."""
+    named = run_dispatch(name)
+    if named.watches_host and problem.packing is not None:
         raise InvalidInput(
             f"{name} gives a device one task at a time, and nodes pack several; describe the machine as devices,"
             " such as -c cpu:4, or use greedy or heft-online",
             field="dispatch",
         )
+    return named.make(learned)
 
 
 def run_dispatched(
