@@ -194,7 +194,7 @@ def run(
         work = with_dims(str(work), [f"{name}={size}" for name, size in dims.items()])
     _check_numbers(scale, how.max_attempts)
     _check_dispatch(how.dispatch, plan_file is not None or isinstance(policy, Plan))
-    make_engine(engine, **(engine_params or {}))  # a misspelt name is found before anything is read
+    chosen = make_engine(engine, **(engine_params or {}))  # a misspelt name is found before anything is read
     if record is not None:
         request = RunRequest(
             workflow=lasting(_word(work, "work")),
@@ -222,7 +222,6 @@ def run(
         policy = _planned(problem, policy, params, Budget(seed, time_limit_s))
     with ExitStack() as stack:
         how = _skipping(stack, work, given, how)
-        chosen = make_engine(engine, **(engine_params or {}))
         if isinstance(policy, Plan):
             return chosen.run(given, policy, problem.cluster, how)
         return run_dispatched(chosen, problem, new_dispatcher(str(how.dispatch), problem), given, how)
