@@ -33,8 +33,8 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 import numpy as np  # noqa: E402
-
 from benchmarks.real_host_tasks import compute, copy, task, warm  # noqa: E402
+
 from stretto.core.cluster import Cluster  # noqa: E402
 from stretto.core.graph import TaskGraph  # noqa: E402
 from stretto.core.problem import Problem  # noqa: E402

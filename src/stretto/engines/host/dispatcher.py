@@ -31,12 +31,17 @@ Rule = Literal["look-ahead", "earliest-completion"]
 _LEAST_LEFT = 0.05
 #: What a running task tells of its lateness counts again when it is later by this factor.
 _AGAIN = 1.5
+_INTERPRETERS = frozenset({"sh", "bash", "dash", "zsh", "env", "python", "python3", "perl", "Rscript", "julia"})
 _NUMBERS = re.compile(r"([-_./: ]*\d+)+$")
 
 
 def category_of(name: str, category: str) -> str:
-    """Return the kind of a task: its category, or its name without the numbers at the end."""
-    return category or _NUMBERS.sub("", name) or "task"
+    """Return the kind of a task: its category, or its name without the numbers at the end.
+
+    The category of a command is its program; a shell or an interpreter says nothing about the work.
+    """
+    told = "" if category in _INTERPRETERS else category
+    return told or _NUMBERS.sub("", name) or "task"
 
 
 class _Tasks:

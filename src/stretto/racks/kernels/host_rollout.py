@@ -64,7 +64,7 @@ def price(law, host, tasks, running, order, first_core, first_category):
     """Return the weighted sum of completion times when a core first gets a category, or waits for the next end (-1).
 
     After that each core that becomes idle starts what ends the most weight per second, or stays idle where nothing
-    improves on that.
+    improves on that, or where the other cores would have done all that waits before the task ended there.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def price(law, host, tasks, running, order, first_core, first_category):
             fill_rates(coupling, foreign, demand, share, near, idle_busy, category, rate)
             present = value(category, work, weight, rate)
             k, reached = best_start(law, host, tasks, core, category, work, weight, head, rate)
-            if k >= 0 and reached > present:
+            if k >= 0 and reached > present and _is_in_time(law, host, tasks, core, k, category, left, head, rate):
                 _start(tasks, head, core, k, category, left, work, weight)
         fill_rates(coupling, foreign, demand, share, near, idle_busy, category, rate)
         step = np.inf
@@ -114,6 +114,26 @@ def price(law, host, tasks, running, order, first_core, first_category):
                     cost += weight[p] * now
                     category[p] = IDLE
             is_held[p] = False
+
+
+@njit(cache=True, nogil=True)
+def _is_in_time(law, host, tasks, core, k, category, left, head, rate):
+    """Say whether the next task of a category ends on a core before the busy ones could do all that is left."""
+    coupling, foreign, demand = law
+    share, near, idle_busy = host
+    ptr, task_work, _ = tasks
+    category[core] = k
+    fill_rates(coupling, foreign, demand, share, near, idle_busy, category, rate)
+    category[core] = IDLE
+    speed, rest = 0.0, 0.0
+    for q in range(share.shape[0]):
+        if category[q] != IDLE:
+            speed += rate[q]
+            rest += left[q]
+    for j in range(demand.shape[0]):
+        for task in range(head[j], ptr[j + 1]):
+            rest += task_work[task].min()
+    return task_work[head[k], core] * speed <= rest * rate[core]
 
 
 @njit(cache=True, nogil=True)
