@@ -69,6 +69,12 @@ def thread_time(root: Path, pid: int, thread: int) -> ThreadTime | None:
     return None if ticks is None else ThreadTime(ticks / TICKS_PER_S, float("nan"))
 
 
+def process_time(root: Path, pid: int) -> ThreadTime | None:
+    """Return the time of all threads of a process; None where it is gone."""
+    ticks = _ticks(text_of(root, f"proc/{pid}/stat"), children=False)
+    return None if ticks is None else ThreadTime(ticks / TICKS_PER_S, float("nan"))
+
+
 def tree_time(root: Path, pid: int) -> float:
     """Return the CPU seconds of all descendants of a process, ended ones included as far as they were waited for."""
     total, queue, num = 0.0, _children(root, pid), 0

@@ -19,6 +19,7 @@ from stretto.racks.telemetry.core_times import (
     commands_time,
     core_times,
     online_cpus,
+    process_time,
     thread_time,
     tree_time,
 )
@@ -39,6 +40,8 @@ class DeviceWorker:
         Where it is pinned; empty for anywhere.
     has_children
         Whether its tasks may be processes of their own, below it.
+    is_whole
+        Whether all threads of the process count, which then tell no waiting.
     guard
         The process below which its commands run, where it is a thread; 0 for none.
     """
@@ -48,6 +51,7 @@ class DeviceWorker:
     cores: tuple[int, ...] = ()
     has_children: bool = False
     guard: int = 0
+    is_whole: bool = False
 
 
 class HostSense:
@@ -141,6 +145,8 @@ class HostSense:
         return ""
 
     def _time_of(self, worker: DeviceWorker) -> ThreadTime | None:
+        if worker.is_whole:
+            return process_time(self.root, worker.pid)
         own = thread_time(self.root, worker.pid, worker.thread)
         if own is None or not (worker.has_children or worker.guard):
             return own
