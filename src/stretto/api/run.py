@@ -61,11 +61,18 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class RecordedRun:
-    """A run that is on record, with what was run."""
+    """A run that is on record, with what was run.
+
+    Attributes
+    ----------
+    dispatch
+        What placed the tasks while they ran; the plan then only served the prediction.
+    """
 
     session: Session
     problem: Problem
     plan: Plan
+    dispatch: str | None = None
 
     @property
     def result(self) -> RunResult:
@@ -382,7 +389,7 @@ def _execute(log: RunLog, request: RunRequest, record: Record, options: RunOptio
             on_begin=on_begin,
             on_notice=record.on_notice,
         )
-    return RecordedRun(session, problem, plan)
+    return RecordedRun(session, problem, plan, request.dispatch)
 
 
 def _dispatcher(log: RunLog, request: RunRequest, problem: Problem) -> Dispatcher | None:

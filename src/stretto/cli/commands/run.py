@@ -330,7 +330,7 @@ def _report(done: RecordedRun, output: Output) -> None:
     elif output is Output.JSON:
         print_json(_document(done))
     else:
-        stdout().print(facts(f"{problem.graph.name} on {problem.cluster.name}", _rows(session, problem)))
+        stdout().print(facts(f"{problem.graph.name} on {problem.cluster.name}", _rows(done)))
 
 
 def _draw(session: Session, problem: Problem, path: Path) -> None:
@@ -355,7 +355,8 @@ def _document(done: RecordedRun) -> dict[str, object]:
         "discipline": result.discipline,
         "tasks": [problem.graph.task_name(task) for task in range(problem.num_tasks)],
         "devices": [device.name for device in problem.cluster.devices],
-        "planned_device": plan.assignment,
+        "dispatch": done.dispatch,
+        "planned_device": plan.assignment if done.dispatch is None else None,
         "device": result.device,
         "start_s": result.start_s,
         "end_s": result.end_s,
@@ -383,18 +384,19 @@ def _notes(session: Session) -> tuple[str, ...]:
     return notes if notes or not session.result.is_timed else (_TIMED,)
 
 
-def _rows(session: Session, problem: Problem) -> dict[str, str]:
+def _rows(done: RecordedRun) -> dict[str, str]:
     import numpy as np
 
     from stretto.core.provenance import duration_basis
 
-    result = session.result
+    session, problem, result = done.session, done.problem, done.result
     now = int(np.sum(result.is_finished))
     before = f", {session.num_done_before:,} before" if session.num_done_before else ""
     before += f", {session.num_up_to_date:,} up to date" if session.num_up_to_date else ""
     rows = {
         "run": session.run_id,
         "engine": result.engine + "".join(f" ({note})" for note in _notes(session)),
+        **({} if done.dispatch is None else {"placed by": f"{done.dispatch}, while it ran"}),
         "status": result.status,
         "tasks": f"{now:,} of {problem.num_tasks:,}{before}",
     }
@@ -402,7 +404,8 @@ def _rows(session: Session, problem: Problem) -> dict[str, str]:
     if is_whole:
         rows["makespan"] = format_seconds(result.makespan_s)
     if now:
-        rows["predicted"] = f"{format_seconds(session.predicted_s)} for the whole, by the simulator"
+        what = "the whole" if done.dispatch is None else "a plan by heft"
+        rows["predicted"] = f"{format_seconds(session.predicted_s)} for {what}, by the simulator"
         if duration_basis(problem.graph).startswith("assumed") and not result.is_timed:
             rows["predicted"] += ", from assumed durations"
     if is_whole:
