@@ -26,6 +26,11 @@ class DriverEngine(ABC):
     def run(self, work: Work, plan: Plan, cluster: Cluster, options: RunOptions) -> RunResult:
         return self.play(Problem.of(work.graph, cluster), plan, work, options)
 
+    @property
+    def is_on_this_host(self) -> bool:
+        """Whether all tasks run on this machine, so that its counters tell of them."""
+        return False
+
     @abstractmethod
     def play(self, problem: Problem, decider: Plan | Dispatcher, work: Work, options: RunOptions) -> RunResult:
         """Run a problem, which may have release times, by a plan or by the late decisions of a dispatcher."""

@@ -158,6 +158,9 @@ def test_what_does_not_apply_is_refused(tmp_path):
         run_dispatch("symfony")
     graph = stretto.workloads.random_dag(num_tasks=4, seed=0)
     plan = stretto.plan(graph, "cpu:2").plan
+    with pytest.raises(InvalidInput, match="counters of this machine"):
+        stretto.run(graph, "cpu:2", engine="simulated", options=RunOptions(dispatch="symphony"))
+    assert stretto.run(graph, "cpu:2", engine="simulated", options=RunOptions(dispatch="heft-online")).status == "done"
     with pytest.raises(InvalidInput, match="saved plan"):
         stretto.run(graph, "cpu:2", plan, options=RunOptions(dispatch="greedy"))
 

@@ -108,6 +108,10 @@ class DaskEngine(ElasticWorkers, DriverEngine):
         if self.is_elastic and self.address is not None:
             raise InvalidInput("needs a cluster that the engine starts itself; leave out address", field="is_elastic")
 
+    @property
+    def is_on_this_host(self) -> bool:
+        return self.address is None
+
     def available(self) -> str | None:
         return missing_package("distributed", "Dask", "dask")
 

@@ -225,7 +225,7 @@ class _LiveHost:
         self._is_fully_seen = False  # whether the driver asks at the next end
 
     def take_up(self, problem: Problem) -> None:
-        """Get ready for a problem; the law goes on with what it knows."""
+        """Get ready for a problem; the law keeps what it knows."""
         if self.tasks is not None and self.tasks.problem is problem:
             return
         is_first = self.tasks is None

@@ -90,6 +90,12 @@ def run_dispatched(
         raise InvalidInput(
             "this engine is given a whole plan and asks nobody while it runs; use local or dask", field="dispatch"
         )
+    if isinstance(dispatcher, HostDispatcher) and not engine.is_on_this_host:
+        raise InvalidInput(
+            f"{dispatcher.name} reads the counters of this machine, and this engine runs tasks elsewhere; use the"
+            " engine local, dask with a cluster of its own, or the dispatcher heft-online or greedy",
+            field="dispatch",
+        )
     with attached(dispatcher, problem, options) as how:
         found = engine.play(problem, dispatcher, work, how)
     notes = dispatcher.notes() if isinstance(dispatcher, HostDispatcher) else ()
