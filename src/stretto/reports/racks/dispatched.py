@@ -11,10 +11,14 @@ from stretto.engines.host.dispatcher import HostBeliefNow, HostDispatcher
 from stretto.racks.telemetry.host import HostTelemetry
 from stretto.racks.telemetry.host_machine import HostMachine
 from stretto.reports.racks.belief import BeliefSample, record_sample
-from stretto.reports.racks.host import DENSE, EVERY_S, HostWatch
+from stretto.reports.racks.host import DENSE, HostWatch
 from stretto.reports.racks.topology import TOPOLOGY, MachineJson, PartJson, Topology
 from stretto.reports.strict_json import packed
 from stretto.runlog import Run
+
+#: The machine's name on the page, since the load is theirs.
+OTHERS = "other programs"
+_EVERY_S = 0.25
 
 
 class DispatchWatch(HostWatch):
@@ -24,29 +28,26 @@ class DispatchWatch(HostWatch):
     task of demand 1 down by its whole duration; of disks, the share of time with requests, our own included.
     """
 
-    def __init__(self, path: Path, dispatcher: HostDispatcher, *, every_s: float = EVERY_S) -> None:
+    def __init__(self, path: Path, dispatcher: HostDispatcher, *, every_s: float = _EVERY_S) -> None:
         super().__init__(path, every_s=every_s)
         self.dispatcher = dispatcher
 
     def _write(self, run: Run, started_s: float) -> None:
         disks = DiskUse()
         topology, num_read = None, 0
-        while True:
+        is_over = False
+        while not is_over:
             is_over = self._is_over.wait(self.every_s)
             now = self.dispatcher.belief_now()
             if now is None:
-                if is_over:
-                    return
                 continue
             if topology is None:
-                topology = host_belief_topology(now.host, disks.names(now.host))
+                topology = host_belief_topology(now.host)
                 if TOPOLOGY not in run.log.artifacts(run.id):
                     run.attach(TOPOLOGY, packed(topology))
             if is_over or num_read % (1 + num_read // DENSE) == 0:
                 record_sample(run, _sample(now, topology, disks.read(now.host), run.log.clock() - started_s))
             num_read += 1
-            if is_over:
-                return
 
 
 class DiskUse:
@@ -55,17 +56,13 @@ class DiskUse:
     def __init__(self) -> None:
         self._telemetry = HostTelemetry()
 
-    def names(self, host: HostMachine) -> list[str]:
-        """Return the disks of a host."""
-        return list(host.disks)
-
     def read(self, host: HostMachine) -> Floats:
         """Return the use since the last call; NaN where nothing is counted."""
         found = self._telemetry.sample()
         return np.array([min(found.get(f"disk/{name}", np.nan), 1.0) for name in host.disks], dtype=np.float64)
 
 
-def host_belief_topology(host: HostMachine, disks: list[str]) -> Topology:
+def host_belief_topology(host: HostMachine) -> Topology:
     """Return the host as boxes: memory, cores, CPUs and disks."""
     parts: list[PartJson] = [
         {"name": part.name, "kind": part.kind, "model": "", "capacity": None}
@@ -75,17 +72,17 @@ def host_belief_topology(host: HostMachine, disks: list[str]) -> Topology:
     shown = {part["name"] for part in parts}
     links = [list(link) for link in host.machine.links if set(link) <= shown]
     memory = next(part["name"] for part in parts if part["kind"] == "memory")
-    for disk in disks:
+    for disk in host.disks:
         parts.append({"name": disk, "kind": "disk", "model": "", "capacity": None})
         links.append([disk, memory])
-    machine: MachineJson = {"name": "host", "parts": parts, "links": links}
-    cores = [f"host/{core}" for core in dict.fromkeys(host.core_of.values())]
-    resources = [f"host/{memory}", *cores, *(f"host/{disk}" for disk in disks)]
+    machine: MachineJson = {"name": OTHERS, "parts": parts, "links": links}
+    cores = dict.fromkeys(host.core_of.values())
+    resources = [f"{OTHERS}/{name}" for name in (memory, *cores, *host.disks)]
     return {
         "name": "host",
         "machines": [machine],
         "resources": resources,
-        "processors": [f"host/cpu{cpu}" for cpu in host.cpus],
+        "processors": [f"{OTHERS}/cpu{cpu}" for cpu in host.cpus],
     }
 
 
