@@ -212,6 +212,14 @@ DISPATCHERS: dict[str, str] = {
     "srpt-true": "stretto.racks.rules:SRPT_TRUE",
 }
 
+#: Dispatchers of real runs, for ``stretto run --dispatch``: see ``engines/host/named.py``.
+RUN_DISPATCHERS: dict[str, str] = {
+    "symphony": "stretto.engines.host.named:SYMPHONY",
+    "mct-belief": "stretto.engines.host.named:MCT_BELIEF",
+    "heft-online": "stretto.engines.host.named:HEFT_ONLINE",
+    "greedy": "stretto.engines.host.named:GREEDY",
+}
+
 #: Work with real kernels, for ``stretto run kernels:NAME?key=value``: functions that return an ``engines.work.Work``.
 KERNELS: dict[str, str] = {
     "tiled-matmul": "stretto.engines.kernels.tiled_matmul:tiled_matmul_work",

@@ -15,6 +15,7 @@ from typing import Any
 
 import kernel_watch
 import numpy as np
+import plain_hosts
 import plain_learners
 import plain_queues
 import plain_racks
@@ -194,7 +195,7 @@ def make_project() -> Problem:
 
 
 def all_cases() -> Iterator[Case]:
-    more = (plain_queues, plain_racks, plain_rental, plain_learners)
+    more = (plain_queues, plain_racks, plain_hosts, plain_rental, plain_learners)
     for source in (runs, plans, packings, searches, *(module.cases for module in more)):
         yield from source()
 

@@ -47,6 +47,11 @@ def rack_cases(incomplete: str) -> list[str]:
     return [name for name in RACK_CASES if name.startswith(incomplete)]
 
 
+def run_dispatchers(incomplete: str) -> list[str]:
+    """Offer dispatchers of real runs."""
+    return _names("run-dispatchers", incomplete)
+
+
 def rack_dispatchers(incomplete: str) -> list[str]:
     """Offer dispatchers of racks."""
     return _names("dispatchers", incomplete)

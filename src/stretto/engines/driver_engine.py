@@ -28,6 +28,11 @@ class DriverEngine(ABC):
         problem = wait_until_up(Problem.of(work.graph, cluster), plan, options.ready_s)
         return self.play(problem, plan, work, options)
 
+    @property
+    def is_on_this_host(self) -> bool:
+        """Whether all tasks run on this machine, so that its counters tell of them."""
+        return False
+
     @abstractmethod
     def play(self, problem: Problem, decider: Plan | Dispatcher, work: Work, options: RunOptions) -> RunResult:
         """Run a problem, which may have release times, by a plan or by the late decisions of a dispatcher."""

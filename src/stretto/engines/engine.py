@@ -25,6 +25,7 @@ from stretto.engines.completion_log import CompletionTicket
 from stretto.engines.driver.events import Event, TaskFailed, TaskFinished, TaskStarted
 from stretto.engines.work import Work
 from stretto.errors import EngineFailure
+from stretto.racks.telemetry.sense import DeviceWorker
 
 Status = Literal["done", "failed", "interrupted"]
 Keep = Literal["sinks", "all", "none"]
@@ -38,6 +39,9 @@ class RunOptions:
     ----------
     discipline
         None takes the plan's own.
+    dispatch
+        What places tasks while they run, in place of a plan: a name of ``catalog.RUN_DISPATCHERS``. Engines are given
+        the dispatcher itself.
     rerun
         Of a workflow file, run also the tasks whose outputs are up to date.
     done
@@ -61,9 +65,12 @@ class RunOptions:
         Called where a task ran, which may be another process, before its end is reported to anyone.
     on_command
         Called before a command starts; returns how its process guard logs its end.
+    on_worker
+        Called with a device and the thread or process that serves it, whenever a new one does.
     """
 
     discipline: Discipline | None = None
+    dispatch: str | None = None
     max_attempts: int = 3
     keep_going: bool = False
     rerun: bool = False
@@ -77,6 +84,7 @@ class RunOptions:
     on_output: Callable[[int, object], None] | None = None
     on_done: Callable[[TaskFinished, object], None] | None = None
     on_command: Callable[[TaskStarted, float], CompletionTicket] | None = None
+    on_worker: Callable[[int, DeviceWorker], None] | None = None
 
     def wants_output(self, work: Work, task: int) -> bool:
         """Say whether the output of a task is part of the result."""
