@@ -1,4 +1,4 @@
-"""The settings of the recurrent policies of one rack that the paper compares: sizes, layout of a row, how they learn."""
+"""The settings of the recurrent policies of one rack that the paper compares: sizes, layout, how they learn."""
 
 from __future__ import annotations
 

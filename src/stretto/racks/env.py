@@ -27,7 +27,7 @@ Observation = dict[str, Any]
 
 def row_length(model: RackModel, num_counters: int, *, belief: bool) -> int:
     """Return the numbers of an observation: pairs, processors, kernels, then beliefs about parts or raw counters."""
-    num_kernels, num_procs = model.arrays.duration_s.shape
+    num_kernels, num_procs = len(model.kernels), len(model.processors)
     hidden = 3 * len(model.resources) if belief else 2 * num_counters
     return num_kernels * num_procs * NUM_PAIR + num_procs * NUM_PROC + num_kernels * NUM_KERNEL + hidden
 

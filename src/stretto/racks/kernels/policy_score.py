@@ -75,7 +75,7 @@ def _fill_parts(graph, weights, pressure, load, load_sd, at_part):
 @njit(cache=True, nogil=True)
 def _fill_kernels(a, s, b, graph, weights, at_kernel):
     """Fill the embedding of each kernel: its features, and one round of messages from the kernels after it."""
-    num_kernels, num_procs = a.duration_s.shape
+    num_kernels = a.duration_s.shape[0]
     seen = np.empty((num_kernels, WIDTH))
     x = np.empty(NUM_KERNEL_INPUTS)
     for k in range(num_kernels):
@@ -148,7 +148,7 @@ def fill_scores(a, s, b, graph, weights, pressure, load, load_sd, actions, num, 
 
 @njit(cache=True, nogil=True)
 def _fill_embeddings(a, graph, at_part, at_kernel, k, p, row):
-    """Fill embeddings of the parts that the pair would use (by its demands), of the processor's parts, of the kernel."""
+    """Fill embeddings of the parts that the pair would use (by its demands), of the processor's, of the kernel."""
     m = a.proc_machine[p]
     for r in range(a.res_ptr[m], a.res_ptr[m + 1]):
         share = a.demand[k, p, r]

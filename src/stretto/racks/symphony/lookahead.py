@@ -66,7 +66,7 @@ class Lookahead:
         return kept
 
     def prices(self, candidates: NDArray[np.int64], *, until: float) -> tuple[Floats, int]:
-        """Return job-seconds by candidate and future, NaN where a candidate was out, and how many futures there were."""
+        """Return job-seconds by candidate and future, NaN where a candidate was out, and the number of futures."""
         p, batch = self.params, self.batch
         costs = np.full((len(candidates), p.per_round * p.most_rounds), np.nan)
         is_in = np.ones(len(candidates), np.bool_)

@@ -1,8 +1,8 @@
 """Training by evolution: weights are varied, whole streams are played by compiled code, and the better variants count.
 
 Every variant of a generation plays the same streams with the same noise (common random numbers), so what differs is
-what the weights do. Training plays with a stand-in for the belief that costs a tenth of it (``policy_play.fill_noisy``);
-what is kept is decided with the belief itself, on streams that are not trained on.
+what the weights do. Training plays with a stand-in for the belief that costs a tenth of it (``fill_noisy`` in
+``racks/kernels/policy_play.py``); what is kept is decided with the belief itself, on streams that are not trained on.
 """
 
 from __future__ import annotations
