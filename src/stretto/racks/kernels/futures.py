@@ -171,7 +171,7 @@ def _draw_flows(chance, level, params, now_s, future, f, state):
 def rough_rest(w, racks, b):
     """Return job-seconds that unfinished jobs would take at least, by their longest paths, also of those to come.
 
-    A candidate that is done before a job arrives must not be spared that job.
+    Otherwise a candidate would look cheap only because it is done before a job arrives.
     """
     i = racks.instance[b]
     longest = np.zeros(w.arrival_s.shape[1])

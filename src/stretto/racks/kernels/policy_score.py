@@ -49,7 +49,7 @@ class NetWeights(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def _fill_parts(graph, weights, pressure, load, load_sd, at_part):
-    """Fill the embedding of each part: what is believed of it, and one round of messages from its neighbors."""
+    """Fill the embedding of each part: its estimated load, and one round of messages from its neighbors."""
     num_parts = graph.part_kind.shape[0]
     seen = np.empty((num_parts, WIDTH))
     for r in range(num_parts):
