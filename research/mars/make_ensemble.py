@@ -35,8 +35,8 @@ from research.mars.folds import FOLDS  # noqa: E402
 
 from stretto.core.csr import Floats  # noqa: E402
 from stretto.core.trace import Trace  # noqa: E402
+from stretto.learning.cma import Cma  # noqa: E402
 from stretto.queues.mars.candidates import network_candidate  # noqa: E402
-from stretto.queues.mars.cma import Cma  # noqa: E402
 from stretto.queues.mars.network import MarsNet, save_nets  # noqa: E402
 from stretto.queues.mars.trainer import to_net  # noqa: E402
 from stretto.queues.mars.windows import starts_of  # noqa: E402

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-#: Cases of racks, as of ``racks/symphony/cases.py``: that imports jax, for which nobody waits after Tab. A test keeps
-#: them equal.
+#: Cases of racks, as of ``racks/symphony/cases.py``: that compiles kernels, for which nobody waits after Tab. A test
+#: keeps them equal.
 RACK_CASES = ("two-nics", "small-rack", "paper-rack")
 
 #: What ``mars`` can compare, as of ``queues/mars/cost.py``.

@@ -10,9 +10,9 @@ from mars_cases import PROCS, crowded, random_net
 
 from stretto.core.trace import Trace
 from stretto.errors import InvalidInput
+from stretto.learning.cma import Cma
 from stretto.learning.trainer import TrainingSpec
 from stretto.queues.mars.candidates import network_candidate, smith_net
-from stretto.queues.mars.cma import Cma
 from stretto.queues.mars.kernels import score
 from stretto.queues.mars.network import MarsNet, linear_net
 from stretto.queues.mars.run import OPPONENTS, MarsRun

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from stretto.core.csr import Floats
 from stretto.errors import InvalidInput
 from stretto.files.checked_arrays import take, take_indices, whole
+from stretto.learning.cma import Cma
 from stretto.learning.trainer import Arrays, Meta
-from stretto.queues.mars.cma import Cma
 from stretto.queues.mars.kernels import score as features
 from stretto.queues.mars.network import MarsNet
 from stretto.queues.mars.windows import Window, WindowFigures, num_jobs_of
