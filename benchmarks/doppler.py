@@ -6,6 +6,7 @@
     python benchmarks/doppler.py pure --seeds 5                         # 8,000 episodes against 8,000 evaluations
     python benchmarks/doppler.py ablations --episodes 640               # every variant at as many episodes, tiny
     python benchmarks/doppler.py zero                                   # families that nobody trained on
+    python benchmarks/doppler.py passenger                              # what the trained weights are worth
     python benchmarks/doppler.py transfer --seeds 5                     # 2,000 from the generalist, 8,000 from scratch
 
 Equal time is for the paper's and MSR's graphs; ``--families held-out,generated`` takes others, ``--start scratch``
@@ -23,6 +24,7 @@ import json
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
@@ -32,15 +34,17 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+import numpy as np
 from doppler_graphs import HERE, Instance, generated, held_out, msr, paper
 from measure import print_table
 
 from stretto import catalog
 from stretto.core.plan import Plan
-from stretto.core.planner import Budget
+from stretto.core.planner import Budget, Progress
 from stretto.core.problem import Problem
 from stretto.errors import StrettoError
 from stretto.graphs.bounds.bound import bound
+from stretto.graphs.doppler.generalist import GENERALIST
 from stretto.graphs.doppler.zero import LISTS
 from stretto.graphs.evaluate import Setting, evaluate, planner_named
 from stretto.graphs.search.annealing import Annealing
@@ -330,6 +334,66 @@ def zero(args: argparse.Namespace) -> None:
         )
 
 
+def passenger(args: argparse.Namespace) -> None:
+    """What the shipped weights are worth: their own plans against those of untrained ones, on unseen families.
+
+    Own plans are those of the episodes alone, before polish and without list planners. ``later`` compares how many plans
+    ``doppler`` tries from either until it is as good as the worse of both answers.
+    """
+    from stretto.files import checkpoint
+    from stretto.graphs.doppler.generalist import load_weights
+    from stretto.graphs.doppler.parameters import init_params
+    from stretto.graphs.doppler.proposals import played
+
+    log, weights = Log("passenger"), load_weights()
+    fresh = [weights._replace(params=init_params(weights.settings, seed)) for seed in range(args.seeds)]
+    ratios, wins_list = [], 0
+    for instance in [*held_out(args.graphs, args.max_tasks, args.every), *generated(args.graphs)]:
+        problem = instance.problem
+        own = played(problem, weights, args.episodes, 0).makespan_s
+        untrained = [played(problem, one, args.episodes, 0).makespan_s for one in fresh]
+        lists = min(makespan(problem, name)[0] for name in LISTS if planner_named(name).supports(problem) is None)
+        ratios.append(own / statistics.median(untrained))
+        wins_list += own < lists * (1 - SAME)
+        log.add(instance, policy="generalist", makespan_s=own, untrained_s=untrained, best_list_s=lists)
+        print(f"{instance.name[:50]:50} {ratios[-1]:.4f} of untrained, {own / lists:.4f} of the best list", flush=True)
+    low, high = bootstrap_median(ratios)
+    print(f"{len(ratios)} graphs: own plan / untrained: median {statistics.median(ratios):.4f} [{low:.4f}, {high:.4f}]")
+    better = sum(r < 1 - SAME for r in ratios)
+    print(f"better on {better}, worse on {sum(r > 1 + SAME for r in ratios)}; better than all lists on {wins_list}")
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "untrained.npz")
+        arrays, meta = checkpoint.load(GENERALIST)
+        arrays = {f"params/{name}": value for name, value in fresh[0].params.items()} | {
+            name: value for name, value in arrays.items() if not name.startswith("params/")
+        }
+        checkpoint.save(file, arrays, meta)
+        times = [later(instance, str(file), args.evaluations) for instance in generated(args.later)]
+    known = [one for one in times if one is not None]
+    print(f"doppler with untrained weights needs {statistics.median(known):.2f} times as many plans (median)")
+
+
+def later(instance: Instance, untrained: str, evaluations: int) -> float | None:
+    """Return how many times as many plans untrained weights need for what both reach."""
+    curves = []
+    for start in ("generalist", untrained):
+        news: list[Progress] = []
+        planner = planner_named("doppler", {"start": start, "max_evaluations": evaluations})
+        planner.plan(instance.problem, Budget(0, None, 1, news.append))
+        curves.append(news)
+    goal = max(curve[-1].best_makespan_s for curve in curves) * (1 + SAME)
+    needed = [next(n.evaluations for n in curve if n.best_makespan_s <= goal) + 1 for curve in curves]
+    print(f"{instance.name:30} generalist after {needed[0]:,} plans, untrained after {needed[1]:,}", flush=True)
+    return needed[1] / needed[0]
+
+
+def bootstrap_median(values: Sequence[float], draws: int = 2000) -> tuple[float, float]:
+    """Return the 95 % interval of a median, by resampling with a fixed seed."""
+    rng = np.random.default_rng(0)
+    medians = np.median(rng.choice(np.asarray(values), (draws, len(values))), axis=1)
+    return float(np.quantile(medians, 0.025)), float(np.quantile(medians, 0.975))
+
+
 def taken(shares: Sequence[float], rooms: Sequence[float]) -> str:
     """Return how much of the room was taken, over all graphs."""
     return f"{sum(shares) / sum(rooms):.0%}" if sum(rooms) > 0 else "-"
@@ -400,6 +464,11 @@ def main() -> None:
         (pure, several | {"episodes": 8000, "threads": 2}),
         (ablations, {"graphs": "=chainmm,=llama-block", "seeds": 1, "episodes": 640, "variants": "", "threads": 2}),
         (zero, {"graphs": "", "seed": 0, "max-tasks": 20_000, "every": 1, "room": 3.0, "cluster": ""}),
+        (
+            passenger,
+            {"graphs": "", "seeds": 3, "episodes": 8, "every": 3, "max-tasks": 1500, "evaluations": 60_000}
+            | {"later": "chainmm,ffnn,llama,transformer"},
+        ),
         (transfer, several | {"episodes": 8000, "fine-tune": 2000, "threads": 2}),
     )
     for run, options in table:

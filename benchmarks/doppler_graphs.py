@@ -66,7 +66,7 @@ class Instance(NamedTuple):
 def paper(names: str = "") -> Iterator[Instance]:
     """Yield the paper's graphs with the paper's costs, whose names hold one of the given texts."""
     for name, (file, num_devices) in PAPER.items():
-        if not _wanted(name, names):
+        if not wanted(name, names):
             continue
         graph = (
             _read(DATA / "dataflow" / f"doppler-{file}.txt") if file else llama_layer(inner_parts=2, paper_costs=True)
@@ -83,7 +83,7 @@ def msr(names: str = "", kind: str = "cpu") -> Iterator[Instance]:
     for file in MSR:
         for num_devices in (4, 8):
             name = f"{file.rpartition('-OperatorGraphs-')[2]}-{num_devices}"
-            if _wanted(name, names):
+            if wanted(name, names):
                 graph = _read(DATA / "dataflow" / f"dnnpart-{file}.json.gz")
                 yield Instance("msr", name, Problem.of(graph, Cluster.parse(f"{kind}:{num_devices}")))
 
@@ -95,7 +95,7 @@ def held_out(names: str = "", max_tasks: int = 20_000, every: int = 1, cluster: 
     """
     files = {"onnx": (DATA / "dataflow").glob("onnx-*"), "wfformat": (DATA / "wfformat").glob("*.json*")}
     for family, paths in files.items():
-        for path in sorted(path for path in paths if _wanted(f"{family}:{path.name}", names))[::every]:
+        for path in sorted(path for path in paths if wanted(f"{family}:{path.name}", names))[::every]:
             try:
                 graph = load(path)
             except StrettoError as error:
@@ -109,11 +109,11 @@ def held_out(names: str = "", max_tasks: int = 20_000, every: int = 1, cluster: 
 def generated(names: str = "") -> Iterator[Instance]:
     """Yield generated graphs."""
     for name, (workload, params, cluster) in GENERATED.items():
-        if _wanted(f"generated:{name}", names):
+        if wanted(f"generated:{name}", names):
             yield Instance("generated", name, Problem.of(generate(workload, **params), Cluster.parse(cluster)))
 
 
-def _wanted(name: str, names: str) -> bool:
+def wanted(name: str, names: str) -> bool:
     return any(name == part[1:] if part.startswith("=") else part in name for part in names.split(","))
 
 

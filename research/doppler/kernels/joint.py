@@ -110,7 +110,7 @@ def _look_at_pairs(p, fixed, rules, work, assign, pairs):
         highest = max(highest, fixed.level[work.window[i]])
     for i in range(count):
         v = work.window[i]
-        device_masks(p, fixed, work, v, rules.symmetric)
+        device_masks(p, fixed, work, assign, v, rules.symmetric)
         device_features(p, fixed, work, assign, v)
         best = np.inf
         best_end = np.inf

@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -27,6 +27,7 @@ from stretto.graphs.bounds.bound import Bound, bound
 from stretto.graphs.conditions import Contention, checked_indices
 from stretto.graphs.memory.execution import progress
 from stretto.graphs.memory.repair import REPAIR, TRIED, fit_memory
+from stretto.graphs.peaks import peak_memory
 from stretto.graphs.plan_document import head_fields, task_fields
 from stretto.graphs.simulator import simulate
 
@@ -85,7 +86,9 @@ def within_memory(problem: Problem, plan: Plan, setting: Setting | None = None, 
         return plan
     # A plan that could not be executed with endless memory either is another mistake, and raises its own error.
     simulate(problem, plan, discipline=setting.discipline, memory_limits=False)
-    return fit_memory(problem, plan, execute, discipline=setting.discipline, seed=seed)
+    fitted = fit_memory(problem, plan, execute, discipline=setting.discipline, seed=seed)
+    # What was proven of the policy's own plan says nothing of this one.
+    return replace(fitted, info={key: value for key, value in fitted.info.items() if key != "optimal"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +130,12 @@ class PlanResult:
     def is_proven_optimal(self) -> bool:
         """Whether no schedule of this problem is shorter; a run with noise proves nothing."""
         return self.setting.noise == 0 and is_proven_optimal(self.makespan_s, self.lower_bound_s)
+
+    @cached_property
+    def peak_memory_bytes(self) -> tuple[float, ...]:
+        """The most bytes that each device holds at one moment: residents, running tasks and live objects."""
+        executed = self.setting.run(self.problem, self.plan, record_transfers=True)
+        return tuple(peak_memory(self.problem, self.plan, executed).tolist())
 
     @property
     def cost_usd(self) -> float:
@@ -170,6 +179,7 @@ class PlanResult:
             "contention": self.schedule.contention,
             "utilization": self.metrics.utilization,
             "utilisation": self.metrics.utilization,  # the old spelling, for one version
+            "peak_memory_bytes": list(self.peak_memory_bytes) if self.problem.packing is None else None,
             **task_fields(self.problem, self.plan, self.schedule),
             "info": dict(self.plan.info),
         }

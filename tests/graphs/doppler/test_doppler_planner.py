@@ -39,14 +39,15 @@ def problem() -> Problem:
     for discipline in DISCIPLINES:
         DopplerPlanner(discipline, train_share=0.0).plan(made, Budget(time_limit_s=0.2))
         search = doppler_planner.Search(made, DopplerPlanner(discipline), Budget(time_limit_s=0.2))
-        for phase in (TUNED.seek, TUNED.wander, TUNED.refine, TUNED.settle):
+        for phase in (*TUNED.regions, *TUNED.operators.values()):
             search.polish(search.starts, search.spent + 0.1, phase)
     return made
 
 
 def test_a_short_budget_only_searches(problem: Problem) -> None:
     plan = DopplerPlanner().plan(problem, Budget(time_limit_s=0.3, num_threads=1))
-    assert plan.info["episodes"] == 0
+    assert plan.info["episodes"] == 1  # the generalist's own plan
+    assert "episodes" not in plan.info["turns"]
     starts = starting_points(problem, DopplerPlanner().starts, 0)
     assert simulate(problem, plan).makespan_s <= starts[0].makespan_s
 
@@ -66,12 +67,15 @@ def test_small_tasks_are_put_in_order_where_large_ones_differ_by_orders_of_magni
 
 def test_turns_warm_up_what_is_best_and_use_all_that_is_given() -> None:
     hard = Problem.of(random_dag(num_tasks=60, seed=5, ccr=4.0), Cluster.parse("gpu:3@1GB/s"))
-    search = doppler_planner.Search(hard, DopplerPlanner(max_evaluations=4000), Budget(3, num_threads=2))
+    search = doppler_planner.Search(
+        hard, DopplerPlanner(max_evaluations=4000, train_share=0.0), Budget(3, num_threads=2)
+    )
     search.seek(search.starts, 2000)
     found = search.best.makespan_s
     assert found < search.starts[0].makespan_s
-    search.refine(4000)
+    search.share(4000)
     assert search.best.makespan_s <= found
+    assert sum(search.bandit.shares().values()) > len(TUNED.operators)
     assert 3900 <= search.spent <= 4100 or search.is_optimal
 
 
@@ -82,7 +86,7 @@ def test_training_and_search_take_turns(
 ) -> None:
     monkeypatch.setattr(doppler_planner, "TUNED", replace(TUNED, least_training_s=0.1))
     news: list[Progress] = []
-    planner = DopplerPlanner(discipline=discipline, rounds=2, start="scratch")  # type: ignore[arg-type]
+    planner = DopplerPlanner(discipline=discipline, start="scratch")  # type: ignore[arg-type]
     planner.plan(problem, Budget(0, 4.0, num_threads))  # compiles, which may take all of the time
     plan = planner.plan(problem, Budget(0, 4.0, num_threads, news.append))
     assert plan.info["episodes"] > 0
@@ -112,7 +116,7 @@ def test_an_interrupt_keeps_the_best_plan(problem: Problem, after: int, monkeypa
     assert simulate(problem, plan).makespan_s <= starts[0].makespan_s
 
 
-@pytest.mark.parametrize("bad", [{"train_share": 1.0}, {"rounds": 0}, {"discipline": "eager"}])
+@pytest.mark.parametrize("bad", [{"train_share": 1.0}, {"max_evaluations": 0}, {"discipline": "eager"}])
 def test_bad_parameters_are_refused(bad: dict[str, object]) -> None:
     with pytest.raises(InvalidInput):
         DopplerPlanner(**bad)  # type: ignore[arg-type]
@@ -121,5 +125,16 @@ def test_bad_parameters_are_refused(bad: dict[str, object]) -> None:
 def test_kinds_and_unequal_links(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doppler_planner, "TUNED", replace(TUNED, least_training_s=0.1))
     problem = random_problem(np.random.default_rng(21), 30, 4)
-    plan = DopplerPlanner(start="scratch", rounds=1).plan(problem, Budget(1, 1.0))
+    plan = DopplerPlanner(start="scratch").plan(problem, Budget(1, 1.0))
     assert np.isfinite(simulate(problem, plan).makespan_s)
+
+
+def test_counted_plans_repeat_with_training_and_all_operators() -> None:
+    problem = random_problem(np.random.default_rng(22), 30, 3)
+    planner = DopplerPlanner(max_evaluations=3000)
+    plans = [planner.plan(problem, Budget(4, num_threads=1)) for _ in range(2)]
+    assert np.array_equal(plans[0].assignment, plans[1].assignment)
+    assert np.array_equal(plans[0].order, plans[1].order)
+    assert plans[0].info["turns"] == plans[1].info["turns"]
+    assert plans[0].info["turns"]["episodes"] > 0
+    assert min(plans[0].info["turns"].values()) > 0

@@ -12,6 +12,7 @@ from stretto.core.problem import Problem
 from stretto.graphs.doppler.kernels.levels import bottom_chain, top_chain
 from stretto.graphs.doppler.kernels.state import EpisodeInputs
 from stretto.graphs.kernels.construct.ranks import mean_durations
+from stretto.graphs.memory.needs import counts_objects
 
 Singles = NDArray[np.float32]
 #: Static features of a task: the paper's five, their logarithms, and the spread over device kinds.
@@ -92,6 +93,8 @@ def fixed_side(problem: Problem, raw: Floats) -> EpisodeInputs:
         resident=zeros if graph.resident_bytes is None else np.ceil(graph.resident_bytes),
         need=zeros if graph.memory_bytes is None else np.ceil(graph.memory_bytes),
         limit=limit,
+        object_bytes=np.ceil(p.object_size) if counts_objects(problem) else np.zeros(len(p.object_size)),
+        is_limited=int(np.any(np.isfinite(limit))),
         scale_s=float(weight.mean()) or 1.0,
     )
 

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 import time
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from stretto.core import argument_checks as checks
+from stretto.core.cluster import Cluster
 from stretto.core.csr import Floats
+from stretto.core.graph import TaskGraph
 from stretto.core.plan import DISCIPLINES, Discipline, Plan
 from stretto.core.planner import Budget, Progress
 from stretto.core.problem import Problem
 from stretto.errors import InvalidInput, MissingExtra
+from stretto.graphs.doppler.bandit import OperatorBandit
+from stretto.graphs.doppler.generalist import load_weights
+from stretto.graphs.doppler.limited import binds, improve_within
 from stretto.graphs.doppler.nodes import plan_nodes
-from stretto.graphs.doppler.tuning import TUNED, SearchPhase
+from stretto.graphs.doppler.proposals import played
+from stretto.graphs.doppler.tuning import EPISODES, TUNED, SearchPhase
 from stretto.graphs.kernels.search.decode import tails
 from stretto.graphs.planners.listing import DevicePlanner
-from stretto.graphs.search.annealing import Annealing, AnnealingChain, ConservingChain
+from stretto.graphs.search.annealing import SECONDS_PER_ITEM, Annealing, AnnealingChain, ConservingChain
 from stretto.graphs.search.anytime import DEFAULT_TIME_LIMIT_S, OPTIMAL, Chain, SearchOutcome, Solution, run_chains
 from stretto.graphs.search.lns import LargeNeighbourhood, RuinChain
+from stretto.graphs.search.paths import PathChain
 from stretto.graphs.search.starts import floor_s, starting_points
 from stretto.graphs.search.tabu import TabuChain, TabuSearch
 
@@ -33,9 +42,11 @@ if TYPE_CHECKING:
 class DopplerPlanner(DevicePlanner):
     """Doppler's two policies with local search, each starting from what the other found.
 
-    Both policies are trained on the problem (reinforcement with self-imitation, for fresh weights after imitation of
-    look-ahead) while one core already searches from the best heuristic's plan. Then all cores polish the best plans of
-    either, the result is imitated, and so on. The answer is never worse than the heuristics that it starts from.
+    The search begins with the plans of heuristics and of the policies as they are. Then operators share the budget by
+    what they gain per unit of it (a seeded bandit): windows, single steps, single tasks judged by longest paths, tabu
+    search, and episodes, in which the policies are trained on the problem (reinforcement with self-imitation; fresh
+    weights first imitate look-ahead). All of them continue from the best plan so far. The answer is never worse than
+    the heuristics that it starts from.
 
     Parameters
     ----------
@@ -45,9 +56,7 @@ class DopplerPlanner(DevicePlanner):
         ``scratch``, ``generalist``, or a checkpoint's file: the first weights of the policies. None takes
         the generalist if there is one.
     train_share
-        The part of the first round in which policies are trained; a third of it in later ones. 0 leaves only search.
-    rounds
-        How often training and polishing take turns.
+        The part of the limit that training may take at most. 0 leaves only search.
     max_evaluations
         Ends by so many plans tried, in episodes and searches, and not by the clock: then the answer repeats. Nothing
         searches beside the training.
@@ -56,7 +65,6 @@ class DopplerPlanner(DevicePlanner):
     discipline: Discipline = "sequence"
     start: str | None = None
     train_share: float = 0.3
-    rounds: int = 2
     starts: tuple[str, ...] = ("heft", "peft", "lookahead")
     max_evaluations: int | None = None
 
@@ -65,7 +73,6 @@ class DopplerPlanner(DevicePlanner):
             raise InvalidInput(f"{self.discipline!r} is not one of {', '.join(DISCIPLINES)}", field="discipline")
         if not 0 <= self.train_share < 1:
             raise InvalidInput(f"{self.train_share} is not in [0, 1)", field="train_share")
-        checks.at_least(1, rounds=self.rounds)
         if self.max_evaluations is not None:
             checks.at_least(1, max_evaluations=self.max_evaluations)
 
@@ -82,7 +89,11 @@ class DopplerPlanner(DevicePlanner):
             moves = self.max_evaluations
             limit_s = budget.time_limit_s or (DEFAULT_TIME_LIMIT_S if moves is None else None)
             return plan_nodes(problem, problem.packing, replace(budget, time_limit_s=limit_s), self.plan, moves)
+        if budget.time_limit_s is not None:
+            _compile_operators()
         search = Search(problem, self, budget)
+        if binds(problem):
+            return self._plan_within(problem, search)
         try:
             search.run()
         except KeyboardInterrupt:
@@ -90,6 +101,14 @@ class DopplerPlanner(DevicePlanner):
         finally:
             search.stop.set()
         return search.plan()
+
+    def _plan_within(self, problem: Problem, search: Search) -> Plan:
+        """Plan where memory limits bind: the policies' masks count bytes, and plans count only where they run."""
+        search._propose()
+        starts = [Plan(one.assignment, one.order, self.discipline) for one in search.starts]
+        limit_s = None if search.is_counted else search.limit
+        budget = replace(search.budget, time_limit_s=limit_s)
+        return improve_within(problem, starts, self.discipline, budget, self.max_evaluations)
 
 
 class Search:
@@ -113,7 +132,10 @@ class Search:
             executed = [self._chains([start], 1, TUNED.seek, self.limit)[0].best for start in self.starts]
             self.starts = sorted(executed, key=lambda solution: solution.makespan_s)
         self.best = self.starts[0]
-        self.phase = TUNED.seek
+        self.phases = list(TUNED.regions)  # the best first
+        self.bandit = OperatorBandit(self._operators(), budget.seed, TUNED.explore, TUNED.memory)
+        self.training: DopplerTrainer | None = None
+        self.trained = 0.0  # what of the limit training has taken
         self.is_untrained = False  # whether the policies start from fresh weights
         self.is_interrupted = False
         self.stop = threading.Event()
@@ -134,6 +156,7 @@ class Search:
     def plan(self) -> Plan:
         """Return the best plan so far."""
         info: dict[str, object] = {
+            "turns": self.bandit.shares(),
             "evaluations": self.evaluations + self.episodes,
             "episodes": self.episodes,
             "interrupted": self.is_interrupted,
@@ -142,95 +165,136 @@ class Search:
         return Plan(self.best.assignment, self.best.order, self.params.discipline, info)
 
     def run(self) -> None:
-        """Take turns until the limit or a bound is met."""
+        """Look for a region where there is time to warm up, then let the operators share what is left."""
         self._tell()  # the heuristics' plans are there; compiling the rest takes a while
-        share = self.params.train_share
-        problem = self.problem
-        worth_it = share > 0 and (self.is_counted or self.limit >= TUNED.least_training_s)
-        if not worth_it or problem.num_devices == 1 or not 1 < problem.num_tasks <= TUNED.most_tasks:
-            self.seek(self.starts, 0.5 * self.limit)
-            self.refine(self.limit)
-            return
-        training: DopplerTrainer | None = None
-        for number in range(self.params.rounds):
-            if self.is_optimal or self.is_interrupted:
-                return
-            begin = self.limit * number / self.params.rounds
-            end = self.limit * (number + 1) / self.params.rounds
-            turn = begin + share * (end - begin) / (1 if number == 0 else TUNED.later_training)
-            is_last = 0 < number == self.params.rounds - 1
-            training = self.train(training, turn, TUNED.refine if is_last else TUNED.seek)
-            if is_last:
-                self.refine(end)
-            else:
-                self.seek([self.best, *self.candidates(training)], end)
+        self._propose()
+        if self.decodings_per_task >= TUNED.roomy:
+            self.seek(self.starts, TUNED.seek_share * self.limit)
+        self.share(self.limit)
 
-    def candidates(self, training: DopplerTrainer) -> list[Solution]:
-        """Return the policy's best plans, best first."""
-        return [Solution(e.makespan_s, e.assignment, e.order) for e in training.elites]
+    @property
+    def decodings_per_task(self) -> float:
+        """How many plans the limit allows to decode, per task."""
+        problem = self.problem
+        work = SECONDS_PER_ITEM * (problem.num_tasks + len(problem.arrays.in_task))
+        return (self.limit if self.is_counted else self.limit / work) / problem.num_tasks
+
+    def _operators(self) -> tuple[str, ...]:
+        """Return the operators that share the budget; training only where it has time for some batches."""
+        problem, params = self.problem, self.params
+        searches = tuple(TUNED.operators)
+        if params.discipline == "work-conserving":
+            searches = ("windows", "steps")  # one kind of chain, at two temperatures
+        fits = self.is_counted or (
+            self.limit >= TUNED.least_training_s
+            and problem.num_tasks * problem.num_devices * TUNED.batch_s <= TUNED.turn * self.limit
+        )
+        can_learn = problem.num_devices > 1 and 1 < problem.num_tasks <= TUNED.most_tasks
+        return (*searches, EPISODES) if fits and can_learn and params.train_share > 0 else searches
+
+    def _propose(self) -> None:
+        """Put the plan of the policies as they are among the starts."""
+        is_short = self.is_counted and self.limit < TUNED.least_proposing
+        if self.params.start == "scratch" or self.params.discipline != "sequence" or is_short:
+            return
+        if self.problem.num_devices == 1:
+            return
+        start = self.params.start
+        weights = load_weights() if start in (None, "generalist") else load_weights(Path(start))
+        own = played(self.problem, weights, 1, self.budget.seed)
+        self.episodes += 1
+        self.starts = sorted([*self.starts, own], key=lambda solution: solution.makespan_s)
+        self._offer(own)
 
     # -- the two ways of looking ------------------------------------------------------------------------------
 
-    def train(self, training: DopplerTrainer | None, until: float, phase: SearchPhase) -> DopplerTrainer:
+    def train(self, until: float, beside: list[str]) -> None:
         """Train for a while, with the other cores searching from the best plan."""
+        before, begin = self.best.makespan_s, self.spent
         with ThreadPoolExecutor(1) as pool:
-            beside: Future[SearchOutcome] | None = None
-            if self.threads > 1 and not self.is_counted:
-                chains = self._chains([self.best, *self.starts], self.threads - 1, phase, until)
-                beside = pool.submit(self._search, chains, until, False)
+            other: Future[SearchOutcome] | None = None
+            if beside and not self.is_counted:
+                chains = [self._chain(TUNED.operators[name], self.best, until, len(beside)) for name in beside]
+                other = pool.submit(self._search, chains, until, False)
             try:
-                if training is None:
-                    training = self._new_training()
-                for start in self._examples():
-                    training.add_plan(start.order, start.assignment)
-                while self.spent < until and not self.is_optimal:
-                    if beside is not None and beside.done():  # early only when nothing is left to find
-                        break
-                    if self.is_untrained and training.episode < TUNED.imitated:
-                        training.imitate("lookahead")
-                    else:
-                        training.reinforce()
-                    self.episodes = training.episode
-                    top = training.elites[0]
-                    self._offer(Solution(top.makespan_s, top.assignment, top.order))
-                    self._tell()
+                self._train_batches(until, other)
             except BaseException:
                 self.stop.set()
                 raise
             finally:
-                if beside is not None:
-                    self._take(beside.result())
-        return training
+                if other is not None:
+                    self._take(other.result())
+        self.trained += self.spent - begin
+        self.bandit.credit(EPISODES, 1 - self.best.makespan_s / before, self.spent - begin)
+
+    def _train_batches(self, until: float, other: Future[SearchOutcome] | None) -> None:
+        if self.training is None:
+            self.training = self._new_training()
+        training = self.training
+        before = training.episode
+        for start in self._examples():
+            training.add_plan(start.order, start.assignment)
+        while self.spent < until and not self.is_optimal:
+            if other is not None and other.done():  # early only when nothing is left to find
+                break
+            if self.is_untrained and training.episode < TUNED.imitated:
+                training.imitate("lookahead")
+            else:
+                training.reinforce()
+            self.episodes += training.episode - before
+            before = training.episode
+            top = training.elites[0]
+            self._offer(Solution(top.makespan_s, top.assignment, top.order))
+            self._tell()
 
     def _examples(self) -> list[Solution]:
-        """Return plans to imitate: the best found so far; before any episode those of heuristics, for fresh weights."""
-        if self.episodes > 0:
-            return [self.best]
-        return self.starts if self.is_untrained else []
+        """Return plans to imitate: the best found so far, for fresh weights those of heuristics too."""
+        return [self.best, *self.starts] if self.is_untrained else [self.best]
 
-    def seek(self, learned: list[Solution], until: float) -> None:
-        """Search for a good region: from the policy's plans, from those of heuristics, and again in the better way."""
-        step = (until - self.spent) / 3
-        by_windows = self.polish(learned, self.spent + step, TUNED.seek)
-        by_steps = self.polish(self.starts, self.spent + step, TUNED.wander)
-        if by_steps.makespan_s < by_windows.makespan_s:
-            self.phase = TUNED.wander
-        self.polish((learned if self.phase is TUNED.seek else self.starts)[::-1], until, self.phase)
+    def seek(self, starts: list[Solution], until: float) -> None:
+        """Look for a good region in three ways, then in the best of them; each for as long where there is much time."""
+        is_ample = self.decodings_per_task >= TUNED.ample
+        step = (TUNED.equal_probe if is_ample else TUNED.probe) * (until - self.spent)
+        found = [
+            (self.polish(starts, self.spent + step, phase).makespan_s, number)
+            for number, phase in enumerate(TUNED.regions)
+        ]
+        self.phases = [TUNED.regions[number] for _, number in sorted(found)]
+        self.polish(starts[::-1] if is_ample else starts, until, self.phases[0])
 
-    def refine(self, until: float) -> None:
-        """Warm up the best plan and cool it down, turn after turn; after some without gain, search another region."""
+    def share(self, until: float) -> None:
+        """Improve the best plan, turn after turn, by operators that gain; after some without gain, leave the region."""
         step = TUNED.turn * self.limit
         base, num_idle = self.best, 0
-        phases = itertools.cycle((TUNED.refine, TUNED.settle))
         while self.spent < until and not self.is_optimal and not self.is_interrupted:
             end = self.spent + step
-            found = self.polish([base], until if end + 0.5 * step > until else end, next(phases))
+            end = until if end + 0.5 * step > until else end
+            found = self._take_turn(base, end)
             num_idle = 0 if found.makespan_s < base.makespan_s else num_idle + 1
             base = found
             if num_idle < TUNED.patience:
                 continue
             num_idle, left = 0, until - self.spent
-            base = self.polish(self.starts, self.spent + 0.6 * left, self.phase) if left > 4 * step else self.best
+            is_long = self.decodings_per_task >= TUNED.roomy and left > 4 * step
+            base = self.polish(self.starts, self.spent + 0.6 * left, self.phases[0]) if is_long else self.best
+            self.phases.append(self.phases.pop(0))
+
+    def _take_turn(self, base: Solution, until: float) -> Solution:
+        """Run the operators that the bandit chooses, one on each core; return the best of their plans and the base."""
+        if self.trained > self.params.train_share * self.limit:
+            self.bandit.drop(EPISODES)
+        names = self.bandit.choose(self.threads)
+        begin = self.spent
+        if EPISODES in names:
+            self.train(until, [name for name in names if name != EPISODES])
+            return min(base, self.best, key=lambda solution: solution.makespan_s)
+        chains = [self._chain(TUNED.operators[name], base, until, len(names)) for name in names]
+        found = self._search(chains, until, True)
+        self._take(found)
+        self.is_interrupted |= found.interrupted
+        for name, chain in zip(names, chains, strict=True):
+            self.bandit.credit(name, 1 - chain.best.makespan_s / base.makespan_s, self.spent - begin)
+        return min(base, found.best, key=lambda solution: solution.makespan_s)
 
     def polish(self, starts: list[Solution], until: float, phase: SearchPhase) -> Solution:
         """Search on all cores, each from another of some plans; return the best that was found from these."""
@@ -261,27 +325,26 @@ class Search:
         )
 
     def _chains(self, starts: list[Solution], num: int, phase: SearchPhase, until: float) -> list[Chain]:
-        """Return chains of several kinds, which begin with different plans."""
+        """Return chains of one kind, which begin with different plans."""
+        return [self._chain(phase, starts[i % len(starts)], until, num) for i in range(num)]
+
+    def _chain(self, phase: SearchPhase, start: Solution, until: float, num: int) -> Chain:
+        """Return one of ``num`` chains that search side by side."""
+        self.streams += 1
         left = max(until - self.spent, 1e-3)
         most = max(num, int(left)) if self.is_counted else None
         budget = Budget(self.budget.seed, None if self.is_counted else left, num)
-        chains: list[Chain] = []
-        for i in range(num):
-            self.streams += 1
-            kind = phase.kinds[i % len(phase.kinds)]
-            chains.append(self._chain(kind, starts[i % len(starts)], phase, most, budget))
-        return chains
-
-    def _chain(self, kind: str, start: Solution, phase: SearchPhase, most: int | None, budget: Budget) -> Chain:
-        problem, tail, stream, hot, cold = self.problem, self.tail, self.streams, phase.hot, phase.cold
+        kind, problem, tail, stream = phase.kind, self.problem, self.tail, self.streams
+        warmth = {"max_evaluations": most, "hot": phase.hot, "cold": phase.cold}
         if self.params.discipline == "work-conserving":
-            conserving = Annealing(discipline="work-conserving", max_evaluations=most, hot=hot, cold=cold)
-            return ConservingChain(problem, tail, start, conserving, budget, stream)
-        if kind == "ruin" or (kind == "tabu" and problem.num_tasks > TUNED.most_tabu_tasks):
-            return RuinChain(problem, tail, start, LargeNeighbourhood(most, hot=hot, cold=cold), budget, stream)
+            return ConservingChain(problem, tail, start, _cooling("work-conserving", warmth), budget, stream)
+        if kind == "ruin":
+            windows = LargeNeighbourhood(most, hot=phase.hot, cold=phase.cold)
+            return RuinChain(problem, tail, start, windows, budget, stream)
         if kind == "tabu":
             return TabuChain(problem, start, TabuSearch.patience, budget.seed, stream)
-        return AnnealingChain(problem, tail, start, Annealing(max_evaluations=most, hot=hot, cold=cold), budget, stream)
+        chain = PathChain if kind == "paths" else AnnealingChain
+        return chain(problem, tail, start, _cooling("sequence", warmth), budget, stream)
 
     def _search(self, chains: list[Chain], until: float, is_told: bool) -> SearchOutcome:
         left = max(until - self.spent, 1e-3)
@@ -313,3 +376,17 @@ class Search:
         if self.budget.on_progress is not None:
             made = self.evaluations + self.episodes
             self.budget.on_progress(Progress(self.elapsed_s, made, self.best.makespan_s))
+
+
+@cache
+def _compile_operators() -> None:
+    """Run every operator but training on a tiny problem, so that compiling is not taken for a slow operator."""
+    tiny = Problem.of(TaskGraph.from_edges([1.0, 1.0, 1.0], [0, 0], [1, 2], 1.0), Cluster.parse("cpu:2"))
+    search = Search(tiny, DopplerPlanner(), Budget(time_limit_s=1.0, num_threads=1))
+    search._propose()
+    for phase in TUNED.operators.values():
+        search._chain(phase, search.best, 1.0, 1)
+
+
+def _cooling(discipline: Discipline, warmth: Mapping[str, Any]) -> Annealing:
+    return Annealing(discipline=discipline, **warmth)

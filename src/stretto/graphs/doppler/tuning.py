@@ -6,23 +6,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from stretto.graphs.search.annealing import Annealing
 
 
 class SearchPhase(NamedTuple):
-    """How to search: the first temperature, the kinds of chains that the cores take, and the last temperature."""
+    """How to search: the first temperature, the kind of chain, and the last temperature."""
 
     hot: float
-    kinds: tuple[str, ...]
+    kind: str
     cold: float = Annealing.cold
 
 
-_SEEK, _WANDER = SearchPhase(0.25, ("ruin",)), SearchPhase(0.5, ("anneal",))
-_REFINE = SearchPhase(0.05, ("ruin", "tabu"), 5e-6)
-_SETTLE = SearchPhase(0.005, ("ruin", "anneal"), 5e-7)
+#: The operator that trains the policies.
+EPISODES = "episodes"
+_SEEK, _WANDER, _LEAP = SearchPhase(0.25, "ruin"), SearchPhase(0.5, "anneal"), SearchPhase(0.5, "paths")
+_SETTLE = SearchPhase(0.005, "anneal", 5e-7)
+_OPERATORS = {
+    "paths": SearchPhase(0.05, "paths", 5e-5),
+    "windows": SearchPhase(0.05, "ruin", 5e-6),
+    "tabu": SearchPhase(0.05, "tabu"),
+    "steps": _SETTLE,
+    "fine-windows": SearchPhase(0.005, "ruin", 5e-7),
+}
 
 
 @dataclass(frozen=True)
@@ -31,36 +40,50 @@ class DopplerTuning:
 
     Attributes
     ----------
-    seek, wander
-        Search for a good region: on some graphs windows find the best one, on others single steps do (measured), so
-        both are tried and the better one is repeated.
-    refine, settle
+    seek, wander, leap
+        Search for a good region: on some graphs windows find the best one, on others single steps, on others moves of
+        single tasks (measured), so all are tried for a while, and the best one then has the time.
+    operators
         Improve one plan: little heat, as much heat leads back to where the plan came from, and exact moves. Where tasks
         differ by orders of magnitude, cooling to the scale of the small ones brought 165.865 in place of 165.875 on
         LLAMA-BLOCK-8 (three seeds, 3 million evaluations).
     """
 
-    #: With less time only search runs: compiling the update takes some five seconds (measured on two cores).
-    least_training_s: float = 20.0
+    #: With less time only search runs: importing jax and compiling the update take some six seconds of one core.
+    least_training_s: float = 45.0
+    #: Seconds of a training batch per task and device (measured: 32 episodes); a turn must hold one batch.
+    batch_s: float = 2e-5
+    #: Plans tried, below which the policies propose none: an episode costs more than some hundred moves; by judgement.
+    least_proposing: int = 1_000
     #: Beyond this an episode takes so long that search uses the time better; by judgement.
     most_tasks: int = 20_000
     #: Episodes in which fresh weights imitate the look-ahead rule; ten batches, by judgement.
     imitated: int = 320
-    #: Share of the limit that a turn of the last round takes: many coolings beat fewer, longer ones (measured).
+    #: Share of the limit that a turn takes: many coolings beat fewer, longer ones (measured).
     turn: float = 0.05
     #: Turns without an improvement, after which the search starts from other plans; by judgement.
     patience: int = 4
-    #: By how much less is trained in later rounds: by then search has the better plans; by judgement.
-    later_training: int = 3
-    #: Exact evaluation of all places pays up to here; by judgement.
-    most_tabu_tasks: int = 3_000
+    #: Chance that the operator with the fewest turns is taken, and weight of earlier turns in its rate; by judgement.
+    explore: float = 0.15
+    memory: float = 0.5
+    #: Decodings per task from which the first part of the limit goes to warm searches; annealing's own bound is 1,000.
+    roomy: float = 150.0
+    #: That part, and the share of it in which each way is tried before the best one has the rest; by judgement.
+    seek_share: float = 0.6
+    probe: float = 0.08
+    #: Decodings per task from which all ways have the same time: short trials misled on LLAMA-LAYER (122.06, 115.73).
+    ample: float = 3_000.0
+    equal_probe: float = 0.25
     seek: SearchPhase = _SEEK
     wander: SearchPhase = _WANDER
-    refine: SearchPhase = _REFINE
+    leap: SearchPhase = _LEAP
     settle: SearchPhase = _SETTLE
+    operators: Mapping[str, SearchPhase] = field(default_factory=lambda: dict(_OPERATORS))
 
     #: ``doppler-zero``: tasks and reads times episodes, from its limit of 100 ms for 500 tasks.
     episode_work: int = 8_000
+    #: Tasks times devices up to which all list planners are asked, from its limit of 3 s for 20,000 tasks.
+    most_pairs: int = 200_000
     #: The same for tasks and reads times moves of each half of the polish, and so many moves at most.
     polish_work: int = 3_500_000
     most_moves: int = 10_000
@@ -74,6 +97,11 @@ class DopplerTuning:
     greedy_every: int = 10
     #: Weights trained elsewhere need less exploration: 0.3 in place of 1 brought 115.78 for 115.85 on LLAMA-LAYER.
     last_temperature: float = 0.3
+
+    @property
+    def regions(self) -> tuple[SearchPhase, ...]:
+        """The ways to look for a region."""
+        return self.seek, self.wander, self.leap
 
 
 TUNED = DopplerTuning()

@@ -14,9 +14,9 @@ from stretto.core.plan import Plan
 from stretto.core.planner import Budget
 from stretto.core.problem import Problem
 from stretto.graphs.doppler.generalist import load_weights
-from stretto.graphs.doppler.inference import heads_without_jax
+from stretto.graphs.doppler.limited import binds, improve_within
 from stretto.graphs.doppler.nodes import plan_nodes
-from stretto.graphs.doppler.rollout import Player, Sampling
+from stretto.graphs.doppler.proposals import played
 from stretto.graphs.doppler.tuning import TUNED
 from stretto.graphs.kernels.search.decode import decode, tails
 from stretto.graphs.planners.listing import DevicePlanner
@@ -31,6 +31,8 @@ LISTS = tuple(
     for name, home in catalog.PLANNERS.items()
     if home.startswith("stretto.graphs.planners.") and name not in ("portfolio", "random")
 )
+#: Of those, the ones that compare every ready task on every device at each step.
+COMPARING = ("etf", "dls", "bil", "minmin", "sufferage")
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,8 @@ class DopplerZero(DevicePlanner):
     """Doppler's policies as trained on other graphs, used at once, with a fallback to the best list planner.
 
     The generalist plays some episodes, and the best plan of these and of all list planners is polished by two short
-    searches with little heat. ``Plan.info`` says whose plan that was; the answer is never worse than any list
-    planner's.
+    searches with little heat. ``Plan.info`` says whose plan that was; the answer is never worse than that of any list
+    planner that was asked. On large problems the slowest of these are left out, and ``Plan.info`` names them.
 
     Parameters
     ----------
@@ -66,24 +68,39 @@ class DopplerZero(DevicePlanner):
         threads = max(1, budget.num_threads)
         with ThreadPoolExecutor(threads) as pool:
             episodes = self.episodes or int(np.clip(TUNED.episode_work // size, 1, 64))
-            listed = [pool.submit(_planned, problem, name, budget.seed) for name in LISTS]
-            learned = pool.submit(_played, problem, episodes, budget.seed)
+            names = lists_for(problem)
+            listed = [pool.submit(_planned, problem, name, budget.seed) for name in names]
+            learned = pool.submit(played, problem, load_weights(), episodes, budget.seed)
             found = {name: plan for job in listed if (named := job.result()) for name, plan in [named]}
             proposal = learned.result()
         winner = min(found, key=lambda name: found[name].makespan_s)
         is_fallback = found[winner].makespan_s < proposal.makespan_s
         start = found[winner] if is_fallback else proposal
         moves = self.polish if self.polish is not None else min(TUNED.polish_work // size, TUNED.most_moves)
-        best = _polished(problem, start, moves, budget) if moves and problem.num_devices > 1 else start
+        best = start
+        if binds(problem):
+            plans = [Plan(one.assignment, one.order, "sequence") for one in (start, proposal, *found.values())]
+            within = improve_within(problem, plans, "sequence", replace(budget, time_limit_s=None), moves)
+            best = Solution(start.makespan_s, within.assignment, within.order)
+        elif moves and problem.num_devices > 1:
+            best = _polished(problem, start, moves, budget)
         info: dict[str, object] = {
             "proposed_by": winner if is_fallback else "generalist",
             "generalist_s": proposal.makespan_s,
             "best_list": winner,
             "best_list_s": found[winner].makespan_s,
+            "lists_left_out": [name for name in LISTS if name not in names],
             "episodes": episodes,
             "moves": moves,
         }
         return Plan(best.assignment, best.order, "sequence", info)
+
+
+def lists_for(problem: Problem) -> tuple[str, ...]:
+    """Return the list planners that are asked: on large problems those that compare all ready tasks take too long."""
+    if problem.num_tasks * problem.num_devices <= TUNED.most_pairs:
+        return LISTS
+    return tuple(name for name in LISTS if name not in COMPARING)
 
 
 def _timed(problem: Problem) -> Callable[[Plan], Solution]:
@@ -118,23 +135,3 @@ def _polished(problem: Problem, start: Solution, moves: int, budget: Budget) -> 
     ]
     found = run_chains(chains, share, max_evaluations=most, floor_s=floor_s(problem, tail)).best
     return min(start, found, key=lambda solution: solution.makespan_s)
-
-
-def _played(problem: Problem, episodes: int, seed: int) -> Solution:
-    """Play the greedy episode and sampled ones; return the best."""
-    weights = load_weights()
-    player = Player(problem, weights.settings, num_threads=1)
-    net = heads_without_jax(weights.params, player.tensors, weights.settings, problem.num_devices)
-    rounds = [player.play(net, [(seed, 0)], Sampling("greedy"))]
-    if episodes > 1:
-        rounds.append(
-            player.play(
-                net, [(seed, stream) for stream in range(1, episodes)], Sampling(temperature=TUNED.episode_temperature)
-            )
-        )
-    tried = [
-        Solution(float(found.makespan_s[b]), found.assignment[b].copy(), found.order[b].copy())
-        for found in rounds
-        for b in range(len(found.makespan_s))
-    ]
-    return min(tried, key=lambda solution: solution.makespan_s)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from stretto.core.kernels.compile import njit
+from stretto.graphs.doppler.kernels.memory import bytes_on
 
 #: Readers of a task that look-ahead tries; of a task with more only the first ones are tried.
 MAX_READERS = 16
@@ -77,7 +78,7 @@ def candidate_features(p, fixed, work):
 
 
 @njit(cache=True, nogil=True, _nrt=False)
-def device_masks(p, fixed, work, v, symmetric):
+def device_masks(p, fixed, work, assign, v, symmetric):
     """Fill ``work.allowed`` for task v; return how many devices it may go to.
 
     Memory limits are soft: a task that fits nowhere may go to the device with the most memory left.
@@ -88,7 +89,7 @@ def device_masks(p, fixed, work, v, symmetric):
         work.allowed[d] = 0
         if p.duration[v, p.device_class[d]] == np.inf:
             continue
-        if work.used[d] + fixed.resident[v] + fixed.need[v] > fixed.limit[d]:
+        if fixed.is_limited == 1 and bytes_on(p, fixed, work, assign, v, d) > fixed.limit[d]:
             continue
         if symmetric == 1 and work.num_on[d] == 0:
             taken = False

@@ -60,7 +60,7 @@ def play_steps(p, fixed, net, rules, asked, record, found, work, b, first_step, 
         v = work.window[at]
         if slot >= 0:
             _record_selection(fixed, work, rules, forced, record, b, slot, at)
-        num_allowed = device_masks(p, fixed, work, v, rules.symmetric)
+        num_allowed = device_masks(p, fixed, work, assign, v, rules.symmetric)
         device_features(p, fixed, work, assign, v)
         if forced:
             d = renamed_device(fixed, work, asked.plan_assign[row, v], rules.symmetric)

@@ -13,6 +13,7 @@ import numpy as np
 from stretto.core.kernels.compile import njit
 from stretto.core.kernels.heap import pop_int, push_int
 from stretto.core.kernels.shapes import Flags, Floats, Ints, Longs, Singles, Words
+from stretto.graphs.doppler.kernels.memory import hold_objects
 
 #: Features of a candidate for SEL; the first five are the paper's.
 NUM_CANDIDATE_FEATURES = 10
@@ -41,6 +42,8 @@ class EpisodeInputs(NamedTuple):
     resident: Floats  # [n] f64 bytes that stay where the task is placed
     need: Floats  # [n] f64 bytes that it needs while it runs
     limit: Floats  # [m] f64
+    object_bytes: Floats  # [O] f64 bytes of an object where it is; zero where data takes no memory
+    is_limited: int  # 1: some device has a limit
     scale_s: float  # a typical duration
 
 
@@ -120,6 +123,7 @@ class EpisodeScratch(NamedTuple):
     free: Floats  # [m]
     load: Floats  # [m] seconds of work given to a device
     used: Floats  # [m] resident bytes
+    live: Floats  # [m] bytes of objects that have readers without a device
     num_on: Ints  # [m] tasks on a device
     window: Ints  # [W] i32 candidates
     waiting: Ints  # [n] i32 heap of positions of ready tasks outside the window
@@ -149,6 +153,7 @@ def new_work(num_tasks, num_devices, window, width):
         np.empty(num_devices),
         np.empty(num_devices),
         np.empty(num_devices),
+        np.empty(num_devices),
         np.empty(num_devices, dtype=np.int32),
         np.empty(window, dtype=np.int32),
         np.empty(num_tasks, dtype=np.int32),
@@ -174,6 +179,7 @@ def begin_episode(p, fixed, work, assign):
     work.free[:] = 0.0
     work.load[:] = 0.0
     work.used[:] = 0.0
+    work.live[:] = 0.0
     work.num_on[:] = 0
     work.total[:] = 0.0
     work.near[:] = 0.0
@@ -255,6 +261,8 @@ def place_task(p, fixed, net, work, assign, v, d):
     m = work.free.shape[0]
     begin = max(work.free[d], work.ready[v, d])
     end = begin + p.duration[v, p.device_class[d]]
+    if fixed.is_limited == 1:
+        hold_objects(p, fixed, work, assign, v, d)
     assign[v] = d
     work.start[v] = begin
     work.finish[v] = end
