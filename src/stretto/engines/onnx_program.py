@@ -11,9 +11,10 @@ import numpy as np
 
 from stretto.core.graph import TaskGraph
 from stretto.core.schedule import Schedule
-from stretto.engines.stretches import cut_stretches
+from stretto.engines.stretches import cut_stretches, merged_stretches
 from stretto.errors import InvalidInput, MissingExtra
 from stretto.files.graphs.onnx_model import NODES, Proto, is_constant, outer_names
+from stretto.files.graphs.onnx_shapes import constant_tensors
 
 #: Where a weight that a file lost its values of is filled: small and positive, so that variances are valid.
 _LOWEST, _HIGHEST = 0.01, 0.1
@@ -38,11 +39,22 @@ class OnnxPart:
     model: Proto
 
 
-def split_model(program: OnnxProgram, graph: TaskGraph, schedule: Schedule, names: Sequence[str]) -> list[OnnxPart]:
-    """Cut a model along the stretches of its schedule, in an order in which each part reads only from earlier ones."""
+def split_model(
+    program: OnnxProgram, graph: TaskGraph, schedule: Schedule, names: Sequence[str], *, merge: bool = True
+) -> list[OnnxPart]:
+    """Cut a model along the stretches of its schedule, in an order in which each part reads only from earlier ones.
+
+    Parameters
+    ----------
+    merge
+        Join stretches of a device where nothing between them is needed: fewer submodels, of which other devices may
+        have to wait longer.
+    """
     nodes = program.model.graph.node
     index = [place for place, _ in graph.meta[NODES]]
     stretches = cut_stretches(graph, schedule)
+    if merge:
+        stretches = merged_stretches(graph, stretches)
     constants = _constant_nodes(program.model.graph)
     results = [value.name for value in program.model.graph.output]
     parts = [sorted(index[task] for task in stretch.tasks) for stretch in stretches]
@@ -143,8 +155,8 @@ def _value(name: str, types: Mapping[str, Proto]) -> Proto:
 
 
 def missing_weights(model: Proto) -> list[Proto]:
-    """Return the initializers whose values are not in the file."""
-    return [tensor for tensor in model.graph.initializer if not _has_values(tensor)]
+    """Return the initializers and constants whose values are not in the file."""
+    return [tensor for tensor in constant_tensors(model.graph) if not _has_values(tensor)]
 
 
 def _has_values(tensor: Proto) -> bool:
@@ -155,7 +167,7 @@ def _has_values(tensor: Proto) -> bool:
 
 
 def fill_weights(model: Proto, seed: int) -> int:
-    """Put random values into initializers that have none, zeros where they are integers; return how many."""
+    """Put random values into weights that have none, zeros where they are integers; return how many."""
     import onnx
 
     rng = np.random.default_rng(seed)

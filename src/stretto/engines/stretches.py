@@ -48,3 +48,23 @@ def _parents(graph: TaskGraph) -> Sequence[set[int]]:
     for parent, task in zip(source.tolist(), target.tolist(), strict=True):
         parents[task].add(parent)
     return parents
+
+
+def merged_stretches(graph: TaskGraph, stretches: Sequence[TaskStretch]) -> list[TaskStretch]:
+    """Join each stretch with the one before it on its device where it reads from none in between."""
+    parents = _parents(graph)
+    home: dict[int, int] = {}
+    latest: dict[int, int] = {}
+    found: list[list[int]] = []
+    devices: list[int] = []
+    for stretch in stretches:
+        own = set(stretch.tasks)
+        needs = max((home[p] for task in own for p in parents[task] if p not in own), default=0)
+        place = latest.get(stretch.device, -1)
+        if place < needs or place < 0:
+            place = latest[stretch.device] = len(found)
+            found.append([])
+            devices.append(stretch.device)
+        found[place] += stretch.tasks
+        home |= dict.fromkeys(own, place)
+    return [TaskStretch(device, tuple(tasks)) for device, tasks in zip(devices, found, strict=True)]

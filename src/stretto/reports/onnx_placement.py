@@ -37,11 +37,13 @@ class OnnxPlacement(Placement):
         """Refuse: this is the way of JAX."""
         raise InvalidInput("an ONNX model runs as placement.runner()", field="jit")
 
-    def split(self, *, random_weights: int | None = None) -> list[OnnxPart]:
+    def split(self, *, merge: bool = True, random_weights: int | None = None) -> list[OnnxPart]:
         """Return one submodel per stretch of a device, in the order in which they run.
 
         Parameters
         ----------
+        merge
+            Join stretches of a device where nothing between them is needed: fewer submodels, less overlap of devices.
         random_weights
             A seed: weights whose values the file lost are filled at random, so that the parts can run.
         """
@@ -59,10 +61,14 @@ class OnnxPlacement(Placement):
             fill_weights(filled, random_weights)
             program = replace(program, model=filled)
         names = [device.name for device in self.result.problem.cluster.devices]
-        return split_model(program, self.graph, self.schedule, names)
+        return split_model(program, self.graph, self.schedule, names, merge=merge)
 
     def runner(
-        self, *, providers: Mapping[str, Sequence[Any]] | None = None, random_weights: int | None = None
+        self,
+        *,
+        providers: Mapping[str, Sequence[Any]] | None = None,
+        merge: bool = True,
+        random_weights: int | None = None,
     ) -> OnnxRunner:
         """Return a callable from inputs by name to results by name, over one onnxruntime session per submodel.
 
@@ -71,11 +77,13 @@ class OnnxPlacement(Placement):
         providers
             Execution providers by device of the placement, such as ``{"gpu0": [("CUDAExecutionProvider",
             {"device_id": 0})]}``; the CPU where none is given.
+        merge, random_weights
+            As for :meth:`split`.
         """
         from stretto.engines.onnx_program import OnnxRunner
 
         results = [value.name for value in self.program.model.graph.output]
-        return OnnxRunner(self.split(random_weights=random_weights), results, providers)
+        return OnnxRunner(self.split(merge=merge, random_weights=random_weights), results, providers)
 
 
 def is_onnx_model(value: object) -> bool:
