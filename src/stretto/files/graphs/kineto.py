@@ -20,6 +20,7 @@ from stretto.files.sniff import graph_name, json_object
 DEVICE = frozenset(["kernel", "gpu_memcpy", "gpu_memset", "mtia_ccp_events", "xpu_kernel", "hpu_op"])
 HOST = "cpu_op"
 _RUNTIME = frozenset(["cuda_runtime", "cuda_driver", "hip_runtime", "mtia_runtime", "xpu_runtime", "runtime"])
+_READ = DEVICE | _RUNTIME | {HOST}
 _MICRO = 1e-6
 #: A kernel's name may be a C++ type of kilobytes.
 _LONGEST_NAME = 60
@@ -84,9 +85,8 @@ def _category(event: object) -> str:
 
 def _events(document: Document, raw: list[object]) -> Iterator[_Event]:
     """Yield the complete events of operators, kernels and runtime calls."""
-    wanted = DEVICE | _RUNTIME | {HOST}
-    kept = [(place, event) for place, event in enumerate(raw) if _category(event) in wanted]
-    starts = [document.number(_get(event, "ts"), f"traceEvents[{place}].ts", minimum=-1e300) for place, event in kept]
+    kept = [(place, event) for place, event in enumerate(raw) if _category(event) in _READ]
+    starts = [document.number(_get(event, "ts"), f"traceEvents[{place}].ts", minimum=-1e18) for place, event in kept]
     first = min(starts, default=0.0)
     for (place, event), start in zip(kept, starts, strict=True):
         args = _get(event, "args")
@@ -102,6 +102,13 @@ def _events(document: Document, raw: list[object]) -> Iterator[_Event]:
             correlation if isinstance(correlation, int) and not isinstance(correlation, bool) else None,
             document.number(size, f"traceEvents[{place}].bytes") if isinstance(size, (int, float)) else 0.0,
         )
+
+
+def _start(event: object) -> float:
+    """Return when an event begins, in microseconds; those without a time begin at 0."""
+    found = _get(event, "ts")
+    is_time = isinstance(found, (int, float)) and not isinstance(found, bool) and abs(found) < 1e18
+    return float(found) if is_time else 0.0  # type: ignore[arg-type]
 
 
 def _get(event: object, key: str) -> object:
@@ -145,6 +152,7 @@ class _Builder:
             build.task(name, event.duration_s, durations=dict(sorted(durations.items())), category=event.category)
         self._follow_lanes()
         launches = self._follow_launches()
+        self._follow_arrows()
         for source, target in self.edges:
             moved = self.tasks[source].num_bytes if self.tasks[source].category == "gpu_memcpy" else 0.0
             build.edge(source, target, moved)
@@ -178,6 +186,24 @@ class _Builder:
                 self._add(self.number[id(owner)], number)
                 count += 1
         return count
+
+    def _follow_arrows(self) -> None:
+        """Connect operators of the way forward with those of the way back, as the profiler's arrows do."""
+        lanes = self._host_lanes()
+        origin = min((_start(event) for event in self.raw if _category(event) in _READ), default=0.0)
+        begins: dict[object, int] = {}
+        for wanted in ("s", "f"):
+            for event in self.raw:
+                if not isinstance(event, dict) or event.get("ph") != wanted or event.get("cat") != "fwdbwd":
+                    continue
+                at = (_start(event) - origin) * _MICRO
+                lane = lanes.get((str(event.get("pid")), str(event.get("tid"))), [])
+                owner = _around(lane, _Event("", "", ("", ""), at, 0.0, None, 0.0))
+                key = str(event.get("id"))
+                if owner is not None and wanted == "s":
+                    begins[key] = self.number[id(owner)]
+                elif owner is not None and key in begins:
+                    self._add(begins[key], self.number[id(owner)])
 
     def _host_lanes(self) -> Mapping[tuple[str, str], list[_Event]]:
         lanes: dict[tuple[str, str], list[_Event]] = {}
