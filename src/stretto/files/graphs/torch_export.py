@@ -220,7 +220,9 @@ def _inside_bytes(program: TorchProgram, group: TorchGroup) -> float:
     alive: dict[Torch, float] = {}
     most = 0.0
     for place, node in enumerate(group.nodes):
-        leaves = any(program.group_of.get(user, -1) != number for user in node.users)
+        leaves = any(
+            program.group_of.get(user, -1) != number or _passes_on(program, user, number) for user in node.users
+        )
         if not leaves and node_cost(node) is not None and node in last:
             alive[node] = num_bytes(node.meta.get("val"))
         most = max(most, sum(alive.values()))
@@ -228,3 +230,8 @@ def _inside_bytes(program: TorchProgram, group: TorchGroup) -> float:
             if last[arg] == place:
                 alive.pop(arg, None)
     return most + sum(num_bytes(arg.meta.get("val")) for arg in arguments)
+
+
+def _passes_on(program: TorchProgram, node: Torch, number: int) -> bool:
+    """Say whether a node gives the tensor that it reads another description, and that leaves the group."""
+    return node_cost(node) is None and any(program.group_of.get(user, -1) != number for user in node.users)
