@@ -65,6 +65,15 @@ FORMATS: dict[str, str] = {
     "starpu": "stretto.files.graphs.starpu:FORMAT",
     "psplib": "stretto.files.graphs.psplib:FORMAT",
     "nextflow": "stretto.files.graphs.nextflow.graph:FORMAT",
+    "kineto": "stretto.files.graphs.kineto:FORMAT",
+    "execution-trace": "stretto.files.graphs.execution_trace:FORMAT",
+}
+
+#: Programs out of a placement, for ``stretto place MODEL --emit NAME``: ``emit(placement) -> bytes``.
+EMITTERS: dict[str, str] = {
+    "torch": "stretto.integrations.emit_torch:emit",
+    "accelerate": "stretto.integrations.emit_accelerate:emit",
+    "onnx": "stretto.integrations.emit_onnx:emit",
 }
 
 #: Built-in workload generators.

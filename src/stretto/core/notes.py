@@ -18,7 +18,9 @@ from stretto.core.problem import Problem
 from stretto.core.provenance import (
     ARGUMENT_BYTES,
     GENERATED,
+    IN_MEMORY,
     MEMORY_IGNORED,
+    OBJECTS,
     are_objects_in_memory,
     duration_basis,
     open_dims,
@@ -126,7 +128,8 @@ def _assumed_needs(packing: Packing) -> list[str]:
 
 def _states_needs(graph: TaskGraph) -> bool:
     """Say whether tasks state cores or memory; those of a project share its resources, and are packed."""
-    return graph.resources is None and (graph.cores is not None or graph.memory_bytes is not None)
+    states_memory = graph.memory_bytes is not None and graph.meta.get(OBJECTS) != IN_MEMORY  # a device has it to itself
+    return graph.resources is None and (graph.cores is not None or states_memory)
 
 
 def has_memory_limit(problem: Problem) -> bool:

@@ -194,13 +194,19 @@ def place_function(
     setting: Setting,
 ) -> Placement:
     """Trace a function on example arguments and plan its operations on devices."""
-    chosen = policy if policy is not None else next(name for name in DEFAULT_POLICIES if name in catalog.PLANNERS)
-    planner_named(chosen, params)  # a misspelt name is found before anything is traced
+    chosen = chosen_policy(policy, params)
     jax_devices = _jax_devices(devices)
     cluster = cluster_of(_jax_shorthand(jax_devices) if jax_devices else devices)
     program, graph = _trace(fn, args, kwargs)
     result = evaluate(Problem.of(graph, cluster), chosen, params=params, budget=budget, setting=setting)
     return Placement(result, program, jax_devices)
+
+
+def chosen_policy(policy: str | None, params: Mapping[str, Json] | None) -> str:
+    """Return the policy, or the default; a misspelt name is found before anything is traced."""
+    chosen = policy if policy is not None else next(name for name in DEFAULT_POLICIES if name in catalog.PLANNERS)
+    planner_named(chosen, params)
+    return chosen
 
 
 def _jax_devices(devices: DevicesLike) -> tuple[Argument, ...] | None:
