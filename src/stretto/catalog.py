@@ -67,6 +67,11 @@ FORMATS: dict[str, str] = {
     "nextflow": "stretto.files.graphs.nextflow.graph:FORMAT",
 }
 
+#: What a placement can be written as: ``emit(placement) -> bytes`` of each framework, for ``stretto place --emit``.
+EMITTERS: dict[str, str] = {
+    "json": "stretto.integrations.emit_json:emit",
+}
+
 #: Built-in workload generators.
 WORKLOADS: dict[str, str] = {
     "random-dag": "stretto.graphs.workloads.random_dag:random_dag",

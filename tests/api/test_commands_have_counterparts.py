@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from stretto import api
+from stretto.api.place import emit_placement, place_model
 from stretto.api.prices import find_offers, pool_of_offer
 from stretto.api.simulate import simulate_file
 from stretto.api.train import continue_training
@@ -28,6 +29,7 @@ PRESENTATION = {
     "limit": "how many rows are printed",
     "help": "of the command line itself",
     "config": "stretto.nextflow returns the text, and save_config writes it",
+    "target": "stretto.emit_placement returns the bytes",
     "graph": "stretto.nextflow returns the graph, and stretto.save writes it",
 }
 #: Commands that only print, or that start something, with the reason why Python has no such verb.
@@ -47,12 +49,13 @@ WITHOUT_VERB = {
 }
 #: Commands whose function has another name.
 VERBS: dict[str, Callable[..., Any]] = {
+    "place": place_model,
     "simulate": simulate_file,
     "prices list": find_offers,
     "prices pool": pool_of_offer,
 }
 #: Commands that two functions serve.
-FURTHER: dict[str, Callable[..., Any]] = {"train": continue_training, "when": api.when_slurm}
+FURTHER: dict[str, Callable[..., Any]] = {"place": emit_placement, "train": continue_training, "when": api.when_slurm}
 #: Options whose counterpart has another name, for all commands: text on the command line, a value in Python.
 RENAMED = {"time_limit": "time_limit_s", "dim": "dims", "param": "params", "engine_param": "engine_params"}
 #: The same for one command.

@@ -17,6 +17,7 @@ NAMES = {
     "compare": "compare",
     "continue_training": "train",
     "convert": "convert",
+    "emit_placement": "place",
     "energy": "replay",
     "explain": "explain",
     "find_offers": "prices",
@@ -30,6 +31,7 @@ NAMES = {
     "logs": "logs",
     "nextflow": "nextflow",
     "place": "place",
+    "place_model": "place",
     "plan": "plan",
     "pool_of_offer": "prices",
     "problem": "inputs",
@@ -78,6 +80,7 @@ __all__ = [
     "compare",
     "continue_training",
     "convert",
+    "emit_placement",
     "energy",
     "explain",
     "find_offers",
@@ -91,6 +94,7 @@ __all__ = [
     "logs",
     "nextflow",
     "place",
+    "place_model",
     "plan",
     "pool_of_offer",
     "problem",
@@ -131,7 +135,7 @@ if TYPE_CHECKING:
     )
     from stretto.api.options.energy import EnergyOptions
     from stretto.api.options.slurm import SlurmPlace, SteerOptions
-    from stretto.api.place import place
+    from stretto.api.place import emit_placement, place, place_model
     from stretto.api.plan import plan
     from stretto.api.prices import find_offers, pool_of_offer
     from stretto.api.rack import rack

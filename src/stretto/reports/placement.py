@@ -156,7 +156,8 @@ class Placement:
         """Return what ``stretto plan --output json`` prints."""
         return self.result.to_json()
 
-    def __repr__(self) -> str:
+    def summary(self) -> str:
+        """Return the gist in a few lines: how long it takes, how good that is, and the first operations."""
         cluster = self.result.problem.cluster
         used = len(np.unique(self.plan.assignment))
         head = [
@@ -170,8 +171,10 @@ class Placement:
         starts, ends = (format_seconds_alike([getattr(row, name) for row in rows]) for name in ("start_s", "end_s"))
         cells += [(row.operation, row.device, start, end) for row, start, end in zip(rows, starts, ends, strict=True)]
         rest = len(self.operations) - len(rows)
-        tail = [f"... and {rest:,} more"] * bool(rest) + [f"note: {note}" for note in self.notes]
-        return "\n".join([*head, *_columns(cells), *tail])
+        return "\n".join([*head, *_columns(cells), *[f"... and {rest:,} more"] * bool(rest)])
+
+    def __repr__(self) -> str:
+        return "\n".join([self.summary(), *(f"note: {note}" for note in self.notes)])
 
 
 def _columns(cells: Sequence[tuple[str, ...]]) -> list[str]:
@@ -181,6 +184,11 @@ def _columns(cells: Sequence[tuple[str, ...]]) -> list[str]:
                   for column, (text, width) in enumerate(zip(row, widths, strict=True))).rstrip()
         for row in cells
     ]  # fmt: skip
+
+
+def chosen_policy(policy: str | None) -> str:
+    """Return the policy that is meant; by default the first of ``DEFAULT_POLICIES`` that there is."""
+    return policy if policy is not None else next(name for name in DEFAULT_POLICIES if name in catalog.PLANNERS)
 
 
 def place_function(
@@ -194,7 +202,7 @@ def place_function(
     setting: Setting,
 ) -> Placement:
     """Trace a function on example arguments and plan its operations on devices."""
-    chosen = policy if policy is not None else next(name for name in DEFAULT_POLICIES if name in catalog.PLANNERS)
+    chosen = chosen_policy(policy)
     planner_named(chosen, params)  # a misspelt name is found before anything is traced
     jax_devices = _jax_devices(devices)
     cluster = cluster_of(_jax_shorthand(jax_devices) if jax_devices else devices)

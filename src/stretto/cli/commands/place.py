@@ -1,0 +1,126 @@
+"""``stretto place``: place a model on devices, and write the placement as a program or a document."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from stretto.cli.checks import check_target
+from stretto.cli.completion import graph_sources, policy_names
+from stretto.cli.console import Output, print_json, print_notes, stdout
+from stretto.cli.options import (
+    ContentionChoice,
+    ContentionOption,
+    DimOption,
+    OutputOption,
+    ParamOption,
+    SeedOption,
+    TimeLimitOption,
+)
+
+if TYPE_CHECKING:
+    from stretto.reports.placement import Placement
+
+
+def place(
+    model: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODEL",
+            help="An ONNX file or any other graph, or FILE.py:FUNCTION, which returns a model and example arguments.",
+            show_default=False,
+            autocompletion=graph_sources,
+        ),
+    ],
+    *,
+    devices: Annotated[
+        str,
+        typer.Option(
+            "--devices",
+            metavar="DEVICES",
+            help="Shorthand such as a100:2,l4:2 or gpu:4@16GB/s, or a TOML file.",
+            show_default=False,
+        ),
+    ],
+    policy: Annotated[
+        str | None,
+        typer.Option("--policy", metavar="NAME", help="Decides.", show_default="doppler", autocompletion=policy_names),
+    ] = None,
+    time_limit: TimeLimitOption = None,
+    seed: SeedOption = 0,
+    contention: ContentionOption = ContentionChoice.NONE,
+    param: ParamOption = None,
+    dim: DimOption = None,
+    allow_code: Annotated[bool, typer.Option("--allow-code", help="Execute the Python file that MODEL names.")] = False,
+    emit: Annotated[
+        str | None,
+        typer.Option("--emit", metavar="NAME", help="Write the placement: json or a framework.", show_default=False),
+    ] = None,
+    target: Annotated[
+        Path | None,
+        typer.Option("-o", "--file", metavar="OUT", help="The file that --emit writes.", show_default=False),
+    ] = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Place a model on devices: which device runs which operation, within memory; with --emit, write it out."""
+    from stretto.api import emit_placement, place_model
+    from stretto.api.inputs import parse_params
+    from stretto.cli.progress import ProgressLine
+    from stretto.errors import InvalidInput
+    from stretto.files.load import write_atomically
+
+    if (emit is None) != (target is None):
+        raise InvalidInput("belong together: what to write, and the file", field="--emit and -o")
+    _check_emitter(emit)
+    check_target(target)
+    with ProgressLine(f"placing {model}") as line:
+        placement = place_model(
+            model,
+            devices=devices,
+            dims=_dims(dim),
+            allow_code=allow_code,
+            policy=policy,
+            time_limit_s=time_limit,
+            seed=seed,
+            contention=contention.value,
+            params=parse_params(param or []),
+            on_progress=line.update,
+        )
+        if emit is not None and target is not None:
+            write_atomically(target, emit_placement(placement, emit))
+    _report(placement, output, target)
+
+
+def _check_emitter(name: str | None) -> None:
+    """Find a misspelt name before anything is planned."""
+    from stretto.catalog import EMITTERS
+    from stretto.errors import UnknownName
+
+    if name is not None and name not in EMITTERS:
+        raise UnknownName("emitter", name, EMITTERS)
+
+
+def _dims(pairs: list[str] | None) -> dict[str, int]:
+    from stretto.api.inputs import parse_params
+    from stretto.errors import InvalidInput
+
+    found: dict[str, int] = {}
+    for name, size in parse_params(pairs or [], field="--dim").items():
+        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+            raise InvalidInput(f"'{name}={size}' is not NAME=SIZE, such as batch=8", field="--dim")
+        found[name] = size
+    return found
+
+
+def _report(placement: Placement, output: Output, target: Path | None) -> None:
+    if output is Output.JSON:
+        print_json(placement.to_json())
+    elif output is Output.QUIET:
+        print(repr(placement.makespan_s))
+    else:
+        stdout().print(placement.summary(), soft_wrap=True, highlight=False, markup=False)
+        print_notes(placement.notes)
+        if target is not None:
+            stdout().print(f"  wrote {target}", soft_wrap=True)
