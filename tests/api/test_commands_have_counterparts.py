@@ -29,7 +29,6 @@ PRESENTATION = {
     "limit": "how many rows are printed",
     "help": "of the command line itself",
     "config": "stretto.nextflow returns the text, and save_config writes it",
-    "target": "stretto.emit_placement returns the bytes",
     "graph": "stretto.nextflow returns the graph, and stretto.save writes it",
 }
 #: Commands that only print, or that start something, with the reason why Python has no such verb.

@@ -6,25 +6,41 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from stretto.api.inputs import ClusterLike, graph_of
+from stretto.api.inputs import graph_of
 from stretto.api.python_model import call_builder, python_function
 from stretto.catalog import EMITTERS
+from stretto.core.cluster import Cluster
 from stretto.core.graph import TaskGraph
 from stretto.core.plan import Discipline
 from stretto.core.planner import Budget, Progress
 from stretto.core.problem import Problem
+from stretto.core.provenance import DURATIONS, ROOFLINE, duration_basis
 from stretto.core.workload import Workload
 from stretto.errors import InvalidInput
+from stretto.files.cost_table import read_cost_table
+from stretto.files.graphs.jax_equations import DEFAULT_UNROLL
+from stretto.files.graphs.jax_trace import JaxOptions
+from stretto.files.graphs.roofline import costs_of
+from stretto.files.load import load as load_file
+from stretto.files.load import write_atomically
 from stretto.graphs.conditions import Contention
 from stretto.graphs.evaluate import Setting, evaluate
 from stretto.registry import lookup
-from stretto.reports.placement import Placement, chosen_policy, cluster_of, place_function
+from stretto.reports.place_devices import DevicesLike, devices_of
+from stretto.reports.place_function import chosen_policy, place_function
+from stretto.reports.placement import Placement
 
 
 def place(
     fn: Callable[..., Any],
     *example_args: Any,
-    devices: int | ClusterLike | Sequence[Any],
+    devices: DevicesLike,
+    weights: int | str | Sequence[int | str] | None = None,
+    optimizer_state: float = 0.0,
+    group: bool = True,
+    unroll: int = DEFAULT_UNROLL,
+    memory: str | float | None = None,
+    costs: str | Path | None = None,
     policy: str | None = None,
     time_limit_s: float | None = None,
     seed: int = 0,
@@ -42,8 +58,21 @@ def place(
     fn, example_args, example_kwargs
         The function and arguments to trace it with: arrays, or ``jax.ShapeDtypeStruct``; nothing is computed.
     devices
-        A number of GPUs (joined by 16 GB/s), a cluster, its shorthand such as ``gpu:4@50GB/s``, or ``jax.devices()``
-        (assumed: typical CPUs and GPUs, joined by 16 GB/s).
+        A number of GPUs (joined by 16 GB/s), a cluster, its shorthand such as ``gpu:4@50GB/s`` or ``a100:2,l4:2``,
+        names of devices such as ``["a100", "l4"]``, or ``jax.devices()`` (by their profiles where there are some).
+    weights
+        Numbers of positional arguments and names of keyword arguments that are weights: they stay on the devices that
+        read them. By default arrays of at least 1 MiB are assumed to be.
+    optimizer_state
+        Bytes of optimizer state per byte of a weight, which stay beside it: 2 for Adam in the type of the weights.
+    group
+        Whether cheap equations join the operation that makes their operand, as XLA would fuse them.
+    unroll
+        Rounds up to which a ``scan`` is unrolled; a longer one is one operation.
+    memory
+        Of each device, such as ``"16GB"``; by default what the devices state.
+    costs
+        A table of measured costs that ``stretto calibrate`` wrote; by default profiles and typical figures.
     policy
         A policy; by default ``doppler``, or ``heft`` where that is not in the catalog.
 
@@ -59,15 +88,21 @@ def place(
     """
     budget = Budget(seed, time_limit_s, num_threads, on_progress)
     setting = Setting(discipline, contention)
-    return place_function(fn, example_args, example_kwargs or {}, devices, policy, params, budget, setting)
+    table = read_cost_table(costs) if costs is not None else None
+    where = devices_of(devices, memory=memory)
+    options = JaxOptions(weights, optimizer_state, group, unroll)
+    given = example_kwargs or {}
+    return place_function(fn, example_args, given, where, policy, params, budget, setting, options, table)
 
 
 def place_model(
     model: str | Path,
     *,
-    devices: int | ClusterLike,
+    devices: DevicesLike,
     dims: Mapping[str, int] | None = None,
     allow_code: bool = False,
+    memory: str | float | None = None,
+    costs: str | Path | None = None,
     policy: str | None = None,
     time_limit_s: float | None = None,
     seed: int = 0,
@@ -84,6 +119,14 @@ def place_model(
         the model and its example arguments, as in ``return apply, (weights, batch)``.
     allow_code
         Execute the Python file; without it such a source is refused.
+    memory, costs
+        As for :func:`place`.
+
+    Examples
+    --------
+    >>> import stretto
+    >>> stretto.place_model("workload:ffnn", devices="gpu:4", policy="heft").speedup_over_single > 1
+    True
     """
     options: dict[str, Any] = {"policy": policy, "time_limit_s": time_limit_s, "seed": seed, "params": params}
     options |= {"contention": contention, "on_progress": on_progress}
@@ -92,16 +135,29 @@ def place_model(
         if dims:
             raise InvalidInput("only ONNX models have open dimensions", field=f"--dim {next(iter(dims))}")
         fn, args = call_builder(*function, allow_code=allow_code)
-        return place(fn, *args, devices=devices, **options)
+        return place(fn, *args, devices=devices, memory=memory, costs=costs, **options)
     if allow_code:
         raise InvalidInput(f"{model} is read, not executed", field="--allow-code")
-    return place_graph(graph_of(model, dims), devices=devices, **options)
+    if costs is not None:
+        raise InvalidInput("a table of measured costs is for functions of JAX", field="--costs")
+    where = devices_of(devices, memory=memory)
+    return place_graph(_graph(model, where.cluster, dims), where.cluster, **options)
+
+
+def _graph(model: str | Path, cluster: Cluster, dims: Mapping[str, int] | None) -> TaskGraph | Workload:
+    """Read a graph; a model without durations gets them from the profiles of the devices."""
+    graph = graph_of(model, dims)
+    if not isinstance(graph, TaskGraph) or duration_basis(graph) != ROOFLINE or set(cluster.kinds) <= set(graph.kinds):
+        return graph
+    models, basis = costs_of(cluster)
+    costed = load_file(model, dims=dims, rooflines=models)
+    return costed.with_meta(**{DURATIONS: basis}) if isinstance(costed, TaskGraph) else costed
 
 
 def place_graph(
     graph: TaskGraph | Workload,
+    cluster: Cluster,
     *,
-    devices: int | ClusterLike,
     policy: str | None = None,
     time_limit_s: float | None = None,
     seed: int = 0,
@@ -109,17 +165,23 @@ def place_graph(
     params: Mapping[str, Any] | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Placement:
-    """Place the tasks of a graph on devices."""
+    """Place the tasks of a graph on the devices of a cluster."""
     if not isinstance(graph, TaskGraph):
         raise InvalidInput("holds several graphs: name one of them, as FILE#MEMBER", field="model")
-    budget = Budget(seed, time_limit_s, 2, on_progress)
-    problem = Problem.of(graph, cluster_of(devices))
-    return Placement(
-        evaluate(problem, chosen_policy(policy), params=params, budget=budget, setting=Setting(None, contention))
-    )
+    budget, setting = Budget(seed, time_limit_s, 2, on_progress), Setting(None, contention)
+    problem = Problem.of(graph, cluster)
+    return Placement(evaluate(problem, chosen_policy(policy), params=params, budget=budget, setting=setting))
 
 
-def emit_placement(placement: Placement, emit: str) -> bytes:
-    """Return a placement as a program of a framework, or as a document: a name of the catalog's ``EMITTERS``."""
+def emit_placement(placement: Placement, emit: str, target: Path | None = None) -> bytes:
+    """Return a placement as a program of a framework, or as a document, and write it where a file is named.
+
+    Parameters
+    ----------
+    emit
+        A name of the catalog's ``EMITTERS``.
+    """
     made: bytes = lookup("emitter", emit, EMITTERS)(placement)
+    if target is not None:
+        write_atomically(target, made)
     return made

@@ -16,6 +16,7 @@ from stretto.core.magnitudes import DERIVED_SECONDS, TOTAL_SECONDS
 from stretto.core.nodes.packing import Packing
 from stretto.core.problem_size import check_problem_size
 from stretto.core.provenance import merged_meta
+from stretto.core.weights import merged_weights
 from stretto.core.workload import Workload
 from stretto.errors import InvalidInput
 
@@ -164,6 +165,7 @@ def merge(work: TaskGraph | Workload) -> tuple[TaskGraph, Floats, Ints]:
         category=category if categories != ("",) else None,
         transfer_unit=units.pop(),
         meta=merged_meta(graphs),
+        weights=merged_weights(graphs),
     )
     release = np.repeat([job.arrival_s for job in work.jobs], np.diff(tasks)).astype(np.float64)
     return merged, release, tasks

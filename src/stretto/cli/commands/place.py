@@ -54,6 +54,16 @@ def place(
     param: ParamOption = None,
     dim: DimOption = None,
     allow_code: Annotated[bool, typer.Option("--allow-code", help="Execute the Python file that MODEL names.")] = False,
+    memory: Annotated[
+        str | None,
+        typer.Option("--memory", metavar="SIZE", help="Of each device, such as 16GB.", show_default="as stated"),
+    ] = None,
+    costs: Annotated[
+        str | None,
+        typer.Option(
+            "--costs", metavar="FILE", help="Measured costs that stretto calibrate wrote.", show_default="profiles"
+        ),
+    ] = None,
     emit: Annotated[
         str | None,
         typer.Option("--emit", metavar="NAME", help="Write the placement: json or a framework.", show_default=False),
@@ -69,7 +79,6 @@ def place(
     from stretto.api.inputs import parse_params
     from stretto.cli.progress import ProgressLine
     from stretto.errors import InvalidInput
-    from stretto.files.load import write_atomically
 
     if (emit is None) != (target is None):
         raise InvalidInput("belong together: what to write, and the file", field="--emit and -o")
@@ -81,6 +90,8 @@ def place(
             devices=devices,
             dims=_dims(dim),
             allow_code=allow_code,
+            memory=memory,
+            costs=costs,
             policy=policy,
             time_limit_s=time_limit,
             seed=seed,
@@ -89,7 +100,7 @@ def place(
             on_progress=line.update,
         )
         if emit is not None and target is not None:
-            write_atomically(target, emit_placement(placement, emit))
+            emit_placement(placement, emit, target)
     _report(placement, output, target)
 
 

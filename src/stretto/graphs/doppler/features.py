@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from stretto.core.csr import Floats, Ints
 from stretto.core.problem import Problem
+from stretto.core.weights import resident_of_tasks
 from stretto.graphs.doppler.kernels.levels import bottom_chain, top_chain
 from stretto.graphs.doppler.kernels.state import EpisodeInputs
 from stretto.graphs.kernels.construct.ranks import mean_durations
@@ -89,7 +90,7 @@ def fixed_side(problem: Problem, raw: Floats) -> EpisodeInputs:
         weight=weight,
         object_move_s=object_move_s,
         twin=twins(problem),
-        resident=zeros if graph.resident_bytes is None else np.ceil(graph.resident_bytes),
+        resident=resident_of_tasks(graph),
         need=zeros if graph.memory_bytes is None else np.ceil(graph.memory_bytes),
         limit=limit,
         scale_s=float(weight.mean()) or 1.0,
