@@ -70,6 +70,7 @@ FORMATS: dict[str, str] = {
 #: What a placement can be written as: ``emit(placement) -> bytes`` of each framework, for ``stretto place --emit``.
 EMITTERS: dict[str, str] = {
     "json": "stretto.integrations.emit_json:emit",
+    "jax": "stretto.integrations.emit_jax:emit",
 }
 
 #: Built-in workload generators.

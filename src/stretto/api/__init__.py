@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 #: Each name and the module of this package that defines it; a verb's module has its name.
 NAMES = {
     "bound": "bound",
+    "calibrate": "calibrate",
     "compare": "compare",
     "continue_training": "train",
     "convert": "convert",
@@ -77,6 +78,7 @@ __all__ = [
     "TraceOptions",
     "TrainOptions",
     "bound",
+    "calibrate",
     "compare",
     "continue_training",
     "convert",
@@ -116,6 +118,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from stretto.api.bound import bound
+    from stretto.api.calibrate import calibrate
     from stretto.api.compare import compare
     from stretto.api.convert import convert
     from stretto.api.explain import explain

@@ -28,6 +28,7 @@ from stretto.graphs.evaluate import Setting, evaluate
 from stretto.registry import lookup
 from stretto.reports.place_devices import DevicesLike, devices_of
 from stretto.reports.place_function import chosen_policy, place_function
+from stretto.reports.place_measured import measured
 from stretto.reports.placement import Placement
 
 
@@ -41,6 +42,7 @@ def place(
     unroll: int = DEFAULT_UNROLL,
     memory: str | float | None = None,
     costs: str | Path | None = None,
+    measure: bool = False,
     policy: str | None = None,
     time_limit_s: float | None = None,
     seed: int = 0,
@@ -73,6 +75,9 @@ def place(
         Of each device, such as ``"16GB"``; by default what the devices state.
     costs
         A table of measured costs that ``stretto calibrate`` wrote; by default profiles and typical figures.
+    measure
+        Time the operations and several placements on the devices of JAX, plan again with the measured costs, and
+        return the placement that took the least time; ``Placement.measured`` holds the runs.
     policy
         A policy; by default ``doppler``, or ``heft`` where that is not in the catalog.
 
@@ -92,7 +97,8 @@ def place(
     where = devices_of(devices, memory=memory)
     options = JaxOptions(weights, optimizer_state, group, unroll)
     given = example_kwargs or {}
-    return place_function(fn, example_args, given, where, policy, params, budget, setting, options, table)
+    placement = place_function(fn, example_args, given, where, policy, params, budget, setting, options, table)
+    return measured(placement, placement.real_devices(), budget) if measure else placement
 
 
 def place_model(

@@ -14,6 +14,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "stretto place {model.onnx} --devices gpu:4 --dim batch=8 --emit json -o placement.json",
         "stretto place {model.py:build} --devices a100:2,l4:2 --allow-code --emit jax -o model.zip",
     ),
+    "calibrate": ("stretto calibrate costs.json",),
     "compare": (
         "stretto compare workload:fft workload:lu -c cpu:4,gpu:1 --policies heft,peft,dls",
         "stretto compare 'trace:lublin?num_jobs=1000&num_procs=64' --strategies fcfs,sjf,saf",
@@ -126,6 +127,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
 SUMMARIES = {
     "plan": "Plan a graph with one policy, and judge the plan.",
     "place": "Place a model on devices, and write it as a program.",
+    "calibrate": "Measure what operations cost on this machine's devices.",
     "compare": "Rank policies on graphs, or strategies on a trace.",
     "bound": "Print a lower bound: what no schedule can beat.",
     "simulate": "Execute a saved plan in the simulator.",

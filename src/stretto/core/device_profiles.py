@@ -131,3 +131,8 @@ def profile_of_jax(device_kind: str) -> str | None:
         (len(start), name) for name, one in PROFILES.items() for start in one.jax_names if device_kind.startswith(start)
     ]
     return max(found)[1] if found else None
+
+
+def kind_of_jax(device_kind: str, platform: str) -> str:
+    """Return the kind of a device of JAX: the name of its profile, or ``cpu`` or ``gpu``."""
+    return profile_of_jax(device_kind) or ("cpu" if platform == "cpu" else "gpu")

@@ -162,7 +162,8 @@ def _memory_note(problem: Problem) -> str:
             return "Data between tasks is assumed to be files: it does not count against the memory of nodes."
         return ""
     weights = float(graph.resident_bytes.sum()) if graph.resident_bytes is not None else 0.0
-    weights += float(graph.weights.size_bytes.sum()) if graph.weights is not None else 0.0
+    if graph.weights is not None:
+        return "No device states its memory: weights and data fit wherever they are put."
     sizes = {"weights": weights, "arguments": _argument_bytes(graph)}
     held = [f"{name} ({format_bytes(size)})" for name, size in sizes.items() if size > 0]
     return f"Memory is not planned for: {' and '.join(held)} are taken to be everywhere." if held else ""

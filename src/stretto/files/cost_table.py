@@ -28,6 +28,8 @@ class CostTable:
         Rooflines of each kind of device, by class of operation.
     latency_s, bytes_per_s
         Of a copy from one device to another; None where there was one device only.
+    busy_factor
+        How many times as long operations take while all devices are busy: devices that share cores or a memory bus.
     machine
         What was measured, in words.
     """
@@ -35,7 +37,15 @@ class CostTable:
     kinds: Mapping[str, ClassRooflines]
     latency_s: float | None = None
     bytes_per_s: float | None = None
+    busy_factor: float = 1.0
     machine: str = ""
+
+    def while_busy(self) -> Mapping[str, ClassRooflines]:
+        """Return the rooflines of devices while all of them are busy."""
+        return {
+            kind: ClassRooflines({name: one.slower(self.busy_factor) for name, one in model.classes.items()})
+            for kind, model in self.kinds.items()
+        }
 
     def linked(self, cluster: Cluster) -> Cluster:
         """Return a cluster with the measured links, where all its kinds were measured."""
@@ -55,7 +65,8 @@ class CostTable:
             for kind, model in self.kinds.items()
         }
         link = None if self.latency_s is None else {"latency_s": self.latency_s, "bytes_per_s": self.bytes_per_s}
-        body = {"format": _FORMAT, "version": _VERSION, "machine": self.machine, "kinds": kinds, "link": link}
+        body = {"format": _FORMAT, "version": _VERSION, "machine": self.machine, "busy_factor": self.busy_factor}
+        body |= {"kinds": kinds, "link": link}
         return (json.dumps(body, indent=1, allow_nan=False) + "\n").encode()
 
 
@@ -69,12 +80,14 @@ def read_cost_table(path: str | Path) -> CostTable:
     if not isinstance(kinds, dict) or not kinds:
         document.fail("expected rooflines by kind of device", field="kinds")
     models = {str(kind): _classes(document, kind, rows) for kind, rows in kinds.items()}
-    if link is None:
-        return CostTable(models, machine=str(root.get("machine", "")))
-    if not isinstance(link, dict):
+    if link is not None and not isinstance(link, dict):
         document.fail("expected latency_s and bytes_per_s", field="link")
-    numbers = [document.number(link.get(key), f"link.{key}") for key in ("latency_s", "bytes_per_s")]
-    return CostTable(models, numbers[0], numbers[1], str(root.get("machine", "")))
+    busy = document.number(root.get("busy_factor", 1.0), "busy_factor")
+    if not busy >= 1:
+        document.fail(f"{busy} is less than 1", field="busy_factor")
+    names = ("latency_s", "bytes_per_s")
+    numbers = [None, None] if link is None else [document.number(link.get(key), f"link.{key}") for key in names]
+    return CostTable(models, numbers[0], numbers[1], busy, str(root.get("machine", "")))
 
 
 def _classes(document: Document, kind: str, rows: object) -> ClassRooflines:

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from stretto.core.cluster import Cluster
-from stretto.core.device_profiles import PROFILES, profile_of_jax
+from stretto.core.device_profiles import PROFILES, kind_of_jax
 from stretto.core.units import parse_bytes
 from stretto.errors import InvalidInput
 from stretto.files.load import load_cluster
@@ -73,7 +73,7 @@ def _jax_devices(devices: DevicesLike) -> tuple[Any, ...] | None:
 
 def _from_jax(devices: Sequence[Any]) -> Devices:
     """Describe devices of JAX by their profiles; without one they are assumed to be a typical CPU or GPU."""
-    names = [_kind(device) for device in devices]
+    names = [kind_of_jax(str(device.device_kind), device.platform) for device in devices]
     assumed = dict.fromkeys(name for name in names if name not in PROFILES)
     link = f"@{DEFAULT_LINK}" if assumed else ""
     text = ",".join(f"{name}:{len(list(alike))}" for name, alike in groupby(names)) + link
@@ -83,13 +83,10 @@ def _from_jax(devices: Sequence[Any]) -> Devices:
         cluster,
         devices=tuple(replace(d, memory_bytes=limit) for d, limit in zip(cluster.devices, limits, strict=True)),
     )
-    kinds = ", ".join(dict.fromkeys(str(device.device_kind) for device in devices if _kind(device) in assumed))
+    named = zip(names, devices, strict=True)
+    kinds = ", ".join(dict.fromkeys(str(device.device_kind) for name, device in named if name in assumed))
     told = f"Devices of JAX without a profile ({kinds}) are assumed to be typical, joined by {DEFAULT_LINK}."
     return Devices(cluster, tuple(devices), (told,) if assumed else ())
-
-
-def _kind(device: Any) -> str:
-    return profile_of_jax(str(device.device_kind)) or ("cpu" if device.platform == "cpu" else "gpu")
 
 
 def _limit(device: Any, otherwise: float) -> float:

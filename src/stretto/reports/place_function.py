@@ -47,10 +47,12 @@ def place_function(
     planner_named(chosen, params)  # a misspelt name is found before anything is traced
     cluster = devices.cluster if table is None else table.linked(devices.cluster)
     program = _trace(fn, args, kwargs, options)
-    models, basis = costs_of(cluster, table.kinds if table is not None else None)
+    models, basis = costs_of(cluster, table.while_busy() if table is not None else None)
     graph = program.graph(models, basis)
     result = evaluate(Problem.of(graph, cluster), chosen, params=params, budget=budget, setting=setting)
-    return Placement(result, program, devices.of_jax, devices.notes)
+    remarks = devices.notes if table is None else ()
+    busy_factor = table.busy_factor if table is not None else 1.0
+    return Placement(result, program, devices.of_jax, remarks, busy_factor)
 
 
 def _trace(fn: Function, args: Sequence[Argument], kwargs: Mapping[str, Argument], options: JaxOptions) -> JaxProgram:

@@ -21,6 +21,7 @@ from stretto.graphs.memory.peak import peak_memory
 from stretto.runlog.record import Json
 
 if TYPE_CHECKING:
+    from stretto.engines.jax_measure import MeasuredPlans
     from stretto.engines.jax_program import PlacedFunction
 
 #: Operations that ``repr`` shows.
@@ -61,12 +62,19 @@ class Placement:
         The devices of JAX that it was placed on, where they were given as such.
     remarks
         What was assumed when the model was read.
+    busy_factor
+        How many times as long operations take while all devices are busy, where that was measured; a device alone
+        is that much faster than in the schedule.
+    measured
+        Placements that ran on the real devices, where ``measure`` asked for it.
     """
 
     result: PlanResult
     program: Any = None
     jax_devices: tuple[Any, ...] | None = None
     remarks: tuple[str, ...] = ()
+    busy_factor: float = 1.0
+    measured: MeasuredPlans | None = None
 
     @property
     def graph(self) -> TaskGraph:
@@ -150,9 +158,11 @@ class Placement:
     def single_device_s(self) -> float:
         """How long the best single device takes for everything; infinite where none can run all of it."""
         try:
-            return evaluate(self.result.problem, "single-device", setting=self.result.setting).makespan_s
+            found = evaluate(self.result.problem, "single-device", setting=self.result.setting)
         except Infeasible:
             return float("inf")
+        is_single = len(np.unique(found.plan.assignment)) == 1  # memory may have forced it onto more
+        return found.makespan_s / self.busy_factor if is_single else float("inf")
 
     @property
     def speedup_over_single(self) -> float:
@@ -168,13 +178,19 @@ class Placement:
             A device of JAX for each device of the placement, in its order; by default those that were given to
             ``place``, or else ``jax.devices()``. A device may occur more than once.
         """
-        from stretto.engines.jax_program import PlacedFunction, local_devices
+        from stretto.engines.jax_program import PlacedFunction
         from stretto.files.graphs.jax_trace import JaxProgram
 
         if not isinstance(self.program, JaxProgram):
             raise InvalidInput(
                 "the placement has no traced function of JAX: make it with stretto.place", field="placement"
             )
+        return PlacedFunction(self.program, self.schedule, self.real_devices(devices))
+
+    def real_devices(self, devices: Sequence[Any] | None = None) -> Sequence[Any]:
+        """Return a device of JAX for each device of the placement."""
+        from stretto.engines.jax_program import local_devices
+
         chosen = local_devices() if devices is None and self.jax_devices is None else devices or self.jax_devices or ()
         num_devices = self.result.problem.cluster.num_devices
         if len(chosen) < num_devices or (devices is not None and len(chosen) > num_devices):
@@ -183,7 +199,7 @@ class Placement:
                 f"start Python with XLA_FLAGS=--xla_force_host_platform_device_count={num_devices}",
                 field="devices",
             )
-        return PlacedFunction(self.program, self.schedule, chosen[:num_devices])
+        return chosen[:num_devices]
 
     def gantt(self, path: str | Path) -> None:
         """Draw which device runs what and when: ``.png``, ``.svg``, ``.pdf`` or ``.html``."""
@@ -209,7 +225,12 @@ class Placement:
             for share in self.shares
         ]
         told = {"costs": self.costs, "verdict": self.verdict, "notes": list(self.notes)}
-        return self.result.to_json() | told | {"memory": memory, "operations": rows}
+        document = self.result.to_json() | told | {"memory": memory, "operations": rows}
+        if self.measured is not None:
+            runs: list[Json] = [one._asdict() for one in self.measured.plans]
+            ranks = {"rank_before": self.measured.rank_before, "rank_after": self.measured.rank_after}
+            document["measured"] = {"plans": runs, **ranks}
+        return document
 
     def summary(self) -> str:
         """Return the gist in a few lines: how long it takes, how good that is, who holds what, what comes first."""

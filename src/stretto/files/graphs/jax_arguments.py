@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from stretto.core.units import format_bytes
 from stretto.errors import InvalidInput
@@ -113,17 +113,30 @@ def _leaves(name: object, leaves_of: Sequence[Sequence[int]], keywords: Mapping[
 
 
 def _parts(program: FlatProgram, weights: frozenset[int]) -> tuple[tuple[int, ...], dict[int, int]]:
-    """Find the equations that cut weights into parts; their results are weights of their own."""
+    """Find the equations that cut weights into parts; their results are weights of their own.
+
+    A part that is cut twice, as by the forward and the backward pass, becomes one: later readers read the first.
+    """
     found: list[int] = []
     origin: dict[int, int] = {}
+    first: dict[tuple[int, str, str], int] = {}
+    same: dict[int, int] = {}
     kept = {value for value in program.outputs if isinstance(value, int)}
     for number, equation in enumerate(program.equations):
+        if any(value in same for value in equation.reads):
+            reads = tuple(same.get(value, value) if value is not None else None for value in equation.reads)
+            equation = program.equations[number] = replace(equation, reads=reads)
         source = equation.reads[0] if len(equation.reads) == 1 else None
         if source is None or equation.primitive not in _PARTS or kept.intersection(equation.writes):
             continue
         if source in origin or (source in weights and equation.primitive == "slice"):
             found.append(number)
-            origin[equation.writes[0]] = origin.get(source, source)
+            value = equation.writes[0]
+            known = first.setdefault((source, equation.primitive, str(equation.eqn.params)), value)
+            if known != value:
+                same[value] = known
+            else:
+                origin[value] = origin.get(source, source)
     return tuple(found), origin
 
 

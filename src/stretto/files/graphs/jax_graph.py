@@ -54,6 +54,7 @@ def from_program(
     arguments = arguments or Arguments.all_weights(program)
     build = GraphBuilder(program.name)
     kept = {value for value in program.outputs if isinstance(value, int)}
+    read = {value for operation in found for value in operation.reads}
     handles: dict[int, int] = {}
     total = OpCost()
     for operation in found:
@@ -61,7 +62,7 @@ def from_program(
         total = sum(kernels, total)
         seconds = {kind: sum(map(model.seconds, kernels)) for kind, model in rooflines.items()}
         task = _add_task(build, program, operation, seconds, kept)
-        handles |= {value: build.object(task, aval_bytes(program.avals[value])) for value in operation.writes}
+        handles |= {v: build.object(task, aval_bytes(program.avals[v])) for v in operation.writes if v in read}
     _add_reads(build, found, handles, arguments.resident_bytes())
     default = ROOFLINE if rooflines is ROOFLINES else "assumed (roofline model)"
     build.meta |= {DURATIONS: basis or default, "total_flops": total.flops, "total_bytes": total.num_bytes}

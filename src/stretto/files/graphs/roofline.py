@@ -59,6 +59,11 @@ class Roofline:
         if not self.overhead_s >= 0:
             raise InvalidInput(f"{self.overhead_s} must not be negative", field="overhead_s")
 
+    def slower(self, factor: float) -> Roofline:
+        """Return a device on which everything takes a multiple of the time."""
+        by_type = {dtype: rate / factor for dtype, rate in self.by_type.items()}
+        return Roofline(self.flops_per_s / factor, self.bytes_per_s / factor, self.overhead_s * factor, by_type)
+
     def seconds(self, cost: OpCost) -> float:
         """Return the duration of an operation."""
         flops_per_s = self.by_type.get(cost.dtype, self.flops_per_s)
@@ -100,16 +105,16 @@ def costs_of(cluster: Cluster, measured: Mapping[str, CostModel] | None = None) 
         Cost models of kinds that were calibrated; the others come from profiles or are those of a typical device.
     """
     found: dict[str, CostModel] = {}
-    basis: dict[str, list[str]] = {"measured": [], "data sheet": [], "typical": []}
+    basis: dict[str, list[str]] = {"measurements": [], "data sheets": [], "typical": []}
     for kind in cluster.kinds:
         like = cluster.rules[kind].like if kind in cluster.rules else None
         name = like or kind
         if measured is not None and name in measured:
             found[name] = measured[name]
-            basis["measured"].append(name)
+            basis["measurements"].append(name)
         elif name in PROFILES:
             found[name] = profile_roofline(name)
-            basis["data sheet"].append(name)
+            basis["data sheets"].append(name)
         else:
             found[name] = ROOFLINES["cpu" if name == "cpu" else "gpu"]
             basis["typical"].append(name)
@@ -118,10 +123,10 @@ def costs_of(cluster: Cluster, measured: Mapping[str, CostModel] | None = None) 
 
 def _basis(basis: Mapping[str, list[str]]) -> str:
     """Say where costs come from; they are measured only where all of them are."""
-    if not basis["data sheet"] and not basis["measured"]:
+    if not basis["data sheets"] and not basis["measurements"]:
         return ROOFLINE
-    if not basis["data sheet"] and not basis["typical"]:
-        return f"measured (operation classes of {', '.join(basis['measured'])}, by stretto calibrate)"
+    if not basis["data sheets"] and not basis["typical"]:
+        return f"measured (operation classes of {', '.join(basis['measurements'])}, by stretto calibrate)"
     parts = [f"{how} of {', '.join(kinds)}" for how, kinds in basis.items() if kinds and how != "typical"]
     parts += [f"typical figures for {', '.join(basis['typical'])}"] if basis["typical"] else []
     return f"assumed (roofline: {'; '.join(parts)})"
