@@ -10,9 +10,9 @@ import pytest
 
 import stretto
 from stretto.core.cluster import Cluster
-from stretto.core.device_profiles import PROFILES, profile_of_jax
+from stretto.core.devices.profiles import PROFILES, profile_of_jax
 from stretto.errors import Infeasible, InvalidInput
-from stretto.files.cost_table import CostTable, read_cost_table
+from stretto.files.cost_table import MeasuredCosts, read_cost_table
 from stretto.files.graphs.roofline import ClassRooflines, OpCost, Roofline, profile_roofline
 
 jax = pytest.importorskip("jax")
@@ -190,7 +190,7 @@ def test_every_profile_names_its_source_and_makes_a_roofline() -> None:
 
 def test_measured_tables_are_used_and_said(tmp_path: Path) -> None:
     classes = {name: Roofline(1e9, 1e9, 0.0) for name in ("elementwise", "matmul")}
-    table = CostTable({"cpu": ClassRooflines(classes)}, 1e-3, 1e8, 2.0, "a machine")
+    table = MeasuredCosts({"cpu": ClassRooflines(classes)}, 1e-3, 1e8, 2.0, "a machine")
     path = tmp_path / "costs.json"
     path.write_bytes(table.to_bytes())
     again = read_cost_table(path)

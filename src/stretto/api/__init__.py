@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 #: Each name and the module of this package that defines it; a verb's module has its name.
 NAMES = {
     "bound": "bound",
-    "calibrate": "calibrate",
+    "calibrate": "place",
     "compare": "compare",
     "continue_training": "train",
     "convert": "convert",
@@ -118,7 +118,6 @@ __all__ = [
 
 if TYPE_CHECKING:
     from stretto.api.bound import bound
-    from stretto.api.calibrate import calibrate
     from stretto.api.compare import compare
     from stretto.api.convert import convert
     from stretto.api.explain import explain
@@ -138,7 +137,7 @@ if TYPE_CHECKING:
     )
     from stretto.api.options.energy import EnergyOptions
     from stretto.api.options.slurm import SlurmPlace, SteerOptions
-    from stretto.api.place import emit_placement, place, place_model
+    from stretto.api.place import calibrate, emit_placement, place, place_model
     from stretto.api.plan import plan
     from stretto.api.prices import find_offers, pool_of_offer
     from stretto.api.rack import rack

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from stretto.api.inputs import graph_of
 from stretto.api.python_model import call_builder, python_function
@@ -17,8 +17,7 @@ from stretto.core.problem import Problem
 from stretto.core.provenance import DURATIONS, ROOFLINE, duration_basis
 from stretto.core.workload import Workload
 from stretto.errors import InvalidInput
-from stretto.files.cost_table import read_cost_table
-from stretto.files.graphs.jax_equations import DEFAULT_UNROLL
+from stretto.files.cost_table import MeasuredCosts, read_cost_table
 from stretto.files.graphs.jax_trace import JaxOptions
 from stretto.files.graphs.roofline import costs_of
 from stretto.files.load import load as load_file
@@ -32,17 +31,45 @@ from stretto.reports.place_measured import measured
 from stretto.reports.placement import Placement
 
 
+class ModelArguments(TypedDict, total=False):
+    """What may be said of a model and its costs.
+
+    Attributes
+    ----------
+    weights
+        Numbers of positional arguments and names of keyword arguments that are weights: they stay on the devices that
+        read them. By default arrays of at least 1 MiB are assumed to be.
+    optimizer_state
+        Bytes of optimizer state per byte of a weight, which stay beside it: 2 for Adam in the type of the weights.
+    group
+        Whether cheap equations join the operation that makes their operand, as XLA would fuse them (True).
+    unroll
+        Rounds up to which a ``scan`` is unrolled (64); a longer one is one operation.
+    memory
+        Of each device, such as ``"16GB"``; by default what the devices state.
+    costs
+        A table of measured costs that ``stretto calibrate`` wrote; by default profiles and typical figures.
+    measure
+        Time the operations and several placements on the devices of JAX, plan again with the measured costs, and
+        return the placement that took the least time; ``Placement.measured`` holds the runs.
+    example_kwargs
+        Keyword arguments to trace the function with.
+    """
+
+    weights: int | str | Sequence[int | str] | None
+    optimizer_state: float
+    group: bool
+    unroll: int
+    memory: str | float | None
+    costs: str | Path | None
+    measure: bool
+    example_kwargs: Mapping[str, Any] | None
+
+
 def place(
     fn: Callable[..., Any],
     *example_args: Any,
     devices: DevicesLike,
-    weights: int | str | Sequence[int | str] | None = None,
-    optimizer_state: float = 0.0,
-    group: bool = True,
-    unroll: int = DEFAULT_UNROLL,
-    memory: str | float | None = None,
-    costs: str | Path | None = None,
-    measure: bool = False,
     policy: str | None = None,
     time_limit_s: float | None = None,
     seed: int = 0,
@@ -51,35 +78,22 @@ def place(
     params: Mapping[str, Any] | None = None,
     num_threads: int = 2,
     on_progress: Callable[[Progress], None] | None = None,
-    example_kwargs: Mapping[str, Any] | None = None,
+    **model: Unpack[ModelArguments],
 ) -> Placement:
     """Place the operations of a JAX function on devices.
 
     Parameters
     ----------
-    fn, example_args, example_kwargs
+    fn, example_args
         The function and arguments to trace it with: arrays, or ``jax.ShapeDtypeStruct``; nothing is computed.
     devices
         A number of GPUs (joined by 16 GB/s), a cluster, its shorthand such as ``gpu:4@50GB/s`` or ``a100:2,l4:2``,
         names of devices such as ``["a100", "l4"]``, or ``jax.devices()`` (by their profiles where there are some).
-    weights
-        Numbers of positional arguments and names of keyword arguments that are weights: they stay on the devices that
-        read them. By default arrays of at least 1 MiB are assumed to be.
-    optimizer_state
-        Bytes of optimizer state per byte of a weight, which stay beside it: 2 for Adam in the type of the weights.
-    group
-        Whether cheap equations join the operation that makes their operand, as XLA would fuse them.
-    unroll
-        Rounds up to which a ``scan`` is unrolled; a longer one is one operation.
-    memory
-        Of each device, such as ``"16GB"``; by default what the devices state.
-    costs
-        A table of measured costs that ``stretto calibrate`` wrote; by default profiles and typical figures.
-    measure
-        Time the operations and several placements on the devices of JAX, plan again with the measured costs, and
-        return the placement that took the least time; ``Placement.measured`` holds the runs.
     policy
         A policy; by default ``doppler``, or ``heft`` where that is not in the catalog.
+
+    model
+        :class:`ModelArguments`: which arguments are weights, grouping, loops, memory, measured costs.
 
     Examples
     --------
@@ -93,12 +107,13 @@ def place(
     """
     budget = Budget(seed, time_limit_s, num_threads, on_progress)
     setting = Setting(discipline, contention)
+    costs, names = model.get("costs"), ("weights", "optimizer_state", "group", "unroll")
     table = read_cost_table(costs) if costs is not None else None
-    where = devices_of(devices, memory=memory)
-    options = JaxOptions(weights, optimizer_state, group, unroll)
-    given = example_kwargs or {}
+    where = devices_of(devices, memory=model.get("memory"))
+    options = JaxOptions(**{name: model[name] for name in names if name in model})  # type: ignore[literal-required]
+    given = model.get("example_kwargs") or {}
     placement = place_function(fn, example_args, given, where, policy, params, budget, setting, options, table)
-    return measured(placement, placement.real_devices(), budget) if measure else placement
+    return measured(placement, placement.real_devices(), budget) if model.get("measure") else placement
 
 
 def place_model(
@@ -191,3 +206,25 @@ def emit_placement(placement: Placement, emit: str, target: Path | None = None) 
     if target is not None:
         write_atomically(target, made)
     return made
+
+
+def calibrate(
+    target: str | Path | None = None, *, devices: Sequence[Any] | None = None, repeats: int = 7
+) -> MeasuredCosts:
+    """Measure classes of operations and copies on devices of JAX; ``stretto.place(..., costs=FILE)`` plans with them.
+
+    Parameters
+    ----------
+    target
+        The file to write.
+    devices
+        By default ``jax.devices()``.
+    repeats
+        The shortest of so many runs counts.
+    """
+    from stretto.engines.jax_calibrate import calibrate_jax
+
+    table = calibrate_jax(devices, repeats=repeats)
+    if target is not None:
+        write_atomically(Path(target), table.to_bytes())
+    return table

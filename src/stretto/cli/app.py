@@ -24,7 +24,7 @@ from stretto.errors import InvalidInput
 COMMANDS = {
     "plan": "plan:plan",
     "place": "place:place",
-    "calibrate": "calibrate:calibrate",
+    "calibrate": "place:calibrate",
     "compare": "compare:compare",
     "bound": "bound:bound",
     "simulate": "simulate:simulate",

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from stretto.core.csr import Floats
+from stretto.core.devices.weights import Weights
 from stretto.core.graph import Resources, TaskGraph, TransferUnit, check_table, sequence_of
-from stretto.core.weights import Weights
 from stretto.errors import InvalidInput
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from stretto.core.cluster_shorthand import BARE_KINDS, intended, node_capacities
 from stretto.core.csr import Floats, Ints
-from stretto.core.device_profiles import PROFILES, link_of
+from stretto.core.devices.profiles import PROFILES, link_of
 from stretto.core.magnitudes import (
     BYTES_PER_S,
     CAPACITY_BYTES,
@@ -225,7 +225,7 @@ class Cluster:
 
         A kind without a count is one device, for the usual kinds only (``cpu``, ``gpu``, ``fpga``, ``tpu``,
         ``npu``, ``accelerator``) and for names of profiles: any other bare word is probably a file or a count that
-        was mistyped. Names of ``core/device_profiles.py`` (``a100``, ``l4``) bring their memory and, without ``@``,
+        was mistyped. Names of ``core/devices/profiles.py`` (``a100``, ``l4``) bring their memory and, without ``@``,
         their links.
 
         Examples

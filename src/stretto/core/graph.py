@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from stretto.core.csr import Floats, Ints, find_cycle, group, topological_order
+from stretto.core.devices.weights import Weights
 from stretto.core.magnitudes import BYTES, CORES, SECONDS, Range
-from stretto.core.weights import Weights
 from stretto.errors import InvalidInput
 
 TransferUnit = Literal["bytes", "seconds"]

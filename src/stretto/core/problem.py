@@ -10,13 +10,13 @@ import numpy as np
 
 from stretto.core.cluster import Cluster
 from stretto.core.csr import Floats, Ints
+from stretto.core.devices.weights import merged_weights
 from stretto.core.graph import TaskGraph, check_table, sequence_of
 from stretto.core.heterogeneity import durations
 from stretto.core.magnitudes import DERIVED_SECONDS, TOTAL_SECONDS
 from stretto.core.nodes.packing import Packing
 from stretto.core.problem_size import check_problem_size
 from stretto.core.provenance import merged_meta
-from stretto.core.weights import merged_weights
 from stretto.core.workload import Workload
 from stretto.errors import InvalidInput
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from stretto.core.device_profiles import kind_of_jax
+from stretto.core.devices.profiles import kind_of_jax
 from stretto.errors import InvalidInput, MissingExtra
-from stretto.files.cost_table import CostTable
+from stretto.files.cost_table import MeasuredCosts
 from stretto.files.graphs.jax_equations import Jax
 from stretto.files.graphs.roofline import ClassRooflines, Roofline
 
@@ -18,7 +18,7 @@ _ROUNDS = 9
 _COPIES = (1 << 14, 1 << 18, 1 << 22)
 
 
-def calibrate_jax(devices: Sequence[Jax] | None = None, *, repeats: int = 7) -> CostTable:
+def calibrate_jax(devices: Sequence[Jax] | None = None, *, repeats: int = 7) -> MeasuredCosts:
     """Measure classes of operations on each kind of device, and copies between the first two devices.
 
     Parameters
@@ -40,7 +40,7 @@ def calibrate_jax(devices: Sequence[Jax] | None = None, *, repeats: int = 7) -> 
     link = _link(devices[0], devices[1], repeats) if len(devices) > 1 else (None, None)
     names = ", ".join(dict.fromkeys(str(device.device_kind) for device in devices))
     machine = f"{len(devices)} devices of JAX {jax.__version__} ({names})"
-    return CostTable(models, *link, _busy_factor(devices, repeats), machine)
+    return MeasuredCosts(models, *link, _busy_factor(devices, repeats), machine)
 
 
 def shortest_s(run: Callable[[], object], repeats: int) -> float:

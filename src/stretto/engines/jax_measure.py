@@ -23,7 +23,7 @@ from stretto.files.graphs.jax_trace import JaxProgram
 TIMED = "measured (each operation, on the devices of this machine)"
 
 
-class TimedPlan(NamedTuple):
+class TimedPlacement(NamedTuple):
     """One placement that ran: who planned it, the simulated time before and after calibration, the measured time."""
 
     name: str
@@ -36,7 +36,7 @@ class TimedPlan(NamedTuple):
 class MeasuredPlans:
     """Placements that ran on the real devices, and how well the simulator ranks them."""
 
-    plans: tuple[TimedPlan, ...]
+    plans: tuple[TimedPlacement, ...]
 
     @property
     def rank_before(self) -> float:

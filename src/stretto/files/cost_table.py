@@ -19,7 +19,7 @@ _FIELDS = ("flops_per_s", "bytes_per_s", "overhead_s")
 
 
 @dataclass(frozen=True)
-class CostTable:
+class MeasuredCosts:
     """Measured costs.
 
     Attributes
@@ -70,7 +70,7 @@ class CostTable:
         return (json.dumps(body, indent=1, allow_nan=False) + "\n").encode()
 
 
-def read_cost_table(path: str | Path) -> CostTable:
+def read_cost_table(path: str | Path) -> MeasuredCosts:
     """Read a table of measured costs."""
     document = read_document(str(path))
     root = document.json
@@ -87,7 +87,7 @@ def read_cost_table(path: str | Path) -> CostTable:
         document.fail(f"{busy} is less than 1", field="busy_factor")
     names = ("latency_s", "bytes_per_s")
     numbers = [None, None] if link is None else [document.number(link.get(key), f"link.{key}") for key in names]
-    return CostTable(models, numbers[0], numbers[1], busy, str(root.get("machine", "")))
+    return MeasuredCosts(models, numbers[0], numbers[1], busy, str(root.get("machine", "")))
 
 
 def _classes(document: Document, kind: str, rows: object) -> ClassRooflines:

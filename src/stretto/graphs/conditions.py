@@ -9,12 +9,12 @@ import numpy as np
 
 from stretto.core.cluster import Links
 from stretto.core.csr import Floats, Ints
+from stretto.core.devices.weights import resident_of_devices, resident_of_tasks
 from stretto.core.kernels.shapes import Flags
 from stretto.core.magnitudes import NOISE
 from stretto.core.plan import DISCIPLINES, Discipline, Plan
 from stretto.core.problem import Problem
 from stretto.core.provenance import are_objects_in_memory
-from stretto.core.weights import resident_of_devices, resident_of_tasks
 from stretto.errors import Infeasible, InvalidInput, InvalidPlan, UnknownName
 
 Contention = Literal["none", "fifo", "fair"]

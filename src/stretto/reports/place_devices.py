@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from stretto.core.cluster import Cluster
-from stretto.core.device_profiles import PROFILES, kind_of_jax
+from stretto.core.devices.profiles import PROFILES, kind_of_jax
 from stretto.core.units import parse_bytes
 from stretto.errors import InvalidInput
 from stretto.files.load import load_cluster

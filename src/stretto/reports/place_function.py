@@ -9,7 +9,7 @@ from stretto import catalog
 from stretto.core.planner import Budget
 from stretto.core.problem import Problem
 from stretto.errors import InvalidInput, StrettoError
-from stretto.files.cost_table import CostTable
+from stretto.files.cost_table import MeasuredCosts
 from stretto.files.graphs.jax_trace import JaxOptions, JaxProgram, trace_function
 from stretto.files.graphs.roofline import costs_of
 from stretto.graphs.evaluate import Setting, evaluate, planner_named
@@ -40,7 +40,7 @@ def place_function(
     budget: Budget,
     setting: Setting,
     options: JaxOptions,
-    table: CostTable | None = None,
+    table: MeasuredCosts | None = None,
 ) -> Placement:
     """Trace a function on example arguments and plan its operations on devices."""
     chosen = chosen_policy(policy)

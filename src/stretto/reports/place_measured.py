@@ -9,7 +9,7 @@ from typing import Any
 from stretto.core.planner import Budget
 from stretto.core.problem import Problem
 from stretto.core.units import format_seconds
-from stretto.engines.jax_measure import MeasuredPlans, TimedPlan, time_operations, time_programs, with_times
+from stretto.engines.jax_measure import MeasuredPlans, TimedPlacement, time_operations, time_programs, with_times
 from stretto.errors import InvalidInput
 from stretto.graphs.evaluate import evaluate
 from stretto.reports.placement import Placement
@@ -50,7 +50,7 @@ def measured(placement: Placement, devices: Sequence[Any], budget: Budget, *, re
     }
     took = time_programs(program, [one.schedule for one in plans.values()], devices, repeats=repeats)
     rows = [
-        TimedPlan(name, first.setting.run(first.problem, one.plan).makespan_s, one.makespan_s, measured_s)
+        TimedPlacement(name, first.setting.run(first.problem, one.plan).makespan_s, one.makespan_s, measured_s)
         for (name, one), measured_s in zip(plans.items(), took, strict=True)
     ]
     best = min(range(len(plans) - 1), key=lambda place: rows[place].measured_s)
@@ -59,7 +59,7 @@ def measured(placement: Placement, devices: Sequence[Any], budget: Budget, *, re
     return replace(placement, result=chosen, measured=found, remarks=(_told(found, rows[best]),), busy_factor=1.0)
 
 
-def _told(found: MeasuredPlans, best: TimedPlan) -> str:
+def _told(found: MeasuredPlans, best: TimedPlacement) -> str:
     return (
         f"{len(found.plans)} placements ran on the devices; rank correlation of simulated and measured times: "
         f"{found.rank_before:.2f} by the costs before, {found.rank_after:.2f} by measured ones. This one took "

@@ -9,10 +9,10 @@ import pytest
 
 from stretto.core.builder import GraphBuilder
 from stretto.core.cluster import Cluster, Device
+from stretto.core.devices.weights import Weights, resident_of_devices
 from stretto.core.graph import TaskGraph
 from stretto.core.plan import Plan
 from stretto.core.problem import Problem
-from stretto.core.weights import Weights, resident_of_devices
 from stretto.core.workload import Job, Workload
 from stretto.errors import Infeasible, InvalidInput
 from stretto.files.document import Document

@@ -1,15 +1,16 @@
-"""``stretto place``: place a model on devices, and write the placement as a program or a document."""
+"""``stretto place`` and ``stretto calibrate``: place a model on devices, write it out, and measure what it costs."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stretto.cli.checks import check_target
+from stretto.cli.checks import check_target, expanded
 from stretto.cli.completion import graph_sources, policy_names
-from stretto.cli.console import Output, print_json, print_notes, stdout
+from stretto.cli.console import Output, new_table, print_json, print_notes, stdout
 from stretto.cli.options import (
     ContentionChoice,
     ContentionOption,
@@ -19,11 +20,40 @@ from stretto.cli.options import (
     SeedOption,
     TimeLimitOption,
 )
+from stretto.core.units import format_bytes, format_seconds
 
 if TYPE_CHECKING:
+    from stretto.files.cost_table import MeasuredCosts
     from stretto.reports.placement import Placement
 
 
+@dataclass(frozen=True)
+class PlaceOutput:
+    """Where the placement goes."""
+
+    emit: str | None = None
+    target: Path | None = None
+    output: Output = Output.TABLE
+
+
+@expanded(
+    out=(
+        PlaceOutput,
+        {
+            "emit": Annotated[
+                str | None,
+                typer.Option(
+                    "--emit", metavar="NAME", help="Write the placement: json or a framework.", show_default=False
+                ),
+            ],
+            "target": Annotated[
+                Path | None,
+                typer.Option("-o", "--file", metavar="OUT", help="The file that --emit writes.", show_default=False),
+            ],
+            "output": OutputOption,
+        },
+    )
+)
 def place(
     model: Annotated[
         str,
@@ -64,15 +94,7 @@ def place(
             "--costs", metavar="FILE", help="Measured costs that stretto calibrate wrote.", show_default="profiles"
         ),
     ] = None,
-    emit: Annotated[
-        str | None,
-        typer.Option("--emit", metavar="NAME", help="Write the placement: json or a framework.", show_default=False),
-    ] = None,
-    target: Annotated[
-        Path | None,
-        typer.Option("-o", "--file", metavar="OUT", help="The file that --emit writes.", show_default=False),
-    ] = None,
-    output: OutputOption = Output.TABLE,
+    out: PlaceOutput,
 ) -> None:
     """Place a model on devices: which device runs which operation, within memory; with --emit, write it out."""
     from stretto.api import emit_placement, place_model
@@ -80,6 +102,7 @@ def place(
     from stretto.cli.progress import ProgressLine
     from stretto.errors import InvalidInput
 
+    emit, target = out.emit, out.target
     if (emit is None) != (target is None):
         raise InvalidInput("belong together: what to write, and the file", field="--emit and -o")
     _check_emitter(emit)
@@ -101,7 +124,7 @@ def place(
         )
         if emit is not None and target is not None:
             emit_placement(placement, emit, target)
-    _report(placement, output, target)
+    _report(placement, out.output, target)
 
 
 def _check_emitter(name: str | None) -> None:
@@ -135,3 +158,45 @@ def _report(placement: Placement, output: Output, target: Path | None) -> None:
         print_notes(placement.notes)
         if target is not None:
             stdout().print(f"  wrote {target}", soft_wrap=True)
+
+
+def calibrate(
+    target: Annotated[Path, typer.Argument(metavar="OUT.json", help="The table to write.", show_default=False)],
+    repeats: Annotated[
+        int, typer.Option("--repeats", metavar="N", min=1, help="The shortest of so many runs counts.")
+    ] = 7,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Measure operations and copies on the devices that JAX sees here, for stretto place --costs."""
+    import json
+
+    from stretto.api import calibrate as measure
+    from stretto.cli.progress import ProgressLine
+
+    check_target(target)
+    with ProgressLine("measuring"):
+        table = measure(target, repeats=repeats)
+    if output is Output.JSON:
+        print_json(json.loads(table.to_bytes()))
+    elif output is Output.QUIET:
+        print(target)
+    else:
+        _print_table(table, target)
+
+
+def _print_table(table: MeasuredCosts, target: Path) -> None:
+    console = stdout()
+    shown = new_table(f"Measured: {table.machine}")
+    shown.add_column("device", no_wrap=True)
+    shown.add_column("operations", no_wrap=True)
+    for column in ("GFLOP/s", "memory", "overhead"):
+        shown.add_column(column, justify="right", no_wrap=True)
+    for kind, model in table.kinds.items():
+        for name, one in model.classes.items():
+            memory = f"{format_bytes(one.bytes_per_s)}/s"
+            shown.add_row(kind, name, f"{one.flops_per_s / 1e9:,.1f}", memory, format_seconds(one.overhead_s))
+    console.print(shown)
+    if table.latency_s is not None and table.bytes_per_s is not None:
+        console.print(f"copies: {format_seconds(table.latency_s)} and {format_bytes(table.bytes_per_s)}/s")
+        console.print(f"while all devices are busy, operations take {table.busy_factor:.2f} times as long")
+    console.print(f"wrote {target}", soft_wrap=True)

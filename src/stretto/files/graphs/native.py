@@ -16,8 +16,8 @@ from typing import NoReturn, TypeVar
 import numpy as np
 
 from stretto.core.csr import Floats, Ints
+from stretto.core.devices.weights import Weights
 from stretto.core.graph import Resources, TaskGraph
-from stretto.core.weights import Weights
 from stretto.core.workload import Job, Workload
 from stretto.errors import InvalidInput, UnknownName
 from stretto.files.document import Document

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from stretto.core.cluster import Cluster
-from stretto.core.device_profiles import PROFILES
+from stretto.core.devices.profiles import PROFILES
 from stretto.core.provenance import ROOFLINE
 from stretto.errors import InvalidInput
 

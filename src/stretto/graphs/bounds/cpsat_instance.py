@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from stretto.core.csr import Floats, Ints
+from stretto.core.devices.weights import resident_of_tasks
 from stretto.core.nodes.packing import SLOT
 from stretto.core.problem import Problem
-from stretto.core.weights import resident_of_tasks
 from stretto.graphs.bounds.list_schedule import TimedPlan
 from stretto.graphs.bounds.relaxation import Relaxation, merged_edges
 from stretto.graphs.bounds.rounding import Ticks, coarsest

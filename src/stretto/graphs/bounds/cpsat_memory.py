@@ -6,8 +6,8 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from stretto.core.csr import Ints
+from stretto.core.devices.weights import resident_of_tasks
 from stretto.core.problem import Problem
-from stretto.core.weights import resident_of_tasks
 from stretto.errors import Infeasible
 from stretto.graphs.bounds.list_schedule import TimedPlan, first_schedule, run_in_sequence
 from stretto.graphs.bounds.relaxation import Relaxation

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stretto.core.csr import Floats, Ints
+from stretto.core.devices.weights import resident_of_tasks
 from stretto.core.problem import Problem
-from stretto.core.weights import resident_of_tasks
 from stretto.graphs.doppler.kernels.levels import bottom_chain, top_chain
 from stretto.graphs.doppler.kernels.state import EpisodeInputs
 from stretto.graphs.kernels.construct.ranks import mean_durations

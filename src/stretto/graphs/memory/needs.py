@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from stretto.core.csr import Floats, Ints
+from stretto.core.devices.weights import Weights, resident_of_tasks
 from stretto.core.problem import Problem
 from stretto.core.provenance import are_objects_in_memory
-from stretto.core.weights import Weights, resident_of_tasks
 
 Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from stretto.core.csr import Floats
+from stretto.core.devices.weights import resident_of_devices
 from stretto.core.problem import Problem
 from stretto.core.schedule import Schedule
-from stretto.core.weights import resident_of_devices
 from stretto.graphs.memory.needs import counts_objects
 
 
