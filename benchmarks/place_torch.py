@@ -127,7 +127,7 @@ def main() -> None:
             for share in SHARES[cluster]:
                 limit = int(share * total)
                 placement = stretto.place(
-                    module, *args, devices=text, policy=options.policy, max_memory=limit,
+                    module, *args, devices=text, policy=options.policy, memory=limit,
                     time_limit_s=options.seconds, seed=options.seed,
                 )  # fmt: skip
                 num = placement.result.problem.num_devices

@@ -76,6 +76,12 @@ EMITTERS: dict[str, str] = {
     "onnx": "stretto.integrations.emit_onnx:emit",
 }
 
+#: What a placement can be written as: ``emit(placement) -> bytes`` of each framework, for ``stretto place --emit``.
+EMITTERS: dict[str, str] = {
+    "json": "stretto.integrations.emit_json:emit",
+    "jax": "stretto.integrations.emit_jax:emit",
+}
+
 #: Built-in workload generators.
 WORKLOADS: dict[str, str] = {
     "random-dag": "stretto.graphs.workloads.random_dag:random_dag",

@@ -155,7 +155,7 @@ def test_memory_limits_split_a_model() -> None:
     )
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)])
     model.ir_version = 8
-    placement = stretto.place(model, devices=2, policy="heft", max_memory=2 * 64 * 64 * 4 + 4096)
+    placement = stretto.place(model, devices=2, policy="heft", memory=2 * 64 * 64 * 4 + 4096)
     parts = placement.split()
     assert {part.device for part in parts} == {"gpu0", "gpu1"}
     feed = {"t0": rng.normal(size=(2, 64)).astype(np.float32)}

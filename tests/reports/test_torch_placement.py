@@ -88,25 +88,25 @@ def test_memory_limits_hold_and_are_reported() -> None:
     layer = nn.TransformerEncoderLayer(64, 4, 256, batch_first=True)
     module, args = nn.TransformerEncoder(layer, 4, enable_nested_tensor=False).eval(), (torch.randn(1, 2, 64),)
     limit = int(weight_bytes(module) * 0.5)
-    placement = stretto.place(module, *args, devices=3, policy="heft", max_memory=limit)
+    placement = stretto.place(module, *args, devices=3, policy="heft", memory=limit)
     assert sum(placement.parameter_bytes.values()) == weight_bytes(module)
     assert max(placement.parameter_bytes.values()) <= limit
     assert sum(size > 0 for size in placement.parameter_bytes.values()) >= 2
     by_module = placement.by_module
     assert max(by_module.parameter_bytes.values()) <= limit
     with pytest.raises(Infeasible):
-        stretto.place(module, *args, devices=2, policy="heft", max_memory=limit // 2)
+        stretto.place(module, *args, devices=2, policy="heft", memory=limit // 2)
 
 
 def test_memory_by_name_number_and_list() -> None:
     module, args = perceptron()
     for memory in ("1GB", ["1GB", 5e8], {"gpu0": "1GB"}, {1: 1_000_000_000}):
-        placement = stretto.place(module, *args, devices=2, policy="heft", max_memory=memory)
+        placement = stretto.place(module, *args, devices=2, policy="heft", memory=memory)
         assert 1e9 in [device.memory_bytes for device in placement.result.problem.cluster.devices]
     with pytest.raises(UnknownName, match="gpu7"):
-        stretto.place(module, *args, devices=2, max_memory={"gpu7": 1})
+        stretto.place(module, *args, devices=2, memory={"gpu7": 1})
     with pytest.raises(InvalidInput, match="3 sizes for 2 devices"):
-        stretto.place(module, *args, devices=2, max_memory=[1, 2, 3])
+        stretto.place(module, *args, devices=2, memory=[1, 2, 3])
 
 
 def test_tied_weights_are_counted_once_per_device() -> None:

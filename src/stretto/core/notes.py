@@ -145,7 +145,8 @@ def _unchecked(problem: Problem) -> list[str]:
     found = [f"arguments ({format_bytes(size)})" for size in [_argument_bytes(graph)] if size > 0]
     if graph.transfer_unit == "seconds":
         found.append("data, whose size the graph does not state")
-    if graph.memory_bytes is None and graph.resident_bytes is None and not found and problem.packing is None:
+    says_nothing = graph.memory_bytes is None and graph.resident_bytes is None and graph.weights is None
+    if says_nothing and not found and problem.packing is None:
         found.append("tasks: the graph does not state their needs")
     return found
 
@@ -177,6 +178,8 @@ def _memory_note(problem: Problem) -> str:
             return "Data between tasks is assumed to be files: it does not count against the memory of nodes."
         return ""
     weights = float(graph.resident_bytes.sum()) if graph.resident_bytes is not None else 0.0
+    if graph.weights is not None:
+        return "No device states its memory: weights and data fit wherever they are put."
     sizes = {"weights": weights, "arguments": _argument_bytes(graph)}
     held = [f"{name} ({format_bytes(size)})" for name, size in sizes.items() if size > 0]
     return f"Memory is not planned for: {' and '.join(held)} are taken to be everywhere." if held else ""

@@ -26,8 +26,8 @@ from stretto.errors import Infeasible, InvalidInput, InvalidPlan
 from stretto.graphs.bounds.bound import Bound, bound
 from stretto.graphs.conditions import Contention, checked_indices
 from stretto.graphs.memory.execution import progress
+from stretto.graphs.memory.peak import peak_memory
 from stretto.graphs.memory.repair import REPAIR, TRIED, fit_memory
-from stretto.graphs.peaks import peak_memory
 from stretto.graphs.plan_document import head_fields, task_fields
 from stretto.graphs.simulator import simulate
 
@@ -135,7 +135,7 @@ class PlanResult:
     def peak_memory_bytes(self) -> tuple[float, ...]:
         """The most bytes that each device holds at one moment: residents, running tasks and live objects."""
         executed = self.setting.run(self.problem, self.plan, record_transfers=True)
-        return tuple(peak_memory(self.problem, self.plan, executed).tolist())
+        return tuple(peak_memory(self.problem, executed).tolist())
 
     @property
     def cost_usd(self) -> float:

@@ -7,14 +7,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from stretto.core.cluster import Cluster
 from stretto.core.planner import Budget
 from stretto.core.problem import Problem
+from stretto.core.provenance import DURATIONS
 from stretto.engines.onnx_program import OnnxPart, OnnxProgram, fill_weights, missing_weights, split_model
 from stretto.errors import InvalidInput, MissingExtra
 from stretto.files.document import Document, read_document
 from stretto.files.graphs.onnx_model import FORMAT, MAX_ONNX_BYTES, NODES, Proto, parse_model
+from stretto.files.graphs.roofline import costs_of
 from stretto.graphs.evaluate import Setting, evaluate
+from stretto.reports.place_devices import Devices
 from stretto.reports.placement import Placement
 from stretto.runlog.record import Json
 
@@ -111,7 +113,7 @@ def read_onnx_model(source: str | Path | Proto) -> tuple[str, Proto]:
 def place_onnx(
     named: tuple[str, Proto],
     dims: Mapping[str, int],
-    cluster: Cluster,
+    devices: Devices,
     policy: str,
     params: Mapping[str, Json] | None,
     budget: Budget,
@@ -127,6 +129,9 @@ def place_onnx(
         model = onnx.inliner.inline_local_functions(model)
     bare = type(model)()
     bare.CopyFrom(model)
-    graph, typed = replace(FORMAT, dims=dict(dims)).read_model(bare, Document(name, b""))
-    result = evaluate(Problem.of(graph, cluster), policy, params=params, budget=budget, setting=setting)
-    return OnnxPlacement(result, OnnxProgram(model, typed))
+    models, basis = costs_of(devices.cluster)
+    reader = replace(FORMAT, dims=dict(dims), rooflines=models)
+    graph, typed = reader.read_model(bare, Document(name, b""))
+    problem = Problem.of(graph.with_meta(**{DURATIONS: basis}), devices.cluster)
+    result = evaluate(problem, policy, params=params, budget=budget, setting=setting)
+    return OnnxPlacement(result, OnnxProgram(model, typed), remarks=devices.notes)

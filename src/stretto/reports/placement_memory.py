@@ -38,7 +38,7 @@ def _sizes(cluster: Cluster, memory: MemoryLike) -> dict[int, float]:
     if isinstance(memory, (int, float, str)):
         return dict.fromkeys(range(m), _bytes(memory, "all"))
     if len(memory) != m:
-        raise InvalidInput(f"{len(memory)} sizes for {m} devices: one for each", field="max_memory")
+        raise InvalidInput(f"{len(memory)} sizes for {m} devices: one for each", field="memory")
     return {place: _bytes(size, place) for place, size in enumerate(memory)}
 
 
@@ -55,5 +55,5 @@ def _bytes(size: Size, key: object) -> float:
     if isinstance(size, str):
         return parse_bytes(size)
     if isinstance(size, bool) or not size >= 0:
-        raise InvalidInput(f"{size!r} is not a number of bytes", field=f"max_memory of {key}")
+        raise InvalidInput(f"{size!r} is not a number of bytes", field=f"memory of {key}")
     return float(size)

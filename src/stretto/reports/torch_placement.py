@@ -15,11 +15,13 @@ from stretto.core.planner import Budget
 from stretto.core.problem import Problem
 from stretto.core.units import format_bytes
 from stretto.errors import InvalidInput
+from stretto.files.graphs.roofline import costs_of
 from stretto.files.graphs.torch_cost import Torch, num_bytes
 from stretto.files.graphs.torch_export import SHARED_BYTES, TorchProgram, export_module, from_torch_program
 from stretto.graphs.evaluate import Setting, evaluate
 from stretto.reports.device_map import DeviceNames, conflicts, module_devices
 from stretto.reports.pipeline_split import PipelineStage, best_stages
+from stretto.reports.place_devices import Devices
 from stretto.reports.placement import Placement
 from stretto.runlog.record import Json
 
@@ -36,9 +38,9 @@ class TorchPlacement(Placement):
         """What the placement takes for granted."""
         shared = float(self.graph.meta.get(SHARED_BYTES, 0.0))
         if not shared:
-            return self.result.notes
+            return super().notes
         told = f"Parameters that several operations use ({format_bytes(shared)}) were counted at each of them."
-        return (*self.result.notes, told)
+        return (*super().notes, told)
 
     @cached_property
     def parameter_bytes(self) -> Mapping[str, float]:
@@ -90,7 +92,7 @@ class TorchPlacement(Placement):
 
     def _planned(self, program: TorchProgram) -> TorchPlacement:
         old = self.result
-        problem = Problem.of(from_torch_program(program), old.problem.cluster)
+        problem = _problem(program, old.problem.cluster)
         result = evaluate(problem, old.policy, params=old.params, budget=self.budget, setting=old.setting)
         return replace(self, result=result, program=program)
 
@@ -154,7 +156,7 @@ def place_torch(
     module: Torch,
     args: Sequence[object],
     kwargs: Mapping[str, object],
-    cluster: Cluster,
+    devices: Devices,
     policy: str,
     params: Mapping[str, Json] | None,
     budget: Budget,
@@ -162,6 +164,12 @@ def place_torch(
 ) -> TorchPlacement:
     """Export a module on example arguments and plan its operations on devices."""
     program = export_module(module, args, kwargs)
-    problem = Problem.of(from_torch_program(program), cluster)
+    problem = _problem(program, devices.cluster)
     result = evaluate(problem, policy, params=params, budget=budget, setting=setting)
-    return TorchPlacement(result, program, None, budget)
+    return TorchPlacement(result, program, remarks=devices.notes, budget=budget)
+
+
+def _problem(program: TorchProgram, cluster: Cluster) -> Problem:
+    """Return the operations with costs for the kinds of a cluster."""
+    models, basis = costs_of(cluster)
+    return Problem.of(from_torch_program(program, rooflines=models, basis=basis), cluster)

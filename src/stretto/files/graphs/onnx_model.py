@@ -17,7 +17,7 @@ from stretto.errors import InvalidInput, MissingExtra, UnknownName
 from stretto.files.document import Document
 from stretto.files.graphs.onnx_cost import OnnxCall, OnnxTensor, op_cost
 from stretto.files.graphs.onnx_shapes import MAX_ELEMENTS, MAX_RANK, infer_shapes
-from stretto.files.graphs.roofline import ROOFLINES, OpCost, Roofline, durations
+from stretto.files.graphs.roofline import ROOFLINES, CostModel, OpCost, durations
 from stretto.files.sniff import graph_name
 
 #: A message of onnx (a model, graph, node or tensor), which has no types.
@@ -56,7 +56,7 @@ class OnnxFormat:
         unknown count as ``default_dim``; ``meta["num_unknown_dims"]`` says how many did.
     """
 
-    rooflines: Mapping[str, Roofline] = field(default_factory=lambda: ROOFLINES)
+    rooflines: Mapping[str, CostModel] = field(default_factory=lambda: ROOFLINES)
     dims: Mapping[str, int] = field(default_factory=dict)
     default_dim: int = 1
     summary: str = "ONNX model: one task per operator, durations from a roofline"
@@ -195,7 +195,7 @@ def outer_names(node: Proto) -> list[str]:
 class _Reader:
     """Turns a graph with shapes into tasks."""
 
-    def __init__(self, document: Document, rooflines: Mapping[str, Roofline], default_dim: int) -> None:
+    def __init__(self, document: Document, rooflines: Mapping[str, CostModel], default_dim: int) -> None:
         self.document = document
         self.rooflines = rooflines
         self.default_dim = default_dim

@@ -11,7 +11,7 @@ from stretto.core.builder import GraphBuilder
 from stretto.core.graph import TaskGraph
 from stretto.core.provenance import DURATIONS, IN_MEMORY, OBJECTS, ROOFLINE
 from stretto.errors import InvalidInput, MissingExtra
-from stretto.files.graphs.roofline import ROOFLINES, OpCost, Roofline, durations
+from stretto.files.graphs.roofline import ROOFLINES, CostModel, OpCost, durations
 from stretto.files.graphs.torch_cost import Torch, is_cheap, node_cost, num_bytes, op_name
 
 #: Key of ``TaskGraph.meta``: bytes of parameters that several tasks use, counted at each of them.
@@ -155,7 +155,9 @@ def _named(members: Sequence[Sequence[Torch]]) -> list[TorchGroup]:
     return groups
 
 
-def from_torch_program(program: TorchProgram, *, rooflines: Mapping[str, Roofline] = ROOFLINES) -> TaskGraph:
+def from_torch_program(
+    program: TorchProgram, *, rooflines: Mapping[str, CostModel] = ROOFLINES, basis: str = ROOFLINE
+) -> TaskGraph:
     """Return the graph of a program: task ``i`` is its group ``i``.
 
     Parameters and buffers are resident bytes of the tasks that read them; arguments of the module and values inside
@@ -183,12 +185,12 @@ def from_torch_program(program: TorchProgram, *, rooflines: Mapping[str, Rooflin
         for weight in group.weights:
             users[weight] = users.get(weight, 0) + 1
     shared = sum(num_bytes(weight.meta["val"]) for weight, count in users.items() if count > 1)
-    build.meta |= {DURATIONS: ROOFLINE if rooflines is ROOFLINES else "assumed (roofline model)", OBJECTS: IN_MEMORY}
+    build.meta |= {DURATIONS: basis, OBJECTS: IN_MEMORY}
     build.meta |= {"total_flops": total.flops, "total_bytes": total.num_bytes, SHARED_BYTES: shared}
     return build.graph()
 
 
-def _sum_of_durations(costs: Sequence[OpCost], rooflines: Mapping[str, Roofline]) -> dict[str, float]:
+def _sum_of_durations(costs: Sequence[OpCost], rooflines: Mapping[str, CostModel]) -> dict[str, float]:
     total = dict.fromkeys(rooflines, 0.0)
     for cost in costs:
         for kind, seconds in durations(cost, rooflines).items():

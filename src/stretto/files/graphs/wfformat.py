@@ -64,7 +64,7 @@ class WfFormat:
             lost.append("durations per device kind (only the work on a device of speed 1 is kept)")
         if graph.resources is not None:
             lost.append("renewable resources")
-        if graph.resident_bytes is not None:
+        if graph.resident_bytes is not None or graph.weights is not None:
             lost.append("resident memory")
         return tuple(lost)
 
