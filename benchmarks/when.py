@@ -48,7 +48,9 @@ VARIANTS = {
     "no size": WhenParts(size=False),
     "no tracking": WhenParts(conformal=False),
 }
-LEAST_WAITING = 500
+LEAST_WAITING, LEAST_DAYS = 500, 10
+#: What users ask for below a day, in minutes.
+ROUND_MIN = (5, 10, 15, 20, 30, 60, 120, 180, 240, 300, 360, 480, 600, 720, 1080)
 GRID = {"step": (0.05, 0.1, 0.2), "recent_scores": (300, 600), "burst_power": (0.0, 0.5)}
 
 
@@ -88,15 +90,37 @@ def starts_of(jobs: QueueArrays, num_procs: int, code: int) -> Floats:
     return start
 
 
-def prepared(path: Path, code: int) -> tuple[KnownQueue, int]:
+def with_estimates(trace: Trace, seed: int = 0) -> Trace:
+    """Return a log whose users ask for round times, several times what their jobs run.
+
+    Run time over estimate is uniform (Mu'alem and Feitelson 2001), then the estimate is the next of the few round
+    values that users ask for (Tsafrir, Etsion and Feitelson 2005).
+    """
+    rng = np.random.default_rng(seed)
+    wanted = trace.run_s / rng.uniform(0.02, 1.0, trace.num_jobs)
+    longer = np.arange(1, 1 + int(wanted.max() // 86400) + 1) * 86400.0
+    values = np.concatenate([60.0 * np.array(ROUND_MIN), longer])
+    return replace(trace, estimate_s=values[np.searchsorted(values, wanted)])
+
+
+def is_enough(jobs: QueueArrays, start: Floats) -> bool:
+    """Say whether enough jobs wait, and not all of them in a few days."""
+    waited = jobs.submit[start - jobs.submit > LEAST_WAIT_S]
+    days = len(np.unique(waited // 86400.0))
+    return len(waited) >= LEAST_WAITING and days >= min(LEAST_DAYS, (jobs.submit[-1] - jobs.submit[0]) / 2 / 86400.0)
+
+
+def prepared(path: Path, code: int, generated: bool = False) -> tuple[KnownQueue, int]:
     """Return a log as it was replayed, on a machine on which enough jobs wait, and the recorded processors."""
     whole = load_trace(path)
+    if generated:
+        whole = with_estimates(whole)
     recorded = num_procs = recorded_procs(path, whole)
     while True:
         trace = whole.fitting(num_procs)[0]
         jobs = trace.arrays()
         start = starts_of(jobs, num_procs, code)
-        if np.count_nonzero(start - jobs.submit > LEAST_WAIT_S) >= LEAST_WAITING or num_procs < 10:
+        if is_enough(jobs, start) or num_procs < 10:
             return KnownQueue(trace, jobs, num_procs, start, start + jobs.run, FutureRules(code)), recorded
         num_procs = int(0.9 * num_procs)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,9 @@ from stretto.errors import InvalidInput
 from stretto.queues.kernels import codes, keys
 from stretto.queues.promises.queue import GIVEN
 from stretto.queues.when.kernels.moment import Known
+
+if TYPE_CHECKING:
+    from stretto.queues.when.on_site import SiteQueue
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,8 @@ class KnownQueue:
         The promised latest starts, where there are any; inf = none.
     given
         The keys of the jobs where the rules say so: the lowest comes first.
+    site
+        The same jobs on the nodes of a site; None = one machine of equal processors.
     """
 
     trace: Trace
@@ -69,6 +75,7 @@ class KnownQueue:
     slack_s: Floats | None = None
     due_s: Floats | None = None
     given: Floats | None = None
+    site: SiteQueue | None = None
 
     def __post_init__(self) -> None:
         if int(self.jobs.procs.max(initial=0)) > self.num_procs:

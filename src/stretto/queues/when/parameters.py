@@ -17,11 +17,11 @@ class WhenParameters:
         Arrivals that a future holds at most; later ones hardly delay a job that waits already.
     memory_days
         How many days back a stretch of the past may begin that is told once more as arrivals.
+    site_jobs
+        On a site, all futures of an answer together hold so many waiting jobs at most, and three are always played: the
+        answer shall not take longer than half a second.
     promised_waiting
         With more waiting jobs, futures do not check promises, and orders that change with time get fewer of them.
-    shared
-        The probability that a job runs as long, for its kind, as the others of its user and shape do in that future.
-        With 0, a user's batch of a hundred equal jobs averages out and intervals are far too narrow.
     offset_s
         Logarithms are taken of the wait plus this: errors below a minute do not matter.
     ridge, forget
@@ -49,8 +49,8 @@ class WhenParameters:
     num_futures: int = 30
     max_arrivals: int = 4000
     memory_days: int = 28
+    site_jobs: int = 10_000
     promised_waiting: int = 100
-    shared: float = 0.5
     offset_s: float = 60.0
     ridge: float = 20.0
     forget: float = 0.998
