@@ -18,6 +18,8 @@ from stretto.queues.when.learner import Outlook
 from stretto.queues.when.parameters import WHEN_PARAMETERS
 
 Rows = NDArray[np.int64]
+#: Shorter run times count as this; futures of many jobs that end at once must not last longer.
+_LEAST_RUN_S = 1.0
 
 
 class Futures(Protocol):
@@ -38,7 +40,7 @@ class PlainFutures:
     def __init__(self, queue: KnownQueue, seed: int = 0, num_futures: int = WHEN_PARAMETERS.num_futures) -> None:
         self.queue, self.num_futures = queue, num_futures
         self.known = queue.known()
-        self.forecasts = new_forecasts(queue.jobs, queue.trace)
+        self.forecasts = new_forecasts(queue.jobs, queue.trace, _LEAST_RUN_S)
         ended = np.flatnonzero(np.isfinite(queue.end_s))
         self._by_end = ended[np.argsort(queue.end_s[ended], kind="stable")]
         self._place = np.zeros(3, np.int64)

@@ -33,14 +33,13 @@ class WhenParameters:
     choice_memory, choice_cap
         Of the choice between replay by estimates, median of the futures and regression: what an outcome counts beside
         the next one, and the error, as a logarithm, above which all are equally bad.
+    least_spread
+        Added to the spread of the futures, as a logarithm: where all futures agree, errors are measured in this.
     recent_scores
         Outcomes from which intervals are made.
-    least_scores
-        With fewer outcomes, intervals are those of the futures, widened by ``first_margin`` as a logarithm.
-    step
-        How far the logarithm of a bound's distance moves with each outcome.
-    least_growth, most_growth
-        Between which it stays: without an end, one unforeseen batch would make all later intervals useless.
+    prior
+        Errors of other queues with which every queue begins, each as one outcome: the quantiles at 2.5, 7.5 ... 97.5 %
+        of those of the logs that ``benchmarks/when.py`` plays, all logs alike. Judged are logs by those of the others.
     burst_s, burst_power
         The k-th job of those that were submitted within so many seconds of each other counts k to the minus so much: a
         batch is hardly more evidence than a job.
@@ -58,12 +57,12 @@ class WhenParameters:
     largest_correction: float = 1.0
     choice_memory: float = 0.99
     choice_cap: float = 0.3
-    recent_scores: int = 600
-    least_scores: int = 30
-    first_margin: float = 0.5
-    step: float = 0.1
-    least_growth: float = -0.7
-    most_growth: float = 1.5
+    least_spread: float = 0.03
+    recent_scores: int = 1500
+    prior: tuple[float, ...] = (
+        *(-1.44, -0.74, -0.46, -0.29, -0.17, -0.09, -0.02, 0.0, 0.0, 0.0),
+        *(0.0, 0.0, 0.0, 0.1, 0.24, 0.37, 0.52, 0.7, 0.92, 1.42),
+    )
     burst_s: float = 60.0
     burst_power: float = 0.5
 

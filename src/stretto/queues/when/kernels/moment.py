@@ -8,7 +8,7 @@ import numpy as np
 
 from stretto.core.kernels.compile import njit
 from stretto.core.kernels.rng import below, next_word, uniform
-from stretto.queues.forecasts.kernels.online import LEAST_S, NUM_QUANTILES, QUANTILES, fill_quantiles
+from stretto.queues.forecasts.kernels.online import NUM_QUANTILES, QUANTILES, fill_quantiles
 from stretto.queues.kernels.keys import DEADLINE, F1, F4, static_key
 from stretto.queues.when.parameters import WHEN_PARAMETERS as P
 
@@ -69,7 +69,7 @@ def fill_knots(f, job, knots):
     The first knot lies as far below the lowest quantile as the next one above, the last is the estimate.
     """
     fill_quantiles(f, job)
-    least = np.log(LEAST_S) - f.log_limit[job]
+    least = np.log(f.least[0]) - f.log_limit[job]
     knots[0] = max(min(least, f.quantile[0]), 2.0 * f.quantile[0] - f.quantile[1])
     for k in range(NUM_QUANTILES):
         knots[k + 1] = f.quantile[k]
