@@ -14,11 +14,13 @@ from stretto.core.site import Partition, Site, SiteNode
 from stretto.core.trace import Trace
 from stretto.errors import InvalidInput, UnknownName
 from stretto.queues.kernels import keys
+from stretto.queues.replay import replay
 from stretto.queues.when.change import RequestChange, changed_queue
-from stretto.queues.when.futures import PlainFutures
-from stretto.queues.when.known import KnownQueue
-from stretto.queues.when.on_site import SiteFutures, _Present, fewer
+from stretto.queues.when.futures import PlainFutures, futures_of
+from stretto.queues.when.known import FutureRules, KnownQueue
+from stretto.queues.when.on_site import SiteFutures, SiteQueue, _Present, fewer
 from stretto.queues.when.replayed import replayed_queue
+from stretto.queues.workloads.lublin import lublin
 
 CODES = {"fcfs": keys.FCFS, "sjf": keys.SHORTEST, "saf": keys.SMALLEST_AREA}
 
@@ -66,6 +68,22 @@ def test_a_future_that_is_told_the_truth_is_the_replay(strategy: str, backfill: 
         for share in (0.3, 0.6):
             waited += told_the_truth(queue, float(np.quantile(queue.jobs.submit, share)))
     assert waited > 50
+
+
+@pytest.mark.parametrize("backfill", ["easy", "none"])
+@pytest.mark.parametrize(("strategy", "code"), [("expansion", 20), ("wfp3", 21), ("unicep", 22)])
+def test_orders_that_change_with_time_are_played_on_one_node(strategy: str, code: int, backfill: str) -> None:
+    waited = 0
+    for seed in range(6):
+        trace = lublin(150, seed=seed, num_procs=16, load=2.0)
+        result = replay(trace, 16, strategy=strategy, backfill=backfill)
+        rules = FutureRules(code, easy=backfill == "easy")
+        queue = KnownQueue(result.trace, result.trace.arrays(), 16, result.start_s, result.end_s, rules)
+        queue = replace(queue, site=SiteQueue.on_one_node(queue))
+        # At an event: a future begins with a look at the queue, and between events the replay has none.
+        waited += told_the_truth(queue, float(queue.jobs.submit[len(queue.jobs.submit) * 6 // 10]))
+        assert isinstance(futures_of(replace(queue, site=None)), SiteFutures)
+    assert waited > 20
 
 
 def two_partitions() -> Site:

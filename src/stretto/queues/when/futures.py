@@ -115,7 +115,7 @@ def outlooks_of(queue: KnownQueue, now_s: float, rows: Rows, wait_s: Floats, wai
 
 def futures_of(queue: KnownQueue, seed: int = 0, num_futures: int = WHEN_PARAMETERS.num_futures) -> Futures:
     """Return what plays the futures of a queue, by its rules."""
-    if queue.site is not None:
+    if queue.site is not None or queue.rules.needs_nodes:
         from stretto.queues.when.on_site import SiteFutures
 
         return SiteFutures(queue, seed, num_futures)

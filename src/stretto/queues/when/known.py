@@ -43,6 +43,11 @@ class FutureRules:
         """Whether the fast loop can play it: keys that do not change, and no promises."""
         return not self.promises and self.code < keys.FIRST_DYNAMIC
 
+    @property
+    def needs_nodes(self) -> bool:
+        """Whether only the loop over nodes plays it fast: keys that change with the wait, and no promises."""
+        return not self.promises and keys.FIRST_DYNAMIC <= self.code < codes.MULTIFACTOR
+
 
 @dataclass(frozen=True, eq=False)
 class KnownQueue:

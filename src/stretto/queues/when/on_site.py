@@ -1,4 +1,4 @@
-"""Futures on the nodes and partitions of a site: the replay on nodes goes on from what runs and waits at a moment."""
+"""Futures on the nodes and partitions of a site: the replay on nodes continues from what runs and waits at a moment."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from stretto.core.csr import Floats
 from stretto.core.site import Site
 from stretto.core.trace import Trace
 from stretto.errors import Infeasible
+from stretto.queues.kernels import codes
 from stretto.queues.nodes.islands import ptr
 from stretto.queues.nodes.kernels.arrays import NEXT_REOPENING, Longs, NodeJobs, NodeRules, PlaceStore
+from stretto.queues.nodes.one_node import one_node
 from stretto.queues.nodes.rules import node_rules
 from stretto.queues.nodes.run import NodeReplay, NodeRun, longer, run_on_nodes
 from stretto.queues.nodes.setup import NodeSetup, prepare_nodes
@@ -68,6 +70,14 @@ class SiteQueue:
             trace, kill, perfect, setup, rules, run.place_ptr, number[run.node], run.tasks.astype(np.int64), choice
         ), run
 
+    @staticmethod
+    def on_one_node(queue: KnownQueue) -> SiteQueue:
+        """Return the queue of one machine as that of a site with one node, which also plays orders that change."""
+        setup, n = one_node(queue.jobs, queue.num_procs), queue.num_jobs
+        rules = node_rules(setup, queue.rules.code, codes.EASY if queue.rules.easy else codes.NONE)
+        first = np.zeros(n, np.int64)
+        return SiteQueue(queue.trace, False, False, setup, rules, np.arange(n + 1), first, first + 1, first)
+
     def changed(self, trace: Trace) -> SiteQueue:
         """Return the same queue with other requests; what runs stays where it is."""
         return replace(
@@ -99,8 +109,8 @@ class SiteFutures:
     """Plays futures on nodes; a long queue gets fewer of them."""
 
     def __init__(self, queue: KnownQueue, seed: int, num_futures: int) -> None:
-        assert queue.site is not None
-        self.queue, self.site, self.num_futures = queue, queue.site, num_futures
+        self.queue, self.num_futures = queue, num_futures
+        self.site = SiteQueue.on_one_node(queue) if queue.site is None else queue.site
         self._plain = PlainFutures(queue, seed, num_futures)
 
     def outlooks(self, now_s: float, rows: Rows) -> list[Outlook]:
