@@ -43,6 +43,7 @@ from stretto.queues.replay import replay, replay_told
 from stretto.queues.view import QueueView
 from stretto.queues.when.futures import futures_of
 from stretto.queues.when.known import FutureRules, KnownQueue
+from stretto.queues.when.replayed import replayed_queue
 
 PROCS = 8
 
@@ -199,6 +200,12 @@ def starts() -> Iterator[tuple[str, Any]]:
         now = float(jobs.submit[30])
         outlooks = futures_of(queue, 0, 2).outlooks(now, queue.waiting_at(now))
         yield f"starts {name}", [[one.by_estimates_s, *one.futures_s] for one in outlooks]
+    rng = np.random.default_rng(0)
+    site = random_site(rng)
+    on_site = replayed_queue(random_jobs(rng, site), site).queue
+    now = float(np.median(on_site.jobs.submit))
+    outlooks = futures_of(on_site, 0, 2).outlooks(now, on_site.waiting_at(now))
+    yield "starts on a site", [[one.by_estimates_s, *one.futures_s] for one in outlooks]
 
 
 def promises() -> Iterator[tuple[str, Any]]:

@@ -39,8 +39,9 @@ class ExpectedStart:
         Bounds between which the start lies with this probability.
     likely_s
         Above and below which the start is about equally likely.
-    method, num_learned
-        How ``likely_s`` was found, and from how many outcomes the bounds.
+    method, num_learned, num_futures
+        How ``likely_s`` was found, from how many outcomes the bounds, and how many futures were simulated: fewer where
+        many jobs wait.
     replayed_s
         When the job starts in the replay or the record; None on a live queue, where nobody knows.
     """
@@ -58,6 +59,7 @@ class ExpectedStart:
     coverage: float
     method: str
     num_learned: int
+    num_futures: int
     replayed_s: float | None
     clock: Clock
 
@@ -279,6 +281,7 @@ class _Telling:
             coverage=said.coverage,
             method=said.method,
             num_learned=said.num_learned,
+            num_futures=said.num_futures,
             replayed_s=start + zero if np.isfinite(start) else None,
             clock=self._clock,
         )

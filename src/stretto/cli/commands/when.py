@@ -45,6 +45,8 @@ class StartQuestion:
     learn: int = 500
 
 
+#: As many outcomes of its own as every queue begins with from others; and futures where few jobs wait.
+_FEW_OUTCOMES, _ALL_FUTURES = 20, 30
 _QUESTION = {
     "job": Annotated[
         str | None,
@@ -62,7 +64,11 @@ _QUESTION = {
     "all_waiting": Annotated[bool, typer.Option("--all", help="All jobs that wait at --at, or in Slurm now.")],
     "change": Annotated[
         str | None,
-        typer.Option("--if", metavar="limit=2h,procs=16", help="When would it start with another request?"),
+        typer.Option(
+            "--if",
+            metavar="limit=2h,nodes=2",
+            help="When would it start with another limit, procs, nodes or partition?",
+        ),
     ],
     "coverage": Annotated[float, typer.Option("--coverage", metavar="SHARE", help="Of starts in the intervals.")],
     "learn": Annotated[int, typer.Option("--learn-jobs", metavar="N", help="Past jobs to learn from.", min=0)],
@@ -189,8 +195,19 @@ def _print(found: WhenAnswer, output: Output, *, is_list: bool) -> None:
         print(shown(f"job {one.job}: {one.sentence}"))
         if found.instead is not None:
             print(shown(f"with {found.change}: {found.instead.sentence}"))
-        if one.num_learned < 30:
-            remark(f"note: only {one.num_learned} past jobs waited: the interval is that of the futures, widened")
+    _remark_on(found)
+
+
+def _remark_on(found: WhenAnswer) -> None:
+    """Say where answers rest on little."""
+    if not found.starts:
+        return
+    one = found.start
+    if one.num_learned < _FEW_OUTCOMES:
+        jobs = "1 past job of this queue" if one.num_learned == 1 else f"{one.num_learned} past jobs of this queue"
+        remark(f"note: {jobs} waited: the interval rests mostly on the errors in other queues")
+    if one.num_futures < _ALL_FUTURES:
+        remark(f"note: {one.num_futures} futures were played in place of {_ALL_FUTURES}, because many jobs wait")
 
 
 def _print_list(found: WhenAnswer) -> None:
