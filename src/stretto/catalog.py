@@ -69,17 +69,13 @@ FORMATS: dict[str, str] = {
     "execution-trace": "stretto.files.graphs.execution_trace:FORMAT",
 }
 
-#: Programs out of a placement, for ``stretto place MODEL --emit NAME``: ``emit(placement) -> bytes``.
-EMITTERS: dict[str, str] = {
-    "torch": "stretto.integrations.emit_torch:emit",
-    "accelerate": "stretto.integrations.emit_accelerate:emit",
-    "onnx": "stretto.integrations.emit_onnx:emit",
-}
-
 #: What a placement can be written as: ``emit(placement) -> bytes`` of each framework, for ``stretto place --emit``.
 EMITTERS: dict[str, str] = {
     "json": "stretto.integrations.emit_json:emit",
     "jax": "stretto.integrations.emit_jax:emit",
+    "torch": "stretto.integrations.emit_torch:emit",
+    "accelerate": "stretto.integrations.emit_accelerate:emit",
+    "onnx": "stretto.integrations.emit_onnx:emit",
 }
 
 #: Built-in workload generators.

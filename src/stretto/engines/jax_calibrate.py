@@ -37,10 +37,10 @@ def calibrate_jax(devices: Sequence[Jax] | None = None, *, repeats: int = 7) -> 
     devices = tuple(devices if devices is not None else jax.devices())
     kinds = {kind_of_jax(str(one.device_kind), one.platform): one for one in reversed(devices)}
     models = {kind: ClassRooflines(_classes(device, repeats)) for kind, device in kinds.items()}
-    link = _link(devices[0], devices[1], repeats) if len(devices) > 1 else (None, None)
+    latency_s, bytes_per_s = _link(devices[0], devices[1], repeats) if len(devices) > 1 else (None, None)
     names = ", ".join(dict.fromkeys(str(device.device_kind) for device in devices))
     machine = f"{len(devices)} devices of JAX {jax.__version__} ({names})"
-    return MeasuredCosts(models, *link, _busy_factor(devices, repeats), machine)
+    return MeasuredCosts(models, latency_s, bytes_per_s, _busy_factor(devices, repeats), machine)
 
 
 def shortest_s(run: Callable[[], object], repeats: int) -> float:

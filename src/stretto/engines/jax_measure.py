@@ -54,7 +54,7 @@ def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float:
     ranks = [_ranks(np.asarray(values, dtype=np.float64)) for values in (first, second)]
     if any(np.ptp(rank) == 0 for rank in ranks):
         return float("nan")
-    return float(np.corrcoef(*ranks)[0, 1])
+    return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
 
 
 def _ranks(values: Floats) -> Floats:

@@ -99,7 +99,8 @@ def _classes(document: Document, kind: str, rows: object) -> ClassRooflines:
         if not isinstance(row, dict):
             document.fail(f"expected {', '.join(_FIELDS)}", field=place)
         try:
-            found[str(name)] = Roofline(*(document.number(row.get(key), f"{place}.{key}") for key in _FIELDS))
+            rates = [document.number(row.get(key), f"{place}.{key}") for key in _FIELDS]
+            found[str(name)] = Roofline(rates[0], rates[1], rates[2])
         except InvalidInput as error:
             raise error.at(document.name) from None
     return ClassRooflines(found)

@@ -50,6 +50,8 @@ def make_case(seed: int, *, outlive: bool = False, **rules: Any) -> PoolCase:
     setup = prepare(trace, _pools(rng), make_rules(**{**chosen, **rules}), seed)
     slack = rng.choice([0.0, 1.0, 7.0, 40.0, 300.0]) + rng.choice([0.0, 1.0, 4.0]) * setup.jobs.estimate
     slack[rng.random(len(slack)) < 0.1] = np.inf
+    if rng.random() < 0.3:
+        slack = np.stack([slack, np.full(len(slack), 1.0)], axis=-1)
     return PoolCase(setup, slack, rng)
 
 

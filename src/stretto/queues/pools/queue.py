@@ -15,6 +15,7 @@ from stretto.queues.kernels.outcome import ReplayOutcome, new_outcome
 from stretto.queues.kernels.state import ENDS, IS_INTERRUPTED, QueueState, new_state
 from stretto.queues.pools.kernels.loop import advance_pools
 from stretto.queues.pools.kernels.state import PoolPlan, new_pool_plan
+from stretto.queues.promises.slack import parts_of_slack
 from stretto.queues.setup import ReplaySetup
 
 
@@ -65,7 +66,7 @@ class PoolQueue:
             setup.limit,
             setup.draws,
             new_state(own, pools, setup.rules),
-            new_pool_plan(n, counted, most, np.asarray(slack_s, np.float64)),
+            new_pool_plan(n, counted, most, *parts_of_slack(slack_s, n)),
             new_outcome(n, len(setup.pools)),
             np.flatnonzero(own.num_parents == 0),
             setup.trace.name,

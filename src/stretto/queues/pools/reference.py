@@ -35,6 +35,7 @@ import numpy as np
 
 from stretto.core.csr import Floats
 from stretto.queues.kernels.outcome import ReplayOutcome
+from stretto.queues.promises.slack import parts_of_slack
 from stretto.queues.reference.replay import Reference
 from stretto.queues.setup import ReplaySetup
 
@@ -50,7 +51,9 @@ class PoolPromiseReference(Reference):
 
     def __init__(self, setup: ReplaySetup, slack_s: Floats) -> None:
         super().__init__(setup)
-        self.slack: list[float] = slack_s.tolist()
+        time_s, wait_share = parts_of_slack(slack_s, setup.trace.num_jobs)
+        self.slack: list[float] = time_s.tolist()
+        self.wait_share: list[float] = wait_share.tolist()
         self.counted = [k for k, pool in enumerate(setup.pools) if pool.keeps_promises]
         self.due, self.latest = [math.inf] * self.n, [math.inf] * self.n
         self.margin = [math.inf] * self.n
@@ -105,7 +108,8 @@ class PoolPromiseReference(Reference):
             able = [k for k in self.counted if self.setup.width[job, k] >= 0]
             if self.slack[job] < math.inf and able:
                 taken = self.taken()
-                self.due[job] = min(self.earliest(job, k, taken, self.now) for k in able) + self.slack[job]
+                begin = min(self.earliest(job, k, taken, self.now) for k in able)
+                self.due[job] = begin + self.slack[job] + self.wait_share[job] * (begin - self.now)
                 self.latest[job] = self.due[job]
                 self.planned[job] = self.find_place(job, taken, self.now)
 
@@ -290,7 +294,7 @@ class PoolPromiseReference(Reference):
 
 def promise_pools_slowly(setup: ReplaySetup, slack_s: Floats) -> tuple[ReplayOutcome, int, PoolPromiseReference]:
     """Replay a set-up slowly; return what happened, DONE or STUCK, and the promises."""
-    replay = PoolPromiseReference(setup, np.broadcast_to(slack_s, setup.trace.num_jobs))
+    replay = PoolPromiseReference(setup, slack_s)
     with np.errstate(all="raise"):
         status = replay.run()
     replay.out.due[:] = replay.due

@@ -7,6 +7,7 @@ import numpy as np
 from stretto.core.csr import Floats
 from stretto.core.pool_fit import pool_widths
 from stretto.errors import InvalidPlan
+from stretto.queues.promises.slack import parts_of_slack
 from stretto.queues.result import QueueResult
 
 
@@ -21,6 +22,7 @@ def check_pool_promises(result: QueueResult, slack_s: Floats) -> None:
         raise InvalidPlan("the replay promised nothing in pools")
     counted = [k for k, pool in enumerate(result.pools) if pool.keeps_promises]
     able = np.any(pool_widths(result.trace, result.pools)[:, counted] >= 0, axis=1)
+    slack_s = parts_of_slack(slack_s, len(due))[0]
     promised, given = np.isfinite(slack_s) & able, np.isfinite(due)
     least = result.ready_s + np.where(promised, slack_s, 0.0)
     faults = (

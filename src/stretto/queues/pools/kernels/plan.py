@@ -105,7 +105,7 @@ def join_plan(q, p, s, c, job):
     time = earliest_any(q, p, s, c, job)
     if time == np.inf:
         return
-    c.due[job] = time + c.slack[job]
+    c.due[job] = time + c.slack[job] + c.wait_share[job] * (time - s.moment[0].now)
     c.latest[job] = c.due[job]
     c.where[job], c.planned[job] = find_place(q, p, s, c, job, s.moment[0].now, False)
     take(q, p, s, c, job)

@@ -33,6 +33,7 @@ class PoolPlan(NamedTuple):
     moment: np.ndarray  # [1] POOL_MOMENT
     counted: np.ndarray  # [K] bool, whether promises count on a pool
     slack: np.ndarray  # [n] seconds; inf = no promise
+    wait_share: np.ndarray  # [n] of the wait that is planned when a job begins to wait, added to the slack
     due: np.ndarray  # [n] the promised latest start, inf = none; renewed when a job is interrupted
     latest: np.ndarray  # [n] what plans must meet: the promise, or where that is out of reach, the plan of that moment
     planned: np.ndarray  # [n] planned start of a waiting job, inf = not in the plan
@@ -54,14 +55,17 @@ class PoolPlan(NamedTuple):
     usd_at: np.ndarray  # [n] accrued USD when the job arrived
 
 
-def new_pool_plan(num_jobs: int, counted: np.ndarray, most_nodes: int, slack_s: np.ndarray) -> PoolPlan:
+def new_pool_plan(
+    num_jobs: int, counted: np.ndarray, most_nodes: int, slack_s: np.ndarray, wait_share: np.ndarray
+) -> PoolPlan:
     """Return a plan before the first moment."""
     n, num_pools = num_jobs, len(counted)
     most = 2 * n + most_nodes + 8
     return PoolPlan(
         moment=np.zeros(1, POOL_MOMENT),
         counted=counted.copy(),
-        slack=np.array(np.broadcast_to(slack_s, n), np.float64),
+        slack=slack_s,
+        wait_share=wait_share,
         due=np.full(n, np.inf),
         latest=np.full(n, np.inf),
         planned=np.full(n, np.inf),
