@@ -51,7 +51,7 @@ def test_a_chain_stays_on_one_device() -> None:
     assert [row.primitive for row in placement.operations] == ["dot_general", "dot_general"]
     assert len({row.device for row in placement.operations}) == 1
     assert placement.speedup_over_single == pytest.approx(1.0)
-    assert "no placement is shorter by the assumed costs" in repr(placement)
+    assert "at its lower bound when tasks take the assumed time" in repr(placement)
     assert "optimal" not in repr(placement)
 
 
@@ -76,7 +76,7 @@ def test_the_table_is_the_schedule(placed: Placement) -> None:
 def test_it_prints_the_gist(placed: Placement) -> None:
     lines = repr(placed).splitlines()
     assert re.fullmatch(r"attention: \d+ operations on 4 of 4 devices \(gpu:4@50GB/s\), by heft", lines[0])
-    assert re.search(r"times as fast as one device, at most [\d.]+ % above the shortest by the assumed costs", lines[1])
+    assert re.search(r"times as fast as one device, at most [\d.]+ % above its lower bound", lines[1])
     assert lines[2] == f"costs: {placed.costs}" == "costs: assumed (roofline, typical CPU and GPU)"
     assert lines[3].split() == ["device", "operations", "busy", "peak", "memory"]
     assert lines[8].split() == ["operation", "device", "start", "end"]

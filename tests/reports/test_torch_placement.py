@@ -160,5 +160,5 @@ def test_printing_says_that_durations_are_assumed() -> None:
     assert "Packing" not in text
     with pytest.raises(InvalidInput, match=r"placement\.module"):
         stretto.place(module, *args, devices=2, policy="heft").jit()
-    with pytest.raises(InvalidInput, match="only ONNX models"):
+    with pytest.raises(InvalidInput, match="does not apply to a PyTorch module"):
         stretto.place(nn.Linear(2, 2), torch.zeros(1, 2), devices=2, dims={"batch": 2})

@@ -109,11 +109,7 @@ class Placement:
     @property
     def verdict(self) -> str:
         """How good the placement is, in words; with assumed costs nothing is called optimal."""
-        said = self.result.verdict
-        if self.costs.startswith("assumed") and "optimal" in said:
-            said = said.replace("proven optimal", "no placement is shorter").replace("optimal", "the shortest")
-            return f"{said} by the assumed costs"
-        return said
+        return self.result.verdict
 
     @cached_property
     def shares(self) -> tuple[DeviceShare, ...]:
