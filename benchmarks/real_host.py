@@ -4,7 +4,8 @@ Measures the mean completion time (and the makespan) of compute-bound and memory
 once, on two pinned cores. On one core a hidden process computes in phases; on the other a hidden process copies memory
 in phases, half of the time. The phases are seeded, and equal for all contenders of a repetition; the order of the
 contenders rotates. Every task does a fixed number of rounds, and its seconds alone are measured first and told to
-everybody. `symphony` and `mct-belief` start without any knowledge of contention in every repetition.
+everybody. `symphony` and `mct-belief` start without any knowledge of contention in every repetition; with `--learned`
+they start with what the repetition before has learned, as `stretto run` does from the run log.
 
 Contenders: `symphony`, `mct-belief`, `heft-online`, `greedy` on the local engine (processes), and Dask's own scheduler
 on a local cluster of two pinned workers with one thread each, with the shortest tasks given the highest priority.
@@ -131,14 +132,14 @@ def hidden_loads(seed: int, cores: list[int]) -> Iterator[None]:
 
 
 def on_local(
-    name: str, kinds: Any, rounds: Any, seconds: Any, marks: str, seed: int, cores: list[int]
+    name: str, learned: Any, kinds: Any, rounds: Any, seconds: Any, marks: str, seed: int, cores: list[int]
 ) -> dict[str, Any]:
-    """Run by a dispatcher of Stretto."""
+    """Run by a dispatcher of Stretto, which starts with what was learned before."""
     graph = TaskGraph.from_edges(seconds.tolist(), [], [])
     graph = replace(graph, categories=("compute", "copy"), category=kinds.astype(np.int32))
     problem = Problem.of(graph.with_meta(durations="measured"), Cluster.parse("cpu:2"))
     calls = tuple(Call(task, (int(k), int(r), i, marks)) for i, (k, r) in enumerate(zip(kinds, rounds, strict=True)))
-    dispatcher = new_dispatcher(name, problem)
+    dispatcher = new_dispatcher(name, problem, learned)
     engine = LocalEngine(workers="process", num_queued=0)
     os.sched_setaffinity(0, cores)
     with attached(dispatcher, problem, RunOptions(digests=False, keep="none")) as options, hidden_loads(seed, cores):
@@ -175,7 +176,7 @@ def on_dask(kinds: Any, rounds: Any, seconds: Any, marks: str, seed: int, cores:
     return {"ends_s": [end_s - begin_s for _, end_s in found], "attempts": len(found)}
 
 
-def run_one(name: str, rep: int, num_tasks: int, round_s: tuple[float, float]) -> dict[str, Any]:
+def run_one(name: str, rep: int, num_tasks: int, round_s: tuple[float, float], learned: Any) -> dict[str, Any]:
     """Run one contender of one repetition and check that every task ran exactly once."""
     kinds, rounds = sizes(num_tasks, seed=rep)
     seconds = rounds * np.where(kinds == 1, round_s[1], round_s[0])
@@ -183,7 +184,7 @@ def run_one(name: str, rep: int, num_tasks: int, round_s: tuple[float, float]) -
     with tempfile.TemporaryDirectory() as folder:
         marks = str(Path(folder) / "marks")
         rest = (kinds, rounds, seconds, marks, 1000 + rep, cores)
-        row = on_dask(*rest) if name == "dask" else on_local(name, *rest)
+        row = on_dask(*rest) if name == "dask" else on_local(name, learned, *rest)
         done = sorted(int(line) for line in Path(marks).read_text().split())
     if done != list(range(num_tasks)) or row["attempts"] != num_tasks:
         raise SystemExit(f"{name}, repetition {rep}: tasks were lost or repeated")
@@ -223,6 +224,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("real_host.jsonl"))
     parser.add_argument("--reps", type=int, default=10)
     parser.add_argument("--tasks", type=int, default=200)
+    parser.add_argument("--learned", action="store_true", help="start with what the repetition before has learned")
     parser.add_argument("--table", action="store_true", help="only print what the file has")
     parser.add_argument("--hidden", nargs=3, metavar=("KIND", "SEED", "CORE"), help=argparse.SUPPRESS)
     asked = parser.parse_args()
@@ -239,7 +241,9 @@ def main() -> None:
             at = rep % len(CONTENDERS)
             for name in (*CONTENDERS[at:], *CONTENDERS[:at]):
                 if (name, rep) not in have:
-                    rows.append({"num_tasks": asked.tasks, **run_one(name, rep, asked.tasks, round_s)})
+                    before = [row.get("learned") for row in rows if row["name"] == name and row["rep"] == rep - 1]
+                    learned = before[0] if asked.learned and before else None
+                    rows.append({"num_tasks": asked.tasks, **run_one(name, rep, asked.tasks, round_s, learned)})
                     with asked.out.open("a") as file:
                         file.write(json.dumps(rows[-1]) + "\n")
                     print(f"{rep} {name}: {rows[-1]['mean_s']:.2f} s", file=sys.stderr)

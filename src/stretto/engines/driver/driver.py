@@ -161,6 +161,7 @@ class Driver:
         if self.states.is_stale:
             self.states.rebuild()
         if self.is_stopping:
+            self._again_s = math.inf
             return []
         if self.dispatcher is not None:
             self._ask(self.dispatcher)

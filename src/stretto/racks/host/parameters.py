@@ -12,7 +12,7 @@ class HostParams:
     """Priors and time constants of the contention law and of foreign load.
 
     They are stated, not fitted: each says what a host of which nothing is known may be like, and what it ran soon
-    counts for more. ``benchmarks/real_host.py`` measures their effect.
+    counts for more.
 
     Attributes
     ----------
