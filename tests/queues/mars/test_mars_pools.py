@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import stretto
 from stretto.core.pool import Pool, Spot
 from stretto.core.trace import Trace
 from stretto.errors import InvalidInput
-from stretto.files.traces.load import load_trace
 from stretto.queues.compare import compare_strategies, usable_strategies
 from stretto.queues.evaluate import evaluate_replay
 from stretto.queues.mars.cost import JobCost
@@ -30,7 +30,7 @@ POOLS = (Pool("own", 64), CLOUD, replace(CLOUD, name="spot", spot=MARKET))
 
 @pytest.fixture(scope="module")
 def trace() -> Trace:
-    return load_trace("trace:lublin?num_jobs=1500&num_procs=64&load=0.9&seed=5")
+    return stretto.load_trace("trace:lublin?num_jobs=1500&num_procs=64&load=0.9&seed=5")
 
 
 def told_of(trace: Trace, strategy: str, **how: Any) -> tuple[QueueResult, Any]:
