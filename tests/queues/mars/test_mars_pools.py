@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
+import stretto
 from stretto.core.pool import Pool, Spot
 from stretto.core.trace import Trace
 from stretto.errors import InvalidInput
-from stretto.files.traces.load import load_trace
 from stretto.queues.compare import compare_strategies, usable_strategies
 from stretto.queues.evaluate import evaluate_replay
 from stretto.queues.mars.cost import JobCost
@@ -19,6 +20,7 @@ from stretto.queues.mars.pools import ASSUMED_MONEY
 from stretto.queues.mars.replay import MarsSettings
 from stretto.queues.pools.validate import check_pool_promises
 from stretto.queues.replay import make_rules, replay, replay_told
+from stretto.queues.result import QueueResult
 from stretto.queues.validate import check_replay
 
 CLOUD = Pool("cloud", 4, procs_per_node=8, price_usd_per_hour=0.4, provision_s=90.0, min_nodes=0, idle_shutdown_s=300.0)
@@ -28,11 +30,16 @@ POOLS = (Pool("own", 64), CLOUD, replace(CLOUD, name="spot", spot=MARKET))
 
 @pytest.fixture(scope="module")
 def trace() -> Trace:
-    return load_trace("trace:lublin?num_jobs=1500&num_procs=64&load=0.9&seed=5")
+    return stretto.load_trace("trace:lublin?num_jobs=1500&num_procs=64&load=0.9&seed=5")
 
 
-def cost_of(result: object, money: float) -> float:
-    metrics = result.metrics  # type: ignore[attr-defined]
+def told_of(trace: Trace, strategy: str, **how: Any) -> tuple[QueueResult, Any]:
+    """Replay in the pools, and also return what the selector tells."""
+    return replay_told(trace, POOLS, strategy=strategy, **how)
+
+
+def cost_of(result: QueueResult, money: float) -> float:
+    metrics = result.metrics
     return float(metrics.bounded_slowdown.mean + money * metrics.cost_usd / metrics.num_jobs)
 
 
@@ -51,11 +58,10 @@ def test_candidates_are_pairs_and_the_operators_own_comes_first() -> None:
 
 def test_mars_saves_against_the_operators_policy_and_says_what_decided(trace: Trace) -> None:
     settings = MarsSettings(cost=JobCost(money=10.0))
-    found, told = replay_told(trace, POOLS, strategy="mars", settings=settings)
+    found, told = told_of(trace, "mars", settings=settings)
     check_replay(trace, POOLS, found)
     policy = replay(trace, POOLS, strategy="fcfs")
     assert cost_of(found, 10.0) < cost_of(policy, 10.0)
-    assert told is not None
     assert told.candidates[0] == "fcfs+cheapest"
     assert all(name in told.candidates for name in told.shares)
     assert told.choices[-1].chosen in told.candidates
@@ -66,7 +72,7 @@ def test_promises_hold_whatever_mars_follows(trace: Trace) -> None:
     pools = (POOLS[0], replace(CLOUD, promised=True), POOLS[2])
     found = evaluate_replay(trace, pools, timed=False, strategy="mars", backfill="promise", slack="1h+1e")
     check_pool_promises(found.result, 3600.0 + found.result.trace.estimate_s)
-    figures = found.to_json()
+    figures: dict[str, Any] = found.to_json()
     assert figures["promises_given"] == trace.num_jobs
     assert figures["promises_broken"] == 0
     assert figures["promise_margin_p01_s"] >= 0
@@ -82,18 +88,16 @@ def test_the_same_seed_gives_the_same_replay(trace: Trace) -> None:
 
 
 def test_a_replay_can_be_stopped(trace: Trace) -> None:
-    found, told = replay_told(trace, POOLS, strategy="mars", watch=lambda done, total: done < 500)
+    found, told = told_of(trace, "mars", watch=lambda done, total: done < 500)
     assert found.trace.num_jobs == 500
-    assert told is not None
     assert told.num_unplayed == 1000
     assert np.all(found.end_s > 0)
 
 
 def test_the_portfolio_chooses_pairs(trace: Trace) -> None:
     few = trace.window(0, 400)
-    found, told = replay_told(few, POOLS, strategy="portfolio")
+    found, told = told_of(few, "portfolio")
     check_replay(few, POOLS, found)
-    assert told is not None
     assert told.num_epochs > 0
     assert "fcfs+owned" in told.strategies
     assert len(set(told.chosen.tolist())) > 1
