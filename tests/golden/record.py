@@ -50,6 +50,7 @@ ADDED = {
     "num_up_to_date",
     "as_steered",
     "rank_by",
+    "rental_terms",
 }
 #: Rows that were added to the tables of ``stretto list`` since the record was made.
 ADDED_ROWS = {"promise", "recorded", "kubernetes", "alcf", "nextflow"}

@@ -133,11 +133,19 @@ def packings() -> Iterator[Case]:
     many = Problem.of(TaskGraph.from_edges(np.arange(1.0, 71.0), [], []), Cluster.parse("node:2*2c"))
     full = Problem.of(
         replace(problem.graph, resident_bytes=np.arange(18.0) % 5, memory_bytes=None, cores=None),
-        Cluster.uniform([Device(f"d{i}", memory_bytes=40.0) for i in range(2)]),
+        Cluster.uniform([Device(f"d{i}", memory_bytes=70.0) for i in range(2)]),
     )
-    for name in ("heft", "mcp", "mct", "minmin", "critical-path", "round-robin", "single-device", "fcp", "bil", "lns"):
-        params = {"max_evaluations": 100} if name == "lns" else {}
-        plan = construct("policy", name, PLANNERS, params).plan(full, Budget(seed=5, num_threads=1))
+    few: dict[str, dict[str, Any]] = {
+        "critical-path": {"repetitions": 2},
+        "annealing": {"max_evaluations": 15},
+        "lns": {"max_evaluations": 20},
+        "tabu": {"max_evaluations": 5},
+        "genetic": {"max_evaluations": 6, "population": 4},
+    }
+    lists = ("heft", "mcp", "mct", "minmin", "round-robin", "random", "single-device", "fcp", "bil", "lookahead")
+    for name in (*lists, *few):
+        planner = construct("policy", name, PLANNERS, few.get(name, {}))
+        plan = planner.plan(full, Budget(seed=5, num_threads=1))
         yield f"within memory {name}", (plan.assignment, plan.order)
     yield "packed rounds", construct("policy", "minmin", PLANNERS, {}).plan(many, Budget()).order
 
