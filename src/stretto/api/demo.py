@@ -17,15 +17,15 @@ from stretto.core.units import format_count, format_seconds
 from stretto.files.load import write_atomically
 from stretto.graphs.compare import Comparison
 
-GRAPH = "workload:llama-layer"
+GRAPH = "workload:llama-block"
 #: Where bandwidth is scarce between machines, heuristics that look one step ahead do badly.
 CLUSTER = """
-name = "2 machines with 2 GPUs each"
+name = "2 machines with 4 GPUs each"
 network = { bandwidth = "10Gbit/s", latency = "50us" }
-machine = [{ name = "node", count = 2, bandwidth = "16GB/s", device = [{ kind = "gpu", count = 2 }] }]
+machine = [{ name = "node", count = 2, bandwidth = "16GB/s", device = [{ kind = "gpu", count = 4 }] }]
 """
-#: Doppler as it comes, without training on this graph; with training and search in turns; and a search alone.
-SHIPPED, TRAINED, SEARCH = "doppler, as shipped", "doppler, trained", "annealing"
+#: Doppler as it comes, trained on other graphs; with training on this graph and search in turns; and a search alone.
+SHIPPED, TRAINED, SEARCH = "doppler, as shipped", "doppler, with search", "annealing"
 _HEURISTICS = ("heft", "peft", "etf", "critical-path")
 
 

@@ -84,7 +84,7 @@ def time_operations(program: JaxProgram, device: Jax, *, repeats: int = 5) -> Fl
 
 
 def _signature(program: JaxProgram, task: int) -> str:
-    """Describe an operation such that equal ones are described alike: equations, shapes, and who reads whom."""
+    """Describe an operation such that equal ones are described alike: equations, shapes and reads."""
     flat, number = program.flat, dict[int, int]()
     words = []
     for equation in equations_of(program, [task]):

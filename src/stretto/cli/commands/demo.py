@@ -163,7 +163,7 @@ def _best(comparison: Comparison, graph: str) -> PlanResult | None:
 
 def _training_table(done: DemoTraining) -> Table:
     """Return the training for people."""
-    table = new_table(f"Learned just now: {done.graph} ({format_count(done.num_tasks, 'task')}) on {done.cluster}")
+    table = new_table(f"Training and search: {done.graph} ({format_count(done.num_tasks, 'task')}), {done.cluster}")
     table.add_column("policy", no_wrap=True)
     for column in ("makespan", "gap", "thought for"):
         table.add_column(column, justify="right", no_wrap=True)
@@ -173,30 +173,29 @@ def _training_table(done: DemoTraining) -> Table:
     )
     for place, row in enumerate(cells):
         table.add_row(*row, style="bold" if place == 0 else None)
-    episodes = format_count(done.num_episodes, "episode")
-    caption = f"{episodes} from the weights that come with Stretto"
-    table.caption = "\n".join([caption, *moral(done)])
+    table.caption = "\n".join(moral(done))
     return table
 
 
 def moral(done: DemoTraining) -> list[str]:
-    """Say what training gained over the shipped weights and over a search of the same length, as the rows have it."""
+    """Say what training brought, as the rows have it: before, on other graphs, and in the time that search had too."""
     from stretto.api.demo import SEARCH, SHIPPED, TRAINED
 
-    rows = {name: row for row in done.rows for name in [row[0]]}
-    trained, time = rows[TRAINED][1], format_seconds(round(rows[TRAINED][3], 1))
-    said = [
-        f"Training and search in turns, {time}: {_against(trained, rows[SHIPPED][1])} the plan of the shipped weights,"
-    ]
+    rows = {row[0]: row for row in done.rows}
+    shipped, trained, episodes = rows[SHIPPED], rows[TRAINED], format_count(done.num_episodes, "episode")
+    quick, long = (format_seconds(round(row[3], 1)) for row in (shipped, trained))
     if SEARCH not in rows:
-        return [said[0].rstrip(",") + "."]
-    other = _against(trained, rows[SEARCH][1])
-    said.append(f"and {other} {SEARCH} alone in the same time.")
-    if trained > rows[SEARCH][1] * (1 + 1e-9):
-        said.append("Here annealing alone is better: training pays on other graphs, or with more time.")
-    elif trained < rows[SEARCH][1] * (1 - 1e-9):
-        said.append("Here training pays.")
-    return said
+        return [f"Interrupted before {SEARCH} had the same time: nothing is compared."]
+    search = rows[SEARCH]
+    said = [
+        f"Trained on other graphs, doppler plans in {quick}: {_against(shipped[1], search[1])} {SEARCH} after {long}."
+    ]
+    said.append(f"In the same {long}, with {episodes} here and search: {_against(trained[1], search[1])} {SEARCH}.")
+    if shipped[1] < search[1] * (1 - 1e-9):
+        return [*said, "So training on other graphs pays here: the search had more time."]
+    if min(shipped[1], trained[1]) > search[1] * (1 + 1e-9):
+        return [*said, "So search alone is better here; training pays on other graphs."]
+    return [*said, f"So on this graph training alone does not replace search: {SEARCH} caught up in its time."]
 
 
 def _against(ours_s: float, theirs_s: float) -> str:
