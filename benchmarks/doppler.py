@@ -337,8 +337,8 @@ def zero(args: argparse.Namespace) -> None:
 def passenger(args: argparse.Namespace) -> None:
     """What the shipped weights are worth: their own plans against those of untrained ones, on unseen families.
 
-    Own plans are those of the episodes alone, before polish and without list planners. ``later`` compares how many plans
-    ``doppler`` tries from either until it is as good as the worse of both answers.
+    Own plans are those of the episodes alone, before polish and without list planners. Then ``doppler`` starts from
+    either: how many plans does it try until it is as good as the worse of both answers?
     """
     from stretto.files import checkpoint
     from stretto.graphs.doppler.generalist import load_weights

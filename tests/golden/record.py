@@ -51,6 +51,8 @@ ADDED = {
     "as_steered",
     "rank_by",
     "rental_terms",
+    "peak_memory_bytes",
+    "lists_left_out",
 }
 #: Rows that were added to the tables of ``stretto list`` since the record was made.
 ADDED_ROWS = {"promise", "recorded", "kubernetes", "alcf", "nextflow"}

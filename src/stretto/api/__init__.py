@@ -31,6 +31,7 @@ NAMES = {
     "load_trace": "inputs",
     "logs": "logs",
     "nextflow": "nextflow",
+    "pipeline": "pipeline",
     "place": "place",
     "place_model": "place",
     "plan": "plan",
@@ -95,6 +96,7 @@ __all__ = [
     "load_trace",
     "logs",
     "nextflow",
+    "pipeline",
     "place",
     "place_model",
     "plan",
@@ -137,6 +139,7 @@ if TYPE_CHECKING:
     )
     from stretto.api.options.energy import EnergyOptions
     from stretto.api.options.slurm import SlurmPlace, SteerOptions
+    from stretto.api.pipeline import pipeline
     from stretto.api.place import calibrate, emit_placement, place, place_model
     from stretto.api.plan import plan
     from stretto.api.prices import find_offers, pool_of_offer

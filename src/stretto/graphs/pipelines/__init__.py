@@ -1,0 +1,1 @@
+"""Pipelines: one graph run again and again for microbatches, each device holding one stage."""
