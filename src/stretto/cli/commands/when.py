@@ -214,17 +214,25 @@ def _print_list(found: WhenAnswer) -> None:
     if not found.starts:
         print("no job waits then")
         return
-    table = new_table("Waiting jobs")
-    for name in ("job", "user", "procs", "waited", "most likely", "from", "to", "latest (promised)"):
+    has_promises = any(one.promised_s is not None for one in found.starts)
+    last = "promised" if has_promises else "waited"  # both do not fit 80 columns
+    table = new_table(f"Waiting jobs at {found.start.clock.at(found.start.asked_s)}")
+    for name in ("job", "user", "procs", "most likely", "from", "to", last):
         table.add_column(name, no_wrap=True, justify="left" if name in ("job", "user") else "right")
     for one in sorted(found.starts, key=lambda start: start.likely_s):
-        table.add_row(*_cells(one))
+        table.add_row(*_cells(one, has_promises=has_promises))
     print_tables(table)
 
 
-def _cells(one: ExpectedStart) -> tuple[str, ...]:
-    at = one.clock.at
-    promised = "" if one.promised_s is None else at(one.promised_s)
-    low, high = at(one.low_s, beside_s=one.likely_s), at(one.high_s, beside_s=one.likely_s)
-    waited = format_wait(one.asked_s - one.submit_s)
-    return (str(one.job), one.user or "", f"{one.procs:,}", waited, at(one.likely_s), low, high, promised)
+def _cells(one: ExpectedStart, *, has_promises: bool) -> tuple[str, ...]:
+    """Return a row; the title has the year."""
+
+    def at(moment_s: float, beside_s: float = one.asked_s) -> str:
+        text = one.clock.at(moment_s, beside_s=beside_s)
+        return text[5:] if text[:4].isdecimal() and text[4] == "-" else text
+
+    last = "" if one.promised_s is None else at(one.promised_s)
+    if not has_promises:
+        last = format_wait(one.asked_s - one.submit_s)
+    bounds = (at(one.low_s, one.likely_s), at(one.high_s, one.likely_s))
+    return (str(one.job), one.user or "", f"{one.procs:,}", at(one.likely_s), *bounds, last)
