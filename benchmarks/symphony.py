@@ -51,7 +51,7 @@ from stretto.racks.simulator import RackBatch
 from stretto.racks.symphony.cases import HELD_OUT_SEED, Case, World, case, generated_world, rack_case
 from stretto.racks.symphony.network import fresh_weights, load_weights
 from stretto.racks.symphony.scheduler import SymphonyDispatcher, SymphonyScheduler
-from stretto.racks.symphony.trainer import Player
+from stretto.racks.symphony.trainer import StreamPlayer
 
 NUM_TRAIN, NUM_HELD_OUT = 256, 32
 LOOKS = 20
@@ -218,7 +218,7 @@ def passenger(options: argparse.Namespace) -> Iterator[Row]:
     names = PASSENGER_RACKS if options.case == "all" else options.case.split(",")
     for name in names:
         world = passenger_world(name, options.streams)
-        player = Player(world)
+        player = StreamPlayer(world)
         seeds = range(options.first_seed, options.first_seed + options.seeds)
         known = {"counters": world.counters, "params": world.belief}
         flows = {

@@ -25,7 +25,7 @@ from stretto.racks.machine_work import rack_model
 from stretto.racks.rules import play
 from stretto.racks.symphony.cases import World, generated_world, rack_case
 from stretto.racks.symphony.network import SHAPES, flat, fresh_weights, load_weights, save_weights, unflat
-from stretto.racks.symphony.trainer import Evolution, Player
+from stretto.racks.symphony.trainer import Evolution, StreamPlayer
 from stretto.racks.workloads.generated import generated
 
 PRESETS = {"small-rack": 10, "m1": 4, "m2": 4, "hgx8": 4}
@@ -58,7 +58,7 @@ class Validation:
             for name, num in PRESETS.items()
         ]
         worlds += [generated_world(number, seed=1, num_instances=num_streams) for number in VALIDATION_NUMBERS]
-        self.players = [Player(world) for world in worlds]
+        self.players = [StreamPlayer(world) for world in worlds]
         self.rule_s = [
             min(float(play(rule, w.model, w.streams, seed=0).mean()) for rule in ("srpt-true", "mct-true"))
             for w in worlds
@@ -71,7 +71,7 @@ class Validation:
         return np.array(found) / np.array(self.rule_s)
 
 
-def by_direct(players: list[Player], start: NetWeights, seed: int) -> Callable[[], NetWeights]:
+def by_direct(players: list[StreamPlayer], start: NetWeights, seed: int) -> Callable[[], NetWeights]:
     """Return what makes a generation of the direct weights and returns the center of the search."""
     evolution = Evolution(players, start, seed=seed)
 
@@ -82,7 +82,7 @@ def by_direct(players: list[Player], start: NetWeights, seed: int) -> Callable[[
     return step
 
 
-def by_all(players: list[Player], start: NetWeights, seed: int) -> Callable[[], NetWeights]:
+def by_all(players: list[StreamPlayer], start: NetWeights, seed: int) -> Callable[[], NetWeights]:
     """Return what follows the estimated gradient of all weights by a step and returns their running mean."""
     rng = np.random.default_rng(seed)
     if not start.out.any():  # or nothing behind it would matter
@@ -128,7 +128,7 @@ def main() -> None:
     best = float(validation(start).mean())
     save_weights(options.save, start, {"iterations": 0, "seed": options.seed, "validation": best})
     print(f"start {best:.4f}", flush=True)
-    players = [Player(world) for world in training_worlds()]
+    players = [StreamPlayer(world) for world in training_worlds()]
     step = (by_direct if options.what == "direct" else by_all)(players, start, options.seed)
     for generation in range(1, options.generations + 1):
         weights = step()

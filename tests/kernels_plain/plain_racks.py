@@ -15,10 +15,10 @@ from stretto.racks.kernels.rules import _first
 from stretto.racks.rules import oracle, play
 from stretto.racks.simulator import RackBatch
 from stretto.racks.symphony.cases import World, observe
-from stretto.racks.symphony.lookahead import Lookahead
+from stretto.racks.symphony.lookahead import RackLookahead
 from stretto.racks.symphony.network import fresh_weights, graph_of
 from stretto.racks.symphony.settings import LOOKAHEAD
-from stretto.racks.symphony.trainer import Player
+from stretto.racks.symphony.trainer import StreamPlayer
 
 
 def cases() -> Iterator[tuple[str, Any]]:
@@ -37,7 +37,7 @@ def cases() -> Iterator[tuple[str, Any]]:
             batch.step(np.array([random_action(batch.mask[0], rng)]))
             yield f"rack {make.__name__} step {step}", (batch.mask, batch.state.now_s, rows)
         yield f"rack {make.__name__} prices", _prices(batch)
-        player, weights = Player(World.of(model, streams)), fresh_weights(0)
+        player, weights = StreamPlayer(World.of(model, streams)), fresh_weights(0)
         yield f"rack {make.__name__} stand-in", player.mean_s(weights, [0], seed=3)
         yield f"rack {make.__name__} network", player.flow_s(weights, seed=3)
 
@@ -45,5 +45,5 @@ def cases() -> Iterator[tuple[str, Any]]:
 def _prices(batch: RackBatch) -> Any:
     """Candidates at a decision and what they would cost."""
     params = replace(LOOKAHEAD, most_rounds=1, per_round=2, most_decisions=20)
-    look = Lookahead(batch, graph_of(batch.model, batch.streams), fresh_weights(0), params=params)
+    look = RackLookahead(batch, graph_of(batch.model, batch.streams), fresh_weights(0), params=params)
     return look.prices(look.candidates(), until=np.inf)

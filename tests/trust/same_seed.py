@@ -98,9 +98,9 @@ def symphony_weights() -> str:
     """Return the weights after two generations."""
     from stretto.racks.symphony.cases import case
     from stretto.racks.symphony.network import fresh_weights
-    from stretto.racks.symphony.trainer import Evolution, Player
+    from stretto.racks.symphony.trainer import Evolution, StreamPlayer
 
-    player = Player(case("two-nics").world(seed=3, num_instances=4))
+    player = StreamPlayer(case("two-nics").world(seed=3, num_instances=4))
     evolution = Evolution([player], fresh_weights(0), seed=3, population=4, num_streams=2)
     evolution.step()
     evolution.step()

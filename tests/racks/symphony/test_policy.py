@@ -22,7 +22,7 @@ from stretto.racks.simulator import RackBatch
 from stretto.racks.symphony.cases import World, case
 from stretto.racks.symphony.network import SHAPES, flat, fresh_weights, graph_of, load_weights, save_weights, unflat
 from stretto.racks.symphony.scheduler import SymphonyScheduler
-from stretto.racks.symphony.trainer import Evolution, Player
+from stretto.racks.symphony.trainer import Evolution, StreamPlayer
 from stretto.racks.workloads.generated import generated
 from stretto.racks.workloads.graphs import PAPER_MIX
 from stretto.racks.workloads.kernels import PAPER_KERNELS
@@ -96,7 +96,7 @@ def test_names_and_order_of_machines_do_not_matter():
         spec = StreamSpec(num_jobs=4)
         streams = streams_of(model, PAPER_MIX, spec, num_instances=2, seed=3)
         quiet = streams._replace(flow_level=np.zeros_like(streams.flow_level))
-        flows.append(Player(World.of(model, quiet)).mean_s(_random_weights(2), [0, 1], seed=0))
+        flows.append(StreamPlayer(World.of(model, quiet)).mean_s(_random_weights(2), [0, 1], seed=0))
     assert flows[0] == pytest.approx(flows[1], rel=0.1)
 
 
@@ -112,7 +112,7 @@ def test_weights_come_back_from_a_row_and_from_a_file(tmp_path):
 
 def test_the_untrained_start_does_about_as_well_as_the_rules_with_beliefs():
     world = case("small-rack").world(seed=3, num_instances=6)
-    start = Player(world).flow_s(fresh_weights(0), seed=0).mean()
+    start = StreamPlayer(world).flow_s(fresh_weights(0), seed=0).mean()
     known = {"seed": 0, "counters": world.counters, "params": world.belief}
     rule = play("srpt-belief", world.model, world.streams, **known).mean()
     blind = play("mct", world.model, world.streams, **known).mean()
@@ -122,7 +122,7 @@ def test_the_untrained_start_does_about_as_well_as_the_rules_with_beliefs():
 
 def test_evolution_improves_on_a_bad_start_and_repeats():
     model, streams = two_nics(num_instances=6)
-    player = Player(World.of(model, streams))
+    player = StreamPlayer(World.of(model, streams))
     start = fresh_weights(0)
     bad = start._replace(direct=np.zeros_like(start.direct))
     ends = []
@@ -185,7 +185,7 @@ def test_the_shipped_weights_schedule_racks_of_any_shape():
     for seed in (3, 7):
         model, streams = _of_seed(seed)
         world = World.of(model, streams)
-        assert np.isfinite(Player(world).flow_s(weights, seed=0)).all()
+        assert np.isfinite(StreamPlayer(world).flow_s(weights, seed=0)).all()
 
 
 def test_wrong_settings_are_refused():

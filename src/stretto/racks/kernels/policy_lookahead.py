@@ -64,11 +64,11 @@ def _are_done(racks, b, known):
 
 @njit(cache=True, nogil=True)
 def price_candidates(
-    a, w, s, b, belief, params, graph, weights, scale_sd, future, racks, actions, is_in, first, last, most, state, costs
+    a, w, s, b, belief, params, graph, weights, scale_sd, future, racks, actions, is_in, most, state, costs
 ):
-    """Fill the job-seconds that each candidate still in leads to in futures first .. last-1; [num, futures]."""
+    """Fill the job-seconds that each candidate still in leads to in futures drawn anew; [num, futures]."""
     num_actions = a.duration_s.shape[0] * (a.duration_s.shape[1] + a.fpgas.shape[0]) + 1
-    for f in range(first, last):
+    for f in range(costs.shape[1]):
         draw_future(
             a, w, s, b, belief.chance[b], belief.level, params, belief.pressure[b], scale_sd, future, 0, racks, state
         )

@@ -25,7 +25,7 @@ from stretto.racks.symphony.settings import LOOKAHEAD, LookaheadParams
 _NUM_PHASES = 8
 
 
-class Lookahead:
+class RackLookahead:
     """Prices the candidates of decisions in the first rack of a batch."""
 
     def __init__(
@@ -86,11 +86,9 @@ class Lookahead:
                 self._racks,
                 candidates,
                 is_in,
-                num,
-                num + p.per_round,
                 p.most_decisions,
                 self._random,
-                costs,
+                costs[:, num : num + p.per_round],
             )
             num += p.per_round
             is_in &= self._still_in(costs[:, :num])

@@ -19,7 +19,7 @@ from stretto.racks.kernels.policy_score import NetWeights
 from stretto.racks.rules import play
 from stretto.racks.symphony.cases import Case, case
 from stretto.racks.symphony.network import SHAPES, fresh_weights, load_weights, save_weights
-from stretto.racks.symphony.trainer import Evolution, Player
+from stretto.racks.symphony.trainer import Evolution, StreamPlayer
 
 #: Rules that the result is compared with; they take no training.
 OPPONENTS = (
@@ -65,11 +65,11 @@ class SymphonyRun:
         world = self.case.world(seed=spec.seed, num_instances=NUM_TRAIN)
         others = self.case.world(seed=_VALIDATION_SEED + spec.seed, num_instances=NUM_VALIDATION)
         self.start = start if start is not None else load_weights()[0]
-        self.evolution = Evolution([Player(world)], self.start, seed=spec.seed)
+        self.evolution = Evolution([StreamPlayer(world)], self.start, seed=spec.seed)
         self.best, self.best_s = self.start, math.inf
         self.judging_s = 0.0
-        self._validation = Player(others)
-        self._held_out = Player(self.case.world(seed=None, num_instances=NUM_HELD_OUT))
+        self._validation = StreamPlayer(others)
+        self._held_out = StreamPlayer(self.case.world(seed=None, num_instances=NUM_HELD_OUT))
         self._others: dict[str, float] = {}
         self._untrained_s = math.nan
 

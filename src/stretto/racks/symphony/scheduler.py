@@ -23,7 +23,7 @@ from stretto.racks.kernels.policy_play import network_action
 from stretto.racks.kernels.policy_score import NetWeights
 from stretto.racks.kernels.rules import MCT, choose
 from stretto.racks.simulator import RackBatch
-from stretto.racks.symphony.lookahead import Lookahead
+from stretto.racks.symphony.lookahead import RackLookahead
 from stretto.racks.symphony.network import SHIPPED, graph_of, load_weights
 from stretto.racks.symphony.settings import PARAMS
 
@@ -49,7 +49,7 @@ class SymphonyScheduler:
         self.reason: str | None = None  # why the rule decides, None while Symphony does
         self.num_fallbacks = 0
         self._graph = graph_of(batch.model, batch.streams)
-        self._lookahead = Lookahead(batch, self._graph, weights, seed=seed) if budget_s > 0 else None
+        self._lookahead = RackLookahead(batch, self._graph, weights, seed=seed) if budget_s > 0 else None
         self._latencies: deque[float] = deque(maxlen=_NUM_LATENCIES)
         self._random = seeded(0)
 

@@ -29,7 +29,7 @@ _ERROR = 0.2
 _SIGMA, _SCALE = 1.0, 0.15
 
 
-class Player:
+class StreamPlayer:
     """Plays the streams of a world by weights."""
 
     def __init__(self, world: World) -> None:
@@ -68,7 +68,13 @@ class Evolution:
     """
 
     def __init__(
-        self, players: Sequence[Player], start: NetWeights, *, seed: int, population: int = 16, num_streams: int = 6
+        self,
+        players: Sequence[StreamPlayer],
+        start: NetWeights,
+        *,
+        seed: int,
+        population: int = 16,
+        num_streams: int = 6,
     ) -> None:
         if not players:
             raise InvalidInput("there is no rack to learn on", field="train")
@@ -87,7 +93,7 @@ class Evolution:
         self.generation += 1
         return float(found.mean())
 
-    def _draw(self, player: Player, rng: np.random.Generator) -> list[int]:
+    def _draw(self, player: StreamPlayer, rng: np.random.Generator) -> list[int]:
         num = len(player.world.streams.kernel)
         return [int(i) for i in rng.choice(num, min(num, self.num_streams), replace=False)]
 
