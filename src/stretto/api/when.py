@@ -143,7 +143,8 @@ def when(
         Seconds of the trace, a time such as ``36h``, or a date such as ``2024-03-01T12:00`` (UTC) where the trace has a
         calendar; by default the submission of the job.
     change
-        Another request for the job, such as ``limit=2h`` or ``procs=16``: when it would start then.
+        Another request for the job, such as ``limit=2h`` or ``procs=16``, and on a site ``nodes=2`` or
+        ``partition=short``: when it would start then.
     strategy, rules
         As for :func:`replay`, with backfill ``easy``, ``none`` or ``promise``; ``recorded`` takes the starts of the
         trace itself.

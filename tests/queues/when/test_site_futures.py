@@ -18,7 +18,7 @@ from stretto.queues.replay import replay
 from stretto.queues.when.change import RequestChange, changed_queue
 from stretto.queues.when.futures import PlainFutures, futures_of
 from stretto.queues.when.known import FutureRules, KnownQueue
-from stretto.queues.when.on_site import SiteFutures, SiteQueue, _Present, fewer
+from stretto.queues.when.on_site import PlacedQueue, SiteFutures, _Present, fewer
 from stretto.queues.when.replayed import replayed_queue
 from stretto.queues.workloads.lublin import lublin
 
@@ -79,7 +79,7 @@ def test_orders_that_change_with_time_are_played_on_one_node(strategy: str, code
         result = replay(trace, 16, strategy=strategy, backfill=backfill)
         rules = FutureRules(code, easy=backfill == "easy")
         queue = KnownQueue(result.trace, result.trace.arrays(), 16, result.start_s, result.end_s, rules)
-        queue = replace(queue, site=SiteQueue.on_one_node(queue))
+        queue = replace(queue, site=PlacedQueue.on_one_node(queue))
         # At an event: a future begins with a look at the queue, and between events the replay has none.
         waited += told_the_truth(queue, float(queue.jobs.submit[len(queue.jobs.submit) * 6 // 10]))
         assert isinstance(futures_of(replace(queue, site=None)), SiteFutures)

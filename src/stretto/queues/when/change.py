@@ -14,7 +14,7 @@ from stretto.errors import InvalidInput, UnknownName
 from stretto.queues.nodes.requests import asked_of
 from stretto.queues.promises.slack import Slack
 from stretto.queues.when.known import KnownQueue
-from stretto.queues.when.on_site import SiteQueue
+from stretto.queues.when.on_site import PlacedQueue
 
 _HELP = "write limit=2h, procs=16, nodes=2 or partition=short"
 
@@ -93,7 +93,7 @@ def changed_queue(queue: KnownQueue, job: int, change: RequestChange) -> KnownQu
     )
 
 
-def _changed_on_site(queue: KnownQueue, site: SiteQueue, job: int, change: RequestChange) -> KnownQueue:
+def _changed_on_site(queue: KnownQueue, site: PlacedQueue, job: int, change: RequestChange) -> KnownQueue:
     """Return the queue of a site in which one job asks for something else."""
     asked, row = asked_of(site.trace, site.setup.site), site.row_of(job)
     parts = components_of(asked.requests[int(asked.request[row])])

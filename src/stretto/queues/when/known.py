@@ -16,7 +16,7 @@ from stretto.queues.promises.queue import GIVEN
 from stretto.queues.when.kernels.moment import Known
 
 if TYPE_CHECKING:
-    from stretto.queues.when.on_site import SiteQueue
+    from stretto.queues.when.on_site import PlacedQueue
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class KnownQueue:
     slack_s: Floats | None = None
     due_s: Floats | None = None
     given: Floats | None = None
-    site: SiteQueue | None = None
+    site: PlacedQueue | None = None
 
     def __post_init__(self) -> None:
         if int(self.jobs.procs.max(initial=0)) > self.num_procs:

@@ -30,7 +30,7 @@ _FIRST_SPAN_S = 4 * 3600.0
 
 
 @dataclass(frozen=True, eq=False)
-class SiteQueue:
+class PlacedQueue:
     """A queue on a site: what its jobs ask for, and where they run.
 
     Attributes
@@ -54,7 +54,7 @@ class SiteQueue:
     @staticmethod
     def of(
         trace: Trace, site: Site, code: int, backfill: int, *, kill: bool, perfect: bool
-    ) -> tuple[SiteQueue, NodeRun]:
+    ) -> tuple[PlacedQueue, NodeRun]:
         """Replay a trace on a site; return its queue, and when its jobs run."""
         setup = prepare_nodes(trace, site, kill=kill, perfect=perfect)
         rules = node_rules(setup, code, backfill)
@@ -66,19 +66,19 @@ class SiteQueue:
         choice = np.zeros(len(job), np.int64)
         while np.any(other := setup.arrays.alternative[first + choice] != run.shape):
             choice[other] += 1
-        return SiteQueue(
+        return PlacedQueue(
             trace, kill, perfect, setup, rules, run.place_ptr, number[run.node], run.tasks.astype(np.int64), choice
         ), run
 
     @staticmethod
-    def on_one_node(queue: KnownQueue) -> SiteQueue:
+    def on_one_node(queue: KnownQueue) -> PlacedQueue:
         """Return the queue of one machine as that of a site with one node, which also plays orders that change."""
         setup, n = one_node(queue.jobs, queue.num_procs), queue.num_jobs
         rules = node_rules(setup, queue.rules.code, codes.EASY if queue.rules.easy else codes.NONE)
         first = np.zeros(n, np.int64)
-        return SiteQueue(queue.trace, False, False, setup, rules, np.arange(n + 1), first, first + 1, first)
+        return PlacedQueue(queue.trace, False, False, setup, rules, np.arange(n + 1), first, first + 1, first)
 
-    def changed(self, trace: Trace) -> SiteQueue:
+    def changed(self, trace: Trace) -> PlacedQueue:
         """Return the same queue with other requests; what runs stays where it is."""
         return replace(
             self, trace=trace, setup=prepare_nodes(trace, self.setup.site, kill=self.kill, perfect=self.perfect)
@@ -110,7 +110,7 @@ class SiteFutures:
 
     def __init__(self, queue: KnownQueue, seed: int, num_futures: int) -> None:
         self.queue, self.num_futures = queue, num_futures
-        self.site = SiteQueue.on_one_node(queue) if queue.site is None else queue.site
+        self.site = PlacedQueue.on_one_node(queue) if queue.site is None else queue.site
         self._plain = PlainFutures(queue, seed, num_futures)
 
     def outlooks(self, now_s: float, rows: Rows) -> list[Outlook]:
@@ -147,7 +147,7 @@ def fewer(num_futures: int, num_waiting: int, most_jobs: int) -> int:
 class _Present:
     """The jobs that run and wait at a moment, as a queue of their own that arrivals can join."""
 
-    def __init__(self, queue: KnownQueue, site: SiteQueue, m: Moment, now_s: float) -> None:
+    def __init__(self, queue: KnownQueue, site: PlacedQueue, m: Moment, now_s: float) -> None:
         self._queue, self._site, self._now_s = queue, site, now_s
         self._running = m.job[: int(m.num[0])].copy()
         self._place_ptr, self._places = site.places_of(self._running)

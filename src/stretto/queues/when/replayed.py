@@ -18,7 +18,7 @@ from stretto.queues.result import QueueResult
 from stretto.queues.setup import procs_of
 from stretto.queues.strategies import Strategy, StrategySelector, strategy_of
 from stretto.queues.when.known import FutureRules, KnownQueue
-from stretto.queues.when.on_site import SiteQueue
+from stretto.queues.when.on_site import PlacedQueue
 
 #: The order of the futures where the queue's own is not known or changes.
 ASSUMED_ORDER = "fcfs"
@@ -121,11 +121,15 @@ def _is_playable(strategy: str) -> bool:
     return strategy != RECORDED and not isinstance(strategy_of(strategy), StrategySelector)
 
 
-def _site_queue(trace: Trace, site: Site, result: QueueResult, future: FutureRules, rules: RuleArguments) -> SiteQueue:
+def _site_queue(
+    trace: Trace, site: Site, result: QueueResult, future: FutureRules, rules: RuleArguments
+) -> PlacedQueue:
     """Return where the jobs of a result ran; the replay is the same once more."""
     backfill = codes.EASY if future.easy else codes.NONE
     perfect = rules.get("estimates", "user") == "perfect"
-    queue, run = SiteQueue.of(trace, site, future.code, backfill, kill=bool(rules.get("kill", False)), perfect=perfect)
+    queue, run = PlacedQueue.of(
+        trace, site, future.code, backfill, kill=bool(rules.get("kill", False)), perfect=perfect
+    )
     assert np.array_equal(run.start_s, result.start_s)
     return queue
 
