@@ -25,6 +25,7 @@ from stretto.graphs.doppler.limited import binds, improve_within
 from stretto.graphs.doppler.nodes import plan_nodes
 from stretto.graphs.doppler.proposals import played
 from stretto.graphs.doppler.tuning import EPISODES, TUNED, SearchPhase
+from stretto.graphs.doppler.zero import lists_for, planned
 from stretto.graphs.kernels.search.decode import tails
 from stretto.graphs.planners.listing import DevicePlanner
 from stretto.graphs.search.annealing import SECONDS_PER_ITEM, Annealing, AnnealingChain, ConservingChain
@@ -105,7 +106,8 @@ class DopplerPlanner(DevicePlanner):
     def _plan_within(self, problem: Problem, search: Search) -> Plan:
         """Plan where memory limits bind: the policies' masks count bytes, and plans count only where they run."""
         search._propose()
-        starts = [Plan(one.assignment, one.order, self.discipline) for one in search.starts]
+        listed = [found[1] for name in lists_for(problem) if (found := planned(problem, name, search.budget.seed))]
+        starts = [Plan(one.assignment, one.order, self.discipline) for one in (*search.starts, *listed)]
         limit_s = None if search.is_counted else search.limit
         budget = replace(search.budget, time_limit_s=limit_s)
         return improve_within(problem, starts, self.discipline, budget, self.max_evaluations)

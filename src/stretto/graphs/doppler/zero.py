@@ -69,7 +69,7 @@ class DopplerZero(DevicePlanner):
         with ThreadPoolExecutor(threads) as pool:
             episodes = self.episodes or int(np.clip(TUNED.episode_work // size, 1, 64))
             names = lists_for(problem)
-            listed = [pool.submit(_planned, problem, name, budget.seed) for name in names]
+            listed = [pool.submit(planned, problem, name, budget.seed) for name in names]
             learned = pool.submit(played, problem, load_weights(), episodes, budget.seed)
             found = {name: plan for job in listed if (named := job.result()) for name, plan in [named]}
             proposal = learned.result()
@@ -115,7 +115,8 @@ def _timed(problem: Problem) -> Callable[[Plan], Solution]:
     return timed
 
 
-def _planned(problem: Problem, name: str, seed: int) -> tuple[str, Solution] | None:
+def planned(problem: Problem, name: str, seed: int) -> tuple[str, Solution] | None:
+    """Return a list planner's plan with its name, or None where it does not support the problem."""
     planner = registry.construct("policy", name, catalog.PLANNERS, {})
     if planner.supports(problem) is not None:
         return None
