@@ -85,7 +85,7 @@ def _training(*rows: tuple[str, float]) -> demo_training.DemoTraining:
             (
                 "10.0 % shorter than annealing after",
                 "20.0 % shorter than annealing.",
-                "training on other graphs pays here",
+                "training beforehand pays here",
             ),
             "alone",
         ),

@@ -178,7 +178,7 @@ def _training_table(done: DemoTraining) -> Table:
 
 
 def moral(done: DemoTraining) -> list[str]:
-    """Say what training brought, as the rows have it: before, on other graphs, and in the time that search had too."""
+    """Say what training brought, as the rows have it: beforehand, on smaller graphs, and in the time that search had too."""
     from stretto.api.demo import SEARCH, SHIPPED, TRAINED
 
     rows = {row[0]: row for row in done.rows}
@@ -188,13 +188,13 @@ def moral(done: DemoTraining) -> list[str]:
         return [f"Interrupted before {SEARCH} had the same time: nothing is compared."]
     search = rows[SEARCH]
     said = [
-        f"Trained on other graphs, doppler plans in {quick}: {_against(shipped[1], search[1])} {SEARCH} after {long}."
+        f"Trained on smaller graphs, doppler plans in {quick}: {_against(shipped[1], search[1])} {SEARCH} after {long}."
     ]
     said.append(f"In the same {long}, with {episodes} here and search: {_against(trained[1], search[1])} {SEARCH}.")
     if shipped[1] < search[1] * (1 - 1e-9):
-        return [*said, "So training on other graphs pays here: the search had more time."]
+        return [*said, "So training beforehand pays here: the search had more time."]
     if min(shipped[1], trained[1]) > search[1] * (1 + 1e-9):
-        return [*said, "So search alone is better here; training pays on other graphs."]
+        return [*said, "So search alone is better here."]
     return [*said, f"So on this graph training alone does not replace search: {SEARCH} caught up in its time."]
 
 
