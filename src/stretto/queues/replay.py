@@ -234,7 +234,13 @@ def _replay_selector(
         message = f"strategy {name!r} works on one plain machine: give its number of processors instead"
         raise InvalidInput(message, field="site")
     if not isinstance(machine, int):
-        return _select_in_pools(trace, machine, name, seed, settings, run, watch, rules)
+        from stretto.queues.mars.pool_select import select_in_pools
+
+        base, told = (
+            make_rules("fcfs", **rules),
+            _spec(name, seed, rules) | ({} if settings is None else settings.spec()),
+        )
+        return select_in_pools(trace, machine, base, told, slack=slack, settings=settings, run=run, watch=watch)
     select = lookup("selector", name, SELECTOR_REPLAYS)
     known = inspect.signature(select).parameters
     if settings is not None and "settings" not in known:
@@ -246,35 +252,6 @@ def _replay_selector(
     due = getattr(found, "due_s", None) if slack is not None else None
     notes = notes_of(trace, machine, trace.fits(machine))
     return plain_result(found.trace, machine, found.start_s, found.num_dropped, due, spec, notes), found
-
-
-def _select_in_pools(
-    trace: Trace,
-    pools: Sequence[Pool],
-    name: str,
-    seed: int,
-    settings: SelectorSettings | None,
-    run: Run | None,
-    watch: Watch | None,
-    rules: RuleArguments,
-) -> tuple[QueueResult, SelectorReplay]:
-    """Replay by a selector that chooses pairs of an order and a pool rule."""
-    base = make_rules("fcfs", **rules)
-    spec = _spec(name, seed, rules) | ({} if settings is None else settings.spec())
-    pool_rule = rules.get("pool_rule", DEFAULT_RULES["pool_rule"])
-    slack = slack_table(rules.get("slack")) if base.backfill == codes.PROMISE else None
-    if name == "mars":
-        from stretto.queues.mars.pools import mars_in_pools
-
-        said = cast("MarsSettings | None", settings)
-        how: dict[str, Any] = {"settings": said, "slack": slack, "run": run, "watch": watch, "seed": seed}
-        return mars_in_pools(trace, pools, base, pool_rule=pool_rule, spec=spec, **how)
-    if name == "portfolio" and settings is None:
-        from stretto.queues.mars.pool_portfolio import portfolio_in_pools
-
-        return portfolio_in_pools(trace, pools, base, pool_rule=pool_rule, seed=seed, spec=spec)
-    message = f"strategy {name!r} works on one plain machine: give its number of processors instead"
-    raise InvalidInput(message, field="pools")
 
 
 def knows_promises(selector: str) -> bool:

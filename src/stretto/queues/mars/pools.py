@@ -48,13 +48,11 @@ def mars_in_pools(
     *,
     pool_rule: str = "cheapest",
     settings: MarsSettings | None = None,
-    candidates: Sequence[PoolCandidate] | None = None,
     slack: SlackTable | None = None,
     rules: MarsParameters = POOL_RULES_OF_CHOICE,
     run: Run | None = None,
     watch: Watch | None = None,
     seed: int = 0,
-    num_threads: int = 2,
     spec: dict[str, object] | None = None,
 ) -> tuple[QueueResult, MarsReplay]:
     """Replay a trace in pools, following at each epoch the pair that the selector trusts.
@@ -67,8 +65,6 @@ def mars_in_pools(
         The operator's present one.
     settings
         Of the operator; without a weight of money, one USD counts as much as one unit of the measure.
-    candidates
-        In place of those of ``pool_candidates``; the first is the operator's policy.
     slack, rules, run, watch, seed
         As for ``mars_replay``.
     spec
@@ -83,12 +79,12 @@ def mars_in_pools(
     setup = checked_setup(trace, pools, base, seed, "MARS")
     cost = said.cost if said.cost.money > 0 else replace(said.cost, money=DEFAULT_MONEY)
     notes = setup.notes if said.cost.money > 0 else (*setup.notes, ASSUMED_MONEY)
-    given = list(candidates or pool_candidates(base, cost, default=said.default, pool_rule=pool_rule))
+    given = pool_candidates(base, cost, default=said.default, pool_rule=pool_rule)
     slack_s = np.inf if slack is None else slack.of(trace.keep(runnable(trace, pools)), setup.jobs.estimate)
     epochs = PoolEpochs(setup, given, slack_s, rules, cost, seed)
     names = tuple(one.name for one in given)
     epochs.recorder = None if run is None else ChoiceRecorder(run, names[epochs.selector.chosen], cost)
-    with ThreadPoolExecutor(num_threads) as executor:
+    with ThreadPoolExecutor(2) as executor:
         count = epochs.play(executor, watch)
     queue = epochs.queue
     result = pool_result(setup, queue, count, spec or {}, notes, with_promises=slack is not None)
