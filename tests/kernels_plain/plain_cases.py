@@ -161,6 +161,7 @@ def searches() -> Iterator[Case]:
         ("lns", problem, {"window": 6, "max_evaluations": 3000}),
         ("tabu", problem, {"patience": 5, "max_evaluations": 100}),
         ("doppler", problem, {"max_evaluations": 900, "train_share": 0.0}),
+        ("doppler-zero", _limited(), {"episodes": 2, "polish": 20}),
         ("peft", problem, {"links": "mean"}),
         ("minmin", Problem.of(TaskGraph.from_edges(np.arange(1.0, 71.0), [], []), Cluster.parse("cpu:2")), {}),
     ]
@@ -239,3 +240,9 @@ def main(target: Path) -> None:
 
 if __name__ == "__main__":
     main(Path(sys.argv[1]))
+
+
+def _limited() -> Problem:
+    """Three tasks in a chain on devices that hold two of their objects."""
+    devices = [Device("a", memory_bytes=11.0), Device("b", memory_bytes=11.0)]
+    return Problem.of(TaskGraph.from_edges([1.0, 1.0, 1.0], [0, 1], [1, 2], 5.0), Cluster.uniform(devices))

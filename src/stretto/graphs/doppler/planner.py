@@ -107,7 +107,8 @@ class DopplerPlanner(DevicePlanner):
         """Plan where memory limits bind: the policies' masks count bytes, and plans count only where they run."""
         search._propose()
         listed = [found[1] for name in lists_for(problem) if (found := planned(problem, name, search.budget.seed))]
-        starts = [Plan(one.assignment, one.order, self.discipline) for one in (*search.starts, *listed)]
+        own = played(problem, load_weights(), TUNED.limited_episodes, search.budget.seed)
+        starts = [Plan(one.assignment, one.order, self.discipline) for one in (own, *search.starts, *listed)]
         limit_s = None if search.is_counted else search.limit
         budget = replace(search.budget, time_limit_s=limit_s)
         return improve_within(problem, starts, self.discipline, budget, self.max_evaluations)

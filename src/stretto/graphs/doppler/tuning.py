@@ -82,6 +82,8 @@ class DopplerTuning:
 
     #: ``doppler-zero``: tasks and reads times episodes, from its limit of 100 ms for 500 tasks.
     episode_work: int = 8_000
+    #: Episodes whose best plan ``doppler`` starts from where memory binds: their masks find room where lists find none.
+    limited_episodes: int = 32
     #: Tasks times devices up to which all list planners are asked, from its limit of 3 s for 20,000 tasks.
     most_pairs: int = 200_000
     #: The same for tasks and reads times moves of each half of the polish, and so many moves at most.
