@@ -23,8 +23,8 @@ import numpy as np
 import stretto
 from stretto.core.plan import Plan
 from stretto.core.problem import Problem
-from stretto.files.graphs.torch_cost import num_bytes
-from stretto.files.graphs.torch_export import module_path
+from stretto.files.graphs.pytorch.torch_cost import num_bytes
+from stretto.files.graphs.pytorch.torch_export import module_path
 from stretto.graphs.simulator import simulate
 
 #: Bytes per second between the host and a GPU: 16 lanes of the third generation of PCI Express.

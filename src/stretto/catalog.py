@@ -65,8 +65,8 @@ FORMATS: dict[str, str] = {
     "starpu": "stretto.files.graphs.starpu:FORMAT",
     "psplib": "stretto.files.graphs.psplib:FORMAT",
     "nextflow": "stretto.files.graphs.nextflow.graph:FORMAT",
-    "kineto": "stretto.files.graphs.kineto:FORMAT",
-    "execution-trace": "stretto.files.graphs.execution_trace:FORMAT",
+    "kineto": "stretto.files.graphs.pytorch.kineto:FORMAT",
+    "execution-trace": "stretto.files.graphs.pytorch.execution_trace:FORMAT",
 }
 
 #: What a placement can be written as: ``emit(placement) -> bytes`` of each framework, for ``stretto place --emit``.

@@ -19,8 +19,8 @@ from stretto.core.problem import Problem
 from stretto.core.provenance import duration_basis
 from stretto.errors import InvalidInput, StrettoError
 from stretto.files.document import Document
-from stretto.files.graphs.execution_trace import FORMAT as EXECUTION
-from stretto.files.graphs.kineto import FORMAT as KINETO
+from stretto.files.graphs.pytorch.execution_trace import FORMAT as EXECUTION
+from stretto.files.graphs.pytorch.kineto import FORMAT as KINETO
 from stretto.files.load import detect, load
 from stretto.graphs.evaluate import evaluate
 

@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed (extra 'torch')")
 
 from stretto.errors import InvalidInput  # noqa: E402
-from stretto.files.graphs.torch_export import SHARED_BYTES, export_module, from_torch_program  # noqa: E402
+from stretto.files.graphs.pytorch.torch_export import SHARED_BYTES, export_module, from_torch_program  # noqa: E402
 from torch_cases import CASES, KWARGS, nn, resnet, tied  # noqa: E402
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from stretto.api.inputs import graph_of
-from stretto.api.python_model import call_builder, python_function
 from stretto.catalog import EMITTERS
 from stretto.core.cluster import Cluster
 from stretto.core.graph import TaskGraph
@@ -16,6 +15,7 @@ from stretto.core.planner import Budget, Progress
 from stretto.core.problem import Problem
 from stretto.core.provenance import DURATIONS, ROOFLINE, duration_basis
 from stretto.core.workload import Workload
+from stretto.engines.python_model import call_builder, python_function
 from stretto.errors import InvalidInput
 from stretto.files.cost_table import MeasuredCosts, read_cost_table
 from stretto.files.graphs.jax_trace import JaxOptions

@@ -9,8 +9,8 @@ from stretto.core.graph import TaskGraph
 from stretto.core.schedule import Schedule
 from stretto.engines.stretches import cut_stretches
 from stretto.errors import InvalidInput
-from stretto.files.graphs.torch_cost import Torch, tensors
-from stretto.files.graphs.torch_export import TorchProgram, import_torch
+from stretto.files.graphs.pytorch.torch_cost import Torch, tensors
+from stretto.files.graphs.pytorch.torch_export import TorchProgram, import_torch
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import TypeAlias
 
-from stretto.files.graphs.torch_cost import Torch
-from stretto.files.graphs.torch_export import TorchProgram, module_path
+from stretto.files.graphs.pytorch.torch_cost import Torch
+from stretto.files.graphs.pytorch.torch_export import TorchProgram, module_path
 
 #: Modules and what accelerate calls their devices.
 DeviceNames: TypeAlias = dict[str, object]

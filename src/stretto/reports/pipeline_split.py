@@ -10,7 +10,7 @@ import numpy as np
 
 from stretto.core.problem import Problem
 from stretto.errors import Infeasible, InvalidInput
-from stretto.files.graphs.torch_export import TorchProgram, module_path
+from stretto.files.graphs.pytorch.torch_export import TorchProgram, module_path
 
 
 class PipelineStage(NamedTuple):

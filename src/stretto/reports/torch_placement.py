@@ -15,9 +15,9 @@ from stretto.core.planner import Budget
 from stretto.core.problem import Problem
 from stretto.core.units import format_bytes
 from stretto.errors import InvalidInput
+from stretto.files.graphs.pytorch.torch_cost import Torch, num_bytes
+from stretto.files.graphs.pytorch.torch_export import SHARED_BYTES, TorchProgram, export_module, from_torch_program
 from stretto.files.graphs.roofline import costs_of
-from stretto.files.graphs.torch_cost import Torch, num_bytes
-from stretto.files.graphs.torch_export import SHARED_BYTES, TorchProgram, export_module, from_torch_program
 from stretto.graphs.evaluate import Setting, evaluate
 from stretto.reports.device_map import DeviceNames, conflicts, module_devices
 from stretto.reports.pipeline_split import PipelineStage, best_stages
@@ -126,7 +126,7 @@ class TorchPlacement(Placement):
 
     def split_spec(self, num_stages: int | None = None) -> dict[str, Torch]:
         """Return where ``torch.distributed.pipelining.pipeline`` should cut the module, as its ``split_spec``."""
-        from stretto.files.graphs.torch_export import import_torch
+        from stretto.files.graphs.pytorch.torch_export import import_torch
 
         import_torch("splitting PyTorch modules")
         from torch.distributed.pipelining import SplitPoint

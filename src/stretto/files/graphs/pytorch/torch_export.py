@@ -11,8 +11,8 @@ from stretto.core.builder import GraphBuilder
 from stretto.core.graph import TaskGraph
 from stretto.core.provenance import DURATIONS, IN_MEMORY, OBJECTS, ROOFLINE
 from stretto.errors import InvalidInput, MissingExtra
+from stretto.files.graphs.pytorch.torch_cost import Torch, is_cheap, node_cost, num_bytes, op_name
 from stretto.files.graphs.roofline import ROOFLINES, CostModel, OpCost, durations
-from stretto.files.graphs.torch_cost import Torch, is_cheap, node_cost, num_bytes, op_name
 
 #: Key of ``TaskGraph.meta``: bytes of parameters that several tasks use, counted at each of them.
 SHARED_BYTES = "shared_parameter_bytes"
