@@ -24,7 +24,8 @@ name = "2 machines with 4 GPUs each"
 network = { bandwidth = "10Gbit/s", latency = "50us" }
 machine = [{ name = "node", count = 2, bandwidth = "16GB/s", device = [{ kind = "gpu", count = 4 }] }]
 """
-#: Doppler as it comes, trained on smaller graphs, of this family among others; with training on this graph and search in turns; and a search alone.
+#: Doppler as it comes, trained on smaller graphs, of this family among others; with training on this graph and search
+#: in turns; and a search alone.
 SHIPPED, TRAINED, SEARCH = "doppler, as shipped", "doppler, with search", "annealing"
 _HEURISTICS = ("heft", "peft", "etf", "critical-path")
 

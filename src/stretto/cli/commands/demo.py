@@ -178,7 +178,7 @@ def _training_table(done: DemoTraining) -> Table:
 
 
 def moral(done: DemoTraining) -> list[str]:
-    """Say what training brought, as the rows have it: beforehand, on smaller graphs, and in the time that search had too."""
+    """Say what training brought, as the rows have it: on smaller graphs, and in the time that search had too."""
     from stretto.api.demo import SEARCH, SHIPPED, TRAINED
 
     rows = {row[0]: row for row in done.rows}
