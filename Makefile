@@ -4,17 +4,25 @@ VENV := .venv
 BIN := $(VENV)/bin
 APT := $(shell [ "$$(id -u)" = 0 ] && command -v apt-get)
 
-.PHONY: run test test-long bench docs coverage mutation lint chromium slurm ray clean
+.PHONY: run test test-long bench docs coverage mutation lint chromium slurm torch ray clean
 
 run: $(VENV)/.run
 	$(BIN)/stretto demo --out out
 
-test: lint chromium slurm
+test: lint chromium slurm torch
 	$(BIN)/python -m pytest -n 2 -m "not long"
 
-test-long: $(VENV)/.dev chromium slurm ray
+test-long: $(VENV)/.dev chromium slurm torch ray
 	$(BIN)/pip install -q -c constraints.txt atheris || echo "atheris does not install here: its fuzz runs are skipped"
 	$(BIN)/python -m pytest -n 2 -m "long"
+
+# PyTorch where a build for CPUs can be had: others bring several gigabytes for GPUs.
+TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
+torch: $(VENV)/.dev
+	@$(BIN)/python -c "import torch, accelerate" 2>/dev/null \
+		|| { $(BIN)/pip install -q --dry-run --no-deps --report - torch==$(TORCH) 2>/dev/null | grep -q '+cpu' \
+			&& $(BIN)/pip install -q -c constraints.txt torch==$(TORCH) accelerate; } \
+		|| echo "there is no CPU build of torch $(TORCH) here: tests of PyTorch are skipped"
 
 ray: $(VENV)/.dev
 	@$(BIN)/python -c "import ray" 2>/dev/null || $(BIN)/pip install -q -c constraints.txt ray || echo "ray does not install here: its engine's tests are skipped"
@@ -29,7 +37,7 @@ docs: $(VENV)/.dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # Lines and branches that the tests reach; kernels as plain Python, for compiled code cannot be watched.
-coverage: $(VENV)/.dev chromium slurm ray
+coverage: $(VENV)/.dev chromium slurm torch ray
 	rm -f .coverage .coverage.*
 	-$(BIN)/coverage run -m pytest -n 2 -m "not long"
 	-NUMBA_DISABLE_JIT=1 PYTHONPATH=tests $(BIN)/coverage run tests/kernels_plain/plain_cases.py .coverage-cases.json

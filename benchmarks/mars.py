@@ -7,6 +7,7 @@
     python benchmarks/mars.py sequences                                     # RLScheduler's sequences
     python benchmarks/mars.py change                                        # one log, then another
     python benchmarks/mars.py speed --max-jobs 100000                       # time of a replay
+    python benchmarks/mars.py latency --slack 24h+4e+1wait,inf --logs CTC   # of decisions with 1,000 waiting jobs
     python benchmarks/mars.py table                                         # tables of all rows so far
 
 Every log is cut to its middle ``--max-jobs`` jobs, then 1 % of the jobs are left out at random, once per thinning. All
@@ -24,6 +25,7 @@ import os
 import sys
 import time
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +38,17 @@ from queue_logs import commit, find_logs, fixed_starts, read_log
 
 from stretto.core.csr import Floats
 from stretto.core.trace import QueueArrays, Trace
+from stretto.queues.forecasts.state import new_forecasts
 from stretto.queues.mars.candidates import Candidate, candidates_of, classic_candidate
+from stretto.queues.mars.kernels.play import play_beside
+from stretto.queues.mars.kernels.score import new_scores
 from stretto.queues.mars.network import load_nets
+from stretto.queues.mars.parameters import MARS_PARAMETERS
+from stretto.queues.mars.policy_queue import PolicyQueue
 from stretto.queues.mars.replay import mars_replay
 from stretto.queues.mars.windows import starts_of
 from stretto.queues.portfolio import portfolio_replay
+from stretto.queues.promises.queue import PromiseQueue
 from stretto.queues.promises.slack import Slack
 
 sys.path.insert(0, str(HERE.parent))
@@ -70,9 +78,15 @@ def main() -> None:
         for _, line in {"cost": cost, "portfolio": portfolio}[options.what](options):
             print("  ".join(line), flush=True)
         return
-    {"logs": logs, "parts": logs, "curve": curve, "sequences": sequences, "change": change, "speed": speed}.get(
-        options.what, lambda _: None
-    )(options)
+    {
+        "logs": logs,
+        "parts": logs,
+        "curve": curve,
+        "sequences": sequences,
+        "change": change,
+        "speed": speed,
+        "latency": latency,
+    }.get(options.what, lambda _: None)(options)
     if options.what in ("logs", "parts", "curve", "table"):
         table(options)
 
@@ -152,6 +166,7 @@ def _row(options: argparse.Namespace, path: Path, seed: int, text: str) -> None:
     if options.what == "curve":
         start = portfolio_replay(trace, num_procs, seed=1).start_s
         found["portfolio + easy"] = _figures(measured(jobs, start))
+    ROWS.parent.mkdir(exist_ok=True)
     with ROWS.open("a") as out:
         out.write(json.dumps({**key, "commit": commit(), "methods": found}) + "\n")
     best = min(one["slowdown"] for name, one in found.items() if name.endswith("+ easy"))
@@ -278,9 +293,45 @@ def speed(options: argparse.Namespace) -> None:
             print(f"{path.name[:20]:22}{trace.num_jobs:8,} jobs, slack {text:8} {wall:7.1f} s, {cpu:7.1f} s of CPU")
 
 
+def latency(options: argparse.Namespace) -> None:
+    """Print the time of single decisions while at least 1,000 jobs wait; arrivals are pressed together for that."""
+    for path in find_logs(options.data, options.logs or "CTC,SDSC-BLUE"):
+        whole, num_procs = read_log(path)
+        part = whole.window(0, min(options.max_jobs or whole.num_jobs, whole.num_jobs))
+        trace = replace(part, submit_s=part.submit_s[0] + 0.1 * (part.submit_s - part.submit_s[0]))
+        for text in options.slack.split(","):
+            took = _decision_times(trace, num_procs, Slack.parse(text))
+            shown = ", ".join(f"p{q} {np.percentile(took, q) * 1e3:.2f} ms" for q in (50, 95, 99)) if took else "none"
+            print(
+                f"{path.name[:14]:16} slack {text:14} {len(took):6,} decisions with 1,000 waiting: {shown}", flush=True
+            )
+
+
+def _decision_times(trace: Trace, num_procs: int, slack: Slack, least: int = 1000) -> list[float]:
+    """Lead the real queue from arrival to arrival by a network; return CPU seconds per event with a long queue."""
+    one = next(one for one in candidates_of() if one.is_trained)
+    jobs = trace.fitting(num_procs)[0].arrays()
+    queue = PromiseQueue.of(jobs, num_procs, slack.of(jobs.estimate), new_forecasts(jobs))
+    beside = PolicyQueue.of(jobs, num_procs, classic_candidate("fcfs"))
+    scores = new_scores(len(jobs.submit))._replace(reference=beside.queue.state.start)
+    took: list[float] = []
+    for count in range(1, len(jobs.submit)):
+        begin = time.thread_time()
+        num_events = play_beside(
+            *(jobs, num_procs, queue.state, one.order(learns=True), queue.forecasts),
+            *(one.net, scores, MARS_PARAMETERS.forecast_pause, count),
+            *(beside.queue.jobs, beside.queue.state, beside.policy, beside.queue.forecasts),
+        )
+        if len(queue.waiting) >= least and num_events:
+            took += [(time.thread_time() - begin) / num_events] * num_events
+        if len(took) >= 5000:
+            break
+    return took
+
+
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    choices = ["logs", "parts", "curve", "sequences", "change", "speed", "table", "cost", "portfolio"]
+    choices = ["logs", "parts", "curve", "sequences", "change", "speed", "latency", "table", "cost", "portfolio"]
     parser.add_argument("what", choices=choices)
     data = Path(os.environ.get("STRETTO_DATA", HERE.parents[1] / "shared/data"))
     parser.add_argument("--data", type=Path, default=data)

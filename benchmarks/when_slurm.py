@@ -18,13 +18,15 @@ from pathlib import Path
 import numpy as np
 
 from stretto.api import when_slurm
-from stretto.api.options import SlurmPlace
+from stretto.api.options.slurm import SlurmPlace
 from stretto.engines.slurm.client.client import SlurmClient, Submission
 from stretto.engines.slurm.testbed.conf import TestbedSpec
 from stretto.engines.slurm.testbed.testbed import Testbed
 
 NUM_NODES = 4
 LEAST_WAITING = 200
+#: Jobs that have started before anybody asks.
+LEAST_STARTED = 40
 SCRIPT = '#!/bin/sh\ndate +%s.%N >"$1.start"\nsleep "$2"\n'
 
 
@@ -73,6 +75,8 @@ def main() -> None:
         try:
             client = SlurmClient(bed.commands)
             marks = submit_all(client, folder, options.jobs, options.seed)
+            while sum(mark.exists() for mark in marks.values()) < LEAST_STARTED:
+                time.sleep(0.5)
             theirs = slurm_says(client)
             begin = time.time()
             answer = when_slurm(place=SlurmPlace(conf=bed.conf))

@@ -4,7 +4,7 @@
     python research/mars/make_ensemble.py --out src/stretto/queues/mars/ensemble.npz      # on all logs
 
 Windows of 2,500 jobs are drawn from every log; arrivals of some are pressed together, so that loads differ, and 1 % of
-the jobs is left out. A network without hidden units, and for how many short jobs long ones leave room, are learned by
+the jobs is left out. A network, and for how many short jobs long ones leave room, are learned by
 CMA-ES, two windows per log and generation, half of them without promises and half inside promises of 24h+4e. What is
 least: the logarithm of the bounded slowdown over that of the best fixed order on the window, plus penalties for a
 longest wait of more than twice that of FCFS with EASY, for a higher 99th percentile of waits, and for a lower index of
@@ -35,9 +35,9 @@ from research.mars.folds import FOLDS  # noqa: E402
 
 from stretto.core.csr import Floats  # noqa: E402
 from stretto.core.trace import Trace  # noqa: E402
+from stretto.learning.cma import Cma  # noqa: E402
 from stretto.queues.mars.candidates import network_candidate  # noqa: E402
-from stretto.queues.mars.cma import Cma  # noqa: E402
-from stretto.queues.mars.network import MarsNet, linear_net, save_nets  # noqa: E402
+from stretto.queues.mars.network import MarsNet, save_nets  # noqa: E402
 from stretto.queues.mars.trainer import to_net  # noqa: E402
 from stretto.queues.mars.windows import starts_of  # noqa: E402
 from stretto.queues.promises.slack import Slack  # noqa: E402
@@ -116,7 +116,7 @@ def net_of_vector(vector: Floats, name: str) -> MarsNet:
     """Return the network of a point of the search."""
     scaled = vector.copy()
     scaled[:10] *= 3.0
-    return to_net(scaled, name, linear_net(name, {}))
+    return to_net(scaled, name)
 
 
 def train(windows: list[LogWindow], name: str, generations: int, seed: int, threads: int) -> MarsNet:

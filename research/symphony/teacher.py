@@ -14,14 +14,14 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from numpy.typing import NDArray
+from research.symphony.actor_critic import MASKED, SymphonyTrainer
+from research.symphony.recurrent_network import Params, forward
+from research.symphony.recurrent_settings import NetSettings, NetShape
 
 from stretto.core.kernels.rng import seeded
 from stretto.racks.kernels.rules import SRPT, choose
 from stretto.racks.simulator import RackBatch
 from stretto.racks.symphony.cases import observe
-from stretto.racks.symphony.network import Params, forward
-from stretto.racks.symphony.settings import NetSettings, NetShape
-from stretto.racks.symphony.trainer import MASKED, SymphonyTrainer
 
 _NUM_STEPS = 20
 

@@ -65,6 +65,17 @@ FORMATS: dict[str, str] = {
     "starpu": "stretto.files.graphs.starpu:FORMAT",
     "psplib": "stretto.files.graphs.psplib:FORMAT",
     "nextflow": "stretto.files.graphs.nextflow.graph:FORMAT",
+    "kineto": "stretto.files.graphs.pytorch.kineto:FORMAT",
+    "execution-trace": "stretto.files.graphs.pytorch.execution_trace:FORMAT",
+}
+
+#: What a placement can be written as: ``emit(placement) -> bytes`` of each framework, for ``stretto place --emit``.
+EMITTERS: dict[str, str] = {
+    "json": "stretto.integrations.emit_json:emit",
+    "jax": "stretto.integrations.emit_jax:emit",
+    "torch": "stretto.integrations.emit_torch:emit",
+    "accelerate": "stretto.integrations.emit_accelerate:emit",
+    "onnx": "stretto.integrations.emit_onnx:emit",
 }
 
 #: Built-in workload generators.
@@ -190,6 +201,7 @@ POOL_RULES: dict[str, str] = {
     "fastest": "stretto.queues.strategies:FASTEST",
     "burst": "stretto.queues.strategies:BURST",
     "pack": "stretto.queues.strategies:PACK",
+    "owned": "stretto.queues.strategies:OWNED",
 }
 
 #: Dispatchers of racks, see ``racks/dispatch.py``. ``-counters`` trusts raw counters, ``-belief`` the belief
@@ -209,6 +221,14 @@ DISPATCHERS: dict[str, str] = {
     "srpt-belief": "stretto.racks.rules:SRPT_BELIEF",
     "mct-true": "stretto.racks.rules:MCT_TRUE",
     "srpt-true": "stretto.racks.rules:SRPT_TRUE",
+}
+
+#: Dispatchers of real runs, for ``stretto run --dispatch``: see ``engines/host/named.py``.
+RUN_DISPATCHERS: dict[str, str] = {
+    "symphony": "stretto.engines.host.named:SYMPHONY",
+    "mct-belief": "stretto.engines.host.named:MCT_BELIEF",
+    "heft-online": "stretto.engines.host.named:HEFT_ONLINE",
+    "greedy": "stretto.engines.host.named:GREEDY",
 }
 
 #: Work with real kernels, for ``stretto run kernels:NAME?key=value``: functions that return an ``engines.work.Work``.

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from stretto import api
+from stretto.api.place import emit_placement, place_model
 from stretto.api.prices import find_offers, pool_of_offer
 from stretto.api.simulate import simulate_file
 from stretto.api.train import continue_training
@@ -47,12 +48,13 @@ WITHOUT_VERB = {
 }
 #: Commands whose function has another name.
 VERBS: dict[str, Callable[..., Any]] = {
+    "place": place_model,
     "simulate": simulate_file,
     "prices list": find_offers,
     "prices pool": pool_of_offer,
 }
 #: Commands that two functions serve.
-FURTHER: dict[str, Callable[..., Any]] = {"train": continue_training, "when": api.when_slurm}
+FURTHER: dict[str, Callable[..., Any]] = {"place": emit_placement, "train": continue_training, "when": api.when_slurm}
 #: Options whose counterpart has another name, for all commands: text on the command line, a value in Python.
 RENAMED = {"time_limit": "time_limit_s", "dim": "dims", "param": "params", "engine_param": "engine_params"}
 #: The same for one command.

@@ -12,9 +12,10 @@ sys.path.insert(0, str(ROOT))
 from research.house import MAX_ANY, House, above_limits, measure  # noqa: E402
 
 #: Issue by issue new capabilities may raise this, in a commit that says by how much and for what: 77,000 after the move
-#: into rooms; 96,000 with sites of nodes and partitions, recorded pasts and answers per job. Promises on nodes, answers
-#: to "when", limits of QOS, nodes that pack, plans within memory, rented nodes, Snakemake and Nextflow need the rest.
-MOST_LINES = 107_000
+#: into rooms; 96,000 with sites of nodes and partitions, recorded pasts and answers per job; 107,000 with promises on
+#: nodes, answers to "when", limits of QOS, nodes that pack, rented nodes, Snakemake and Nextflow. Memory in planning,
+#: promises in pools, programs of JAX, PyTorch and ONNX models, pipelines, and dispatch on a real host need the rest.
+MOST_LINES = 120_000
 
 
 def test_folders_files_functions_and_names_keep_their_limits() -> None:

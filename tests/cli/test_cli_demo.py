@@ -54,8 +54,7 @@ def test_the_demo_for_programs_learns_too(run: Run, tmp_path: Path) -> None:
     best = found["summary"][0]
     assert best["mean_ratio"] <= min(line["mean_ratio"] for line in found["summary"])
     training = found["training"]
-    assert training["num_episodes"] > 0
-    assert {"doppler, trained", "annealing"} <= {row["policy"] for row in training["rows"]}
+    assert {"doppler, with search", "doppler, as shipped", "annealing"} <= {row["policy"] for row in training["rows"]}
     assert [row["makespan_s"] for row in training["rows"]] == sorted(row["makespan_s"] for row in training["rows"])
 
 
@@ -77,12 +76,37 @@ def _training(*rows: tuple[str, float]) -> demo_training.DemoTraining:
     return demo_training.DemoTraining("g", "c", 3, 100, 1.0, False, table)
 
 
-def test_a_trained_policy_behind_an_untrained_one_is_explained() -> None:
-    ahead = _training((demo_training.TRAINED, 1.0), ("annealing", 1.1), ("heft", 2.0))
-    assert demo_command.behind(ahead) == []
-    behind = demo_command.behind(_training((demo_training.TRAINED, 1.2), ("annealing", 1.1), ("doppler-zero", 1.0)))
-    assert "The trained policy is behind doppler-zero and annealing: 12 s of training are few." in behind
-    assert "--train-seconds 120" in " ".join(behind)
+@pytest.mark.parametrize(
+    ("shipped", "trained", "words", "wrong"),
+    [
+        (
+            0.9,
+            0.8,
+            (
+                "10.0 % shorter than annealing after",
+                "20.0 % shorter than annealing.",
+                "training beforehand pays here",
+            ),
+            "alone",
+        ),
+        (1.1, 1.2, ("10.0 % longer than annealing after", "search alone is better here"), "pays here"),
+        (1.1, 1.0, ("as short as annealing.", "annealing caught up"), "pays here"),
+        (1.1, 0.9, ("10.0 % shorter than annealing.", "annealing caught up"), "pays here"),
+    ],
+)
+def test_what_the_demo_says_of_training_is_what_its_table_shows(
+    shipped: float, trained: float, words: tuple[str, ...], wrong: str
+) -> None:
+    rows = [("heft", 1.2), (demo_training.SHIPPED, shipped), (demo_training.TRAINED, trained), ("annealing", 1.0)]
+    told = " ".join(demo_command.moral(_training(*rows)))
+    assert all(word in told for word in words), told
+    assert "100 episodes here" in told
+    assert wrong not in told
+
+
+def test_an_interrupted_demo_compares_nothing() -> None:
+    (told,) = demo_command.moral(_training((demo_training.SHIPPED, 1.0), (demo_training.TRAINED, 0.9)))
+    assert "nothing is compared" in told
 
 
 def test_the_demo_says_how_to_call_stretto(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,6 +40,32 @@ def test_a_workflow_file_is_read_as_a_graph(run: Run, flow: Path, tmp_path: Path
     assert stretto.plan(str(flow), "cpu:2").makespan_s == 2.0
 
 
+def test_a_workflow_becomes_wfformat_whose_commands_run(run: Run, flow: Path, tmp_path: Path) -> None:
+    target = tmp_path / "flow.wf.json"
+    wrote = run("convert", flow, target)
+    assert "cannot hold retries, timeouts, variables and files of the commands" in wrote.err
+    ran = run("run", target, "-c", "cpu:1", "--commands", "--output", "json")
+    assert ran.code == 0, ran.err
+    assert (tmp_path / "numbers").read_text().split() == [str(i) for i in range(1, 11)]
+
+
+def test_a_category_is_not_run_as_a_command(run: Run, tmp_path: Path) -> None:
+    """A generated graph has categories and no commands: its WfFormat file has nothing to run."""
+    target = tmp_path / "montage.wf.json"
+    run("convert", "workload:montage", target)
+    run("run", target, "-c", "cpu:2", "--commands").assert_refused("--commands", "WfFormat with commands")
+    names = stretto.load(target)
+    assert names.category_name(0) == stretto.load("workload:montage").category_name(0)
+
+
+def test_assumed_durations_rule_out_the_word_optimal(run: Run, flow: Path) -> None:
+    told = run("plan", flow, "-c", "cpu:2")
+    assert "at its lower bound when tasks take the assumed time" in " ".join(told.out.split())
+    assert "optimal" not in told.out
+    assert "optimal" not in run("compare", flow, "-c", "cpu:2", "--policies", "heft,mct").out
+    assert "optimal" not in run("plan", flow, "-c", "cpu:2", "--output", "json").json["verdict"]
+
+
 def test_a_workflow_file_in_place_of_a_cluster_is_called_what_it_is(run: Run, flow: Path, tmp_path: Path) -> None:
     run("plan", flow, "-c", flow).assert_refused("workflow", "stretto run")
     (tmp_path / "pools.toml").write_text('[[pool]]\nname = "own"\nnum_nodes = 2\n')

@@ -120,28 +120,20 @@ def test_options_of_graphs_mean_nothing_elsewhere(run: Run) -> None:
 
 
 def test_a_training_on_a_rack_resumes_to_the_same_weights() -> None:
-    pytest.importorskip("jax", reason="training needs stretto[learn]")
     from stretto.racks.symphony.cases import case
     from stretto.racks.symphony.run import SymphonyRun
-    from stretto.racks.symphony.settings import NetSettings
 
     named = case("two-nics")
-    small = replace(
-        named, a2c=replace(named.a2c, num_envs=4, num_rollouts=2, epochs=1), stream=replace(named.stream, num_jobs=4)
-    )
-
-    training = SymphonyRun(small, TrainingSpec(seed=1), net=NetSettings("belief", width=4, core=4))
+    training = SymphonyRun(replace(named, stream=replace(named.stream, num_jobs=4)), TrainingSpec(seed=1))
     training.step()
     training.step()
     arrays, meta = training.state()
-    expected, weights, best_s = training.step(), dict(training.trainer.params), training.best_s
+    expected, weights, best_s = training.step(), training.evolution.weights, training.best_s
     training.step()
     training.restore(arrays, meta)  # whatever is not in the state has gone on, and must not matter
     found = training.step()
-    for name in ("episode", "mean_s", "entropy", "loss"):
-        assert getattr(found, name) == getattr(expected, name)
-    for name, value in weights.items():
-        assert np.array_equal(np.asarray(value), np.asarray(training.trainer.params[name]))
+    assert (found.episode, found.mean_s) == (expected.episode, expected.mean_s)
+    assert np.array_equal(weights.direct, training.evolution.weights.direct)
     assert training.best_s == best_s < math.inf
     with pytest.raises(InvalidInput, match="seed"):
         training.restore(arrays, meta | {"seed": 2})

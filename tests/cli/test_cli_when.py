@@ -50,6 +50,10 @@ def test_all_waiting_jobs_are_listed(run: Run) -> None:
     table = run("when", TRACE, "--learn-jobs", "0", "--at", str(at), "--all")
     assert table.code == 0
     assert "most likely" in table.out
+    assert "waited" in table.out
+    promised = run("when", TRACE, "--learn-jobs", "0", "--at", str(at), "--all", "--backfill", "promise")
+    assert "promised" in promised.out
+    assert max(len(line) for line in (table.out + promised.out).splitlines()) <= 80
 
 
 def test_the_sentence_names_bounds_and_the_likely_start(run: Run) -> None:

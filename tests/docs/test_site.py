@@ -21,6 +21,8 @@ DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 #: Pages whose blocks are run by tests of their own, each block by itself.
 ELSEWHERE = {"queue.md"}
+#: Libraries beyond the usual ones that a page needs; where they are absent, its blocks are not run.
+NEEDS = {"place-a-pytorch-model": ("torch",), "place-an-onnx-model": ("onnx", "onnxruntime")}
 
 
 def _script(name: str) -> types.ModuleType:
@@ -61,6 +63,8 @@ def same_catalog() -> Iterator[None]:
 @pytest.mark.usefixtures("same_catalog")
 @pytest.mark.parametrize("page", [page for page in PAGES if _runnable(page)], ids=lambda page: page.stem)
 def test_a_page_does_what_it_says(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for library in NEEDS.get(page.stem, ()):
+        pytest.importorskip(library, reason=f"{library} is not installed (extra {library!r})")
     with run_page.empty_folder():
         said = run_page.Page(page.read_text()).run()
     capsys.readouterr()

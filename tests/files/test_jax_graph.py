@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from stretto.core.graph import TaskGraph
-from stretto.files.graphs.jax_graph import from_jax, from_jaxpr
+from stretto.files.graphs.jax_equations import trace
+from stretto.files.graphs.jax_graph import from_jax, from_jaxpr, from_program
 from stretto.files.graphs.roofline import CPU, GPU, OpCost, Roofline
 
 jax = pytest.importorskip("jax")
@@ -60,7 +61,8 @@ def test_a_scan_is_one_task_that_costs_its_length() -> None:
         def step(carry: Any, _: Any) -> tuple[Any, None]:
             return carry @ carry, None
 
-        return from_jax(lambda x: jax.lax.scan(step, x, None, length=length)[0], shape(8, 8))
+        program = trace(lambda x: jax.lax.scan(step, x, None, length=length)[0], (shape(8, 8),), {}, unroll=0)
+        return from_program(program)
 
     one, many = run(1), run(7)
     assert many.categories == ("scan",)
@@ -80,8 +82,8 @@ def test_a_cond_costs_its_dearest_branch() -> None:
 def test_captured_arrays_are_resident() -> None:
     weights = jnp.ones((16, 4))
     graph = from_jax(lambda x: x @ weights, shape(8, 16))
-    assert graph.resident_bytes is not None
-    assert graph.resident_bytes.max() == 16 * 4 * 4
+    assert graph.weights is not None
+    assert sorted(graph.weights.size_bytes.tolist()) == [16 * 4 * 4, 8 * 16 * 4]
 
 
 def test_gradients_of_a_network() -> None:

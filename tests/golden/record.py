@@ -50,6 +50,7 @@ ADDED = {
     "num_up_to_date",
     "as_steered",
     "rank_by",
+    "rental_terms",
     "peak_memory_bytes",
     "lists_left_out",
 }

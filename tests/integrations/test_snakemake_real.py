@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -88,3 +89,28 @@ def test_a_snakefile_that_fails_says_why(tmp_path: Path) -> None:
     (tmp_path / "Snakefile").write_text("rule all:\n    input: 'missing.txt'\n")
     with pytest.raises(InvalidInput, match=r"missing\.txt"):
         stretto.load(tmp_path / "Snakefile")
+
+
+@pytest.mark.parametrize("name", ["wide", "deep", "mixed"])
+def test_the_workflows_of_the_benchmark_run_whole(name: str, tmp_path: Path) -> None:
+    """At least 60 jobs on two cores; once durations are learned, the long sample of ``mixed`` never waits."""
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+    from snakemake_runs import run_once, write_workflow
+
+    write_workflow(tmp_path, name)
+    run_once(tmp_path, "stretto")
+    assert (tmp_path / "done.txt").is_file()
+    log = (tmp_path / ".snakemake" / "stretto" / "jobs.jsonl").read_text().splitlines()
+    assert len(log) >= 60
+    if name != "mixed":
+        return
+    run_once(tmp_path, "stretto")
+    lines = (tmp_path / ".snakemake" / "stretto" / "jobs.jsonl").read_text().splitlines()
+    second = [json.loads(line) for line in lines[len(log) :]]
+    times = [(one["end_unix_s"] - one["seconds"], one["end_unix_s"], "s7" in one["output"]) for one in second]
+    long = sorted((begin, end) for begin, end, is_long in times if is_long)
+    assert len(long) == 6
+    assert sum(begin < long[0][0] for begin, _, _ in times) <= 2
+    # The other core may start a job or two while Snakemake notices the end of a step; a step that waited sees many.
+    for (_, end), (begin, _) in zip(long, long[1:], strict=False):
+        assert sum(end <= other < begin for other, _, _ in times) <= 3

@@ -15,6 +15,7 @@ from typing import Any
 
 import kernel_watch
 import numpy as np
+import plain_hosts
 import plain_learners
 import plain_queues
 import plain_racks
@@ -122,7 +123,7 @@ def packings() -> Iterator[Case]:
         problem = packed(random_problem(np.random.default_rng(seed), 18, 3))
         yield f"packed bound {seed}", bound(problem).value_s
         for name in PLANNERS:
-            params = {"max_evaluations": 200} if name == "annealing" else {}
+            params = {"max_evaluations": 200} if name in ("annealing", "lns", "genetic") else {}
             planner = construct("policy", name, PLANNERS, params)
             if name not in (*SLOW, "doppler-zero") and planner.supports(problem) is None:
                 plan = planner.plan(problem, Budget(seed=5, num_threads=1))
@@ -130,6 +131,22 @@ def packings() -> Iterator[Case]:
                 for discipline in ("sequence", "work-conserving"):
                     yield f"packed run {seed} {name} {discipline}", attempt(problem, plan, discipline, "fifo")
     many = Problem.of(TaskGraph.from_edges(np.arange(1.0, 71.0), [], []), Cluster.parse("node:2*2c"))
+    full = Problem.of(
+        replace(problem.graph, resident_bytes=np.arange(18.0) % 5, memory_bytes=None, cores=None),
+        Cluster.uniform([Device(f"d{i}", memory_bytes=70.0) for i in range(2)]),
+    )
+    few: dict[str, dict[str, Any]] = {
+        "critical-path": {"repetitions": 2},
+        "annealing": {"max_evaluations": 15},
+        "lns": {"max_evaluations": 20},
+        "tabu": {"max_evaluations": 5},
+        "genetic": {"max_evaluations": 6, "population": 4},
+    }
+    lists = ("heft", "mcp", "mct", "minmin", "round-robin", "random", "single-device", "fcp", "bil", "lookahead")
+    for name in (*lists, *few):
+        planner = construct("policy", name, PLANNERS, few.get(name, {}))
+        plan = planner.plan(full, Budget(seed=5, num_threads=1))
+        yield f"within memory {name}", (plan.assignment, plan.order)
     yield "packed rounds", construct("policy", "minmin", PLANNERS, {}).plan(many, Budget()).order
 
 
@@ -188,7 +205,7 @@ def make_project() -> Problem:
 
 
 def all_cases() -> Iterator[Case]:
-    more = (plain_queues, plain_racks, plain_rental, plain_learners)
+    more = (plain_queues, plain_racks, plain_hosts, plain_rental, plain_learners)
     for source in (runs, plans, packings, searches, *(module.cases for module in more)):
         yield from source()
 

@@ -30,7 +30,7 @@ from stretto.queues.mars.candidates import candidates_of, network_candidate, unt
 from stretto.queues.mars.counterfactual import CounterfactualReplays
 from stretto.queues.mars.kernels.score import new_scores
 from stretto.queues.mars.live import MarsOrder
-from stretto.queues.mars.parameters import MARS_PARAMETERS, MarsParameters
+from stretto.queues.mars.parameters import MarsParameters
 from stretto.queues.mars.replay import mars_replay
 from stretto.queues.nodes.promised import NodePromiseQueue
 from stretto.queues.nodes.replay import NODE_RULES
@@ -39,10 +39,11 @@ from stretto.queues.promises.queue import BY_LENGTH, GIVEN, WEIGHTED, PromiseQue
 from stretto.queues.promises.slack import Slack
 from stretto.queues.recorded.kernels.conditions import ConditionArrays, PolicyCode
 from stretto.queues.recorded.kernels.limited import run_limited
-from stretto.queues.replay import replay
+from stretto.queues.replay import replay, replay_told
 from stretto.queues.view import QueueView
 from stretto.queues.when.futures import futures_of
 from stretto.queues.when.known import FutureRules, KnownQueue
+from stretto.queues.when.replayed import replayed_queue
 
 PROCS = 8
 
@@ -104,7 +105,7 @@ def replays() -> Iterator[tuple[str, Any]]:
             found = replay(plain, PROCS, strategy=strategy, backfill=backfill)
             yield f"replay {strategy} {backfill}", (found.start_s, found.end_s)
     # Every name with every other one, rather than all of them with all: that would be four times as many.
-    set_apart = [name for name in BACKFILLS if name != "promise"]  # which knows one machine
+    set_apart = [name for name in BACKFILLS if name != "promise"]  # which knows no tie "one-event"
     combinations = list(itertools.product(enumerate(ESTIMATES), enumerate(set_apart), enumerate(POOL_RULES)))
     for (i, estimates), (j, backfill), (k, pool_rule) in combinations:
         if (i + j + k) % 4 == 0:
@@ -116,6 +117,20 @@ def replays() -> Iterator[tuple[str, Any]]:
                 f"pools {estimates} {backfill} {pool_rule}",
                 (*moments, found.pool, found.is_killed, found.num_interruptions),
             )
+
+
+def promises_in_pools() -> Iterator[tuple[str, Any]]:
+    """Replay with promises that count on rented nodes, and jobs that are interrupted or outlive their estimates."""
+    own, cloud, *others = make_pools()
+    pools = (own, replace(cloud, promised=cloud.spot is None), *others)
+    for seed, pool_rule in enumerate(POOL_RULES):
+        trace = make_trace(seed, 30, needs=seed % 2 == 0)
+        rules: dict[str, Any] = {"backfill": "promise", "slack": f"{20 * seed}s", "pool_rule": pool_rule}
+        found = replay(trace, pools, strategy=("saf", "expansion")[seed % 2], seed=seed, **rules)
+        yield f"promises in pools {pool_rule}", (found.start_s, found.end_s, found.due_s, found.margin_s, found.pool)
+        alone = make_trace(seed, 30)
+        led, _ = replay_told(alone, pools, strategy=("mars", "portfolio")[seed % 2], seed=seed)
+        yield f"selectors in pools {seed}", (led.start_s, led.pool, led.cost_usd)
 
 
 def under_conditions() -> Iterator[tuple[str, Any]]:
@@ -185,6 +200,12 @@ def starts() -> Iterator[tuple[str, Any]]:
         now = float(jobs.submit[30])
         outlooks = futures_of(queue, 0, 2).outlooks(now, queue.waiting_at(now))
         yield f"starts {name}", [[one.by_estimates_s, *one.futures_s] for one in outlooks]
+    rng = np.random.default_rng(0)
+    site = random_site(rng)
+    on_site = replayed_queue(random_jobs(rng, site), site).queue
+    now = float(np.median(on_site.jobs.submit))
+    outlooks = futures_of(on_site, 0, 2).outlooks(now, on_site.waiting_at(now))
+    yield "starts on a site", [[one.by_estimates_s, *one.futures_s] for one in outlooks]
 
 
 def promises() -> Iterator[tuple[str, Any]]:
@@ -212,7 +233,7 @@ def taken_over(trace: Trace) -> Any:
     jobs, n = trace.arrays(), trace.num_jobs
     queue = PromiseQueue.of(jobs, PROCS, 60.0, new_forecasts(jobs))
     queue.advance(preference(WEIGHTED, quantile=2))
-    scores = new_scores(n, MARS_PARAMETERS.num_hidden)
+    scores = new_scores(n)
     scores.static[:] = np.random.default_rng(2).normal(size=scores.static.shape)
     reserving, smith = (network_candidate(net, is_trained=False) for net in untrained_nets())
     replays = CounterfactualReplays(queue, scores, [smith, reserving], np.array(60.0))
@@ -293,6 +314,7 @@ def files() -> Iterator[tuple[str, Any]]:
 def cases() -> Iterator[tuple[str, Any]]:
     yield from files()
     yield from replays()
+    yield from promises_in_pools()
     yield from under_conditions()
     yield from on_nodes()
     yield from on_nodes_with_promises()

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from racks.rack_cases import random_action, small_rack, two_nics
 from stretto.catalog import DISPATCHERS
-from stretto.core.kernels.rng import seeded
-from stretto.racks.kernels.lookahead import price_actions
-from stretto.racks.kernels.rules import SRPT, _first
+from stretto.racks.env import row_length
+from stretto.racks.kernels.rules import _first
 from stretto.racks.rules import oracle, play
-from stretto.racks.simulator import RackBatch, new_state
-from stretto.racks.symphony.cases import observe
-from stretto.racks.symphony.settings import NetSettings, shape_of
+from stretto.racks.simulator import RackBatch
+from stretto.racks.symphony.cases import World, observe
+from stretto.racks.symphony.lookahead import RackLookahead
+from stretto.racks.symphony.network import fresh_weights, graph_of
+from stretto.racks.symphony.settings import LOOKAHEAD
+from stretto.racks.symphony.trainer import StreamPlayer
 
 
 def cases() -> Iterator[tuple[str, Any]]:
@@ -28,22 +31,19 @@ def cases() -> Iterator[tuple[str, Any]]:
         batch = RackBatch(model, streams, 1, seed=0, is_believing=True)
         batch.start(np.zeros(1, np.int64))
         rng = np.random.default_rng(0)
-        rows = np.zeros(
-            (1, shape_of(model, len(batch.counters.resource), streams).row_length(NetSettings("belief"))), np.float32
-        )
+        rows = np.zeros((1, row_length(model, len(batch.counters.resource), belief=True)), np.float32)
         for step in range(12):
             observe(batch, rows)
             batch.step(np.array([random_action(batch.mask[0], rng)]))
             yield f"rack {make.__name__} step {step}", (batch.mask, batch.state.now_s, rows)
         yield f"rack {make.__name__} prices", _prices(batch)
+        player, weights = StreamPlayer(World.of(model, streams)), fresh_weights(0)
+        yield f"rack {make.__name__} stand-in", player.mean_s(weights, [0], seed=3)
+        yield f"rack {make.__name__} network", player.flow_s(weights, seed=3)
 
 
 def _prices(batch: RackBatch) -> Any:
     """Candidates at a decision and what they would cost."""
-    racks = new_state(batch.model, batch.streams, 2)
-    for scratch, here in zip(racks, batch.state, strict=True):
-        scratch[0] = here[0]
-    order, actions, costs = np.flatnonzero(batch.mask[0]), np.full(3, -1), np.zeros(3)
-    arrays, mask = batch.model.arrays, batch.mask[0]
-    num = price_actions(arrays, batch.streams, racks, SRPT, mask, order, seeded(0, 0), actions, costs)
-    return num, actions, costs
+    params = replace(LOOKAHEAD, most_rounds=1, per_round=2, most_decisions=20)
+    look = RackLookahead(batch, graph_of(batch.model, batch.streams), fresh_weights(0), params=params)
+    return look.prices(look.candidates(), until=np.inf)

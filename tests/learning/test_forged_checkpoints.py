@@ -14,9 +14,7 @@ from stretto.files import checkpoint
 from stretto.graphs.doppler.generalist import GENERALIST, load_weights
 from stretto.queues.mars.candidates import untrained_nets
 from stretto.queues.mars.network import load_nets, save_nets
-from stretto.racks.simulator import RackBatch
-from stretto.racks.symphony import scheduler
-from stretto.racks.symphony.cases import case
+from stretto.racks.symphony import network
 
 Arrays = dict[str, Any]
 Change = Callable[[Arrays, str], None]
@@ -49,15 +47,6 @@ def _int8(arrays: Arrays, name: str) -> None:
 CHANGES = [_cut, _deepen, _drop, _nan, _complex, _int8]
 
 
-def _symphony(path: Path) -> None:
-    scheduler.load_policy(path, _batch())
-
-
-def _batch() -> RackBatch:
-    world = case("small-rack").world(seed=None, num_instances=1)
-    return RackBatch(world.model, world.streams, 1, seed=0, counters=world.counters, params=world.belief)
-
-
 @pytest.fixture(scope="module")
 def nets_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("nets") / "nets.npz"
@@ -84,9 +73,16 @@ def _refused(load: Callable[[Path], Any], source: Path, path: Path, name: str, c
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_symphony(change: Change, tmp_path: Path) -> None:
-    source = Path(scheduler.__file__).with_name("shipped.npz")
-    for name in ("gate", "pair_out", "follows"):
-        _refused(_symphony, source, tmp_path / "forged.npz", name, change)
+    for name in ("part_in", "hidden", "direct"):
+        _refused(network.load_weights, network.SHIPPED, tmp_path / "forged.npz", name, change)
+
+
+@pytest.mark.parametrize("field", ["kind", "version"])
+def test_symphony_of_another_kind_or_version(field: str, tmp_path: Path) -> None:
+    arrays, meta = checkpoint.load(network.SHIPPED)
+    checkpoint.save(tmp_path / "old.npz", arrays, {**meta, field: 1})
+    with pytest.raises(InvalidInput, match=rf"old\.npz \[{field}\]"):
+        network.load_weights(tmp_path / "old.npz")
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -118,30 +114,13 @@ def test_mars(change: Change, tmp_path: Path, nets_file: Path) -> None:
 
 @pytest.mark.parametrize("about", [None, {}, {"width": 10**9}, {"width": "x"}, {"colour": 1}, [1], {"variant": "x"}])
 def test_settings_that_describe_no_network(about: Any, tmp_path: Path, nets_file: Path) -> None:
-    arrays, meta = checkpoint.load(Path(scheduler.__file__).with_name("shipped.npz"))
-    checkpoint.save(tmp_path / "s.npz", arrays, {**meta, "net": about})
-    if about != {}:  # which are the defaults
-        with pytest.raises(InvalidInput, match=r"s\.npz \[net\]"):
-            _symphony(tmp_path / "s.npz")
     doppler = {"hidden": 10**9} if about == {"width": 10**9} else about
     arrays, meta = checkpoint.load(GENERALIST)
     checkpoint.save(tmp_path / "d.npz", arrays, {**meta, "settings": doppler})
-    if about != {}:
+    if about != {}:  # which are the defaults
         with pytest.raises(InvalidInput, match=r"d\.npz \[settings\]"):
             load_weights(tmp_path / "d.npz")
     arrays, meta = checkpoint.load(nets_file)
     checkpoint.save(tmp_path / "m.npz", arrays, {**meta, "nets": about})
     with pytest.raises(InvalidInput, match=r"m\.npz"):
         load_nets(tmp_path / "m.npz")
-
-
-def test_the_shapes_that_numpy_knows_are_those_of_the_network() -> None:
-    pytest.importorskip("jax")
-    from stretto.racks.symphony.network import init_params
-    from stretto.racks.symphony.settings import NetSettings, shape_of, weight_shapes
-
-    batch = _batch()
-    shape = shape_of(batch.model, len(batch.counters.resource), batch.streams)
-    for settings in (NetSettings("belief", 4, 6, 3), NetSettings("rnn", 4, 6)):
-        made = {name: np.shape(value) for name, value in init_params(shape, settings, 0).items()}
-        assert weight_shapes(shape, settings) == made

@@ -25,7 +25,6 @@ from stretto.queues.mars.windows import draw_windows
 from stretto.queues.promises.slack import Slack
 from stretto.racks.symphony.cases import case
 from stretto.racks.symphony.run import SymphonyRun
-from stretto.racks.symphony.settings import NetSettings as SymphonySettings
 
 State = tuple[dict[str, Any], dict[str, Any]]
 
@@ -115,21 +114,17 @@ def test_mars(name: str, change: Callable[[Any], Any] | None) -> None:
 
 def test_symphony() -> None:
     named = case("two-nics")
-    small = replace(
-        named, a2c=replace(named.a2c, num_envs=4, num_rollouts=2, epochs=1), stream=replace(named.stream, num_jobs=4)
-    )
-    run = SymphonyRun(small, TrainingSpec(seed=1), net=SymphonySettings("belief", width=4, core=4))
+    run = SymphonyRun(replace(named, stream=replace(named.stream, num_jobs=4)), TrainingSpec(seed=1))
     arrays, meta = run.state()
     run.restore(arrays, meta)
-    for name in ("params.gate", "smooth.gate", "best.pair_out", "numbers"):
+    for name in ("best.direct", "start.hidden", "search.mean", "search.covariance", "numbers"):
         for change in CHANGES:
-            with pytest.raises(InvalidInput, match=name):
+            with pytest.raises(InvalidInput, match=name.removeprefix("search.")):
                 run.restore(_with(arrays, name, change), meta)
-    for change in CHANGES[:3]:
-        with pytest.raises(InvalidInput, match=r"optimiser\.1"):
-            run.restore(_with(arrays, "optimiser.1", change), meta)
-    with pytest.raises(InvalidInput, match="iteration"):
-        run.restore(arrays, {**meta, "iteration": None})
+    with pytest.raises(InvalidInput, match="generation"):
+        run.restore(arrays, {**meta, "generation": None})
+    with pytest.raises(InvalidInput, match="other weights"):
+        run.restore({**arrays, "start.direct": arrays["start.direct"] + 1.0}, meta)
 
 
 def test_places_of_mars_are_windows() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -95,17 +95,16 @@ def _timeless(value: Any) -> Any:
 
 
 def symphony_weights() -> str:
-    """Return the whole network after two updates."""
+    """Return the weights after two generations."""
     from stretto.racks.symphony.cases import case
-    from stretto.racks.symphony.settings import NetSettings
-    from stretto.racks.symphony.trainer import SymphonyTrainer
+    from stretto.racks.symphony.network import fresh_weights
+    from stretto.racks.symphony.trainer import Evolution, StreamPlayer
 
-    which = case("two-nics")
-    a2c = replace(which.a2c, num_envs=4)
-    trainer = SymphonyTrainer(which.world(seed=3, num_instances=4), NetSettings("belief", width=4, core=4), a2c, seed=3)
-    trainer.step()
-    trainer.step()
-    return digest_of(*(trainer.params[name] for name in sorted(trainer.params)))
+    player = StreamPlayer(case("two-nics").world(seed=3, num_instances=4))
+    evolution = Evolution([player], fresh_weights(0), seed=3, population=4, num_streams=2)
+    evolution.step()
+    evolution.step()
+    return digest_of(evolution.weights.direct)
 
 
 def mars_weights() -> str:

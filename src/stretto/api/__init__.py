@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING
 #: Each name and the module of this package that defines it; a verb's module has its name.
 NAMES = {
     "bound": "bound",
+    "calibrate": "place",
     "compare": "compare",
     "continue_training": "train",
     "convert": "convert",
+    "emit_placement": "place",
     "energy": "replay",
     "explain": "explain",
     "find_offers": "prices",
@@ -31,6 +33,7 @@ NAMES = {
     "nextflow": "nextflow",
     "pipeline": "pipeline",
     "place": "place",
+    "place_model": "place",
     "plan": "plan",
     "pool_of_offer": "prices",
     "problem": "inputs",
@@ -76,9 +79,11 @@ __all__ = [
     "TraceOptions",
     "TrainOptions",
     "bound",
+    "calibrate",
     "compare",
     "continue_training",
     "convert",
+    "emit_placement",
     "energy",
     "explain",
     "find_offers",
@@ -93,6 +98,7 @@ __all__ = [
     "nextflow",
     "pipeline",
     "place",
+    "place_model",
     "plan",
     "pool_of_offer",
     "problem",
@@ -134,7 +140,7 @@ if TYPE_CHECKING:
     from stretto.api.options.energy import EnergyOptions
     from stretto.api.options.slurm import SlurmPlace, SteerOptions
     from stretto.api.pipeline import pipeline
-    from stretto.api.place import place
+    from stretto.api.place import calibrate, emit_placement, place, place_model
     from stretto.api.plan import plan
     from stretto.api.prices import find_offers, pool_of_offer
     from stretto.api.rack import rack

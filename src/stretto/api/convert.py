@@ -13,9 +13,10 @@ from stretto.core.notes import graph_notes
 from stretto.core.site import Site
 from stretto.core.trace import Trace
 from stretto.core.workload import Workload
-from stretto.engines.workflow_file import is_workflow
+from stretto.engines.wfformat_work import with_commands
+from stretto.engines.workflow_file import is_workflow, load_workflow
 from stretto.errors import InvalidInput
-from stretto.files.load import save
+from stretto.files.load import format_for, save
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +76,12 @@ def convert(
         graph = graph.jobs[0].graph  # a file that could hold several but holds one
     graphs = [job.graph for job in graph.jobs] if isinstance(graph, Workload) else [graph]
     notes = tuple(dict.fromkeys(note for one in graphs for note in graph_notes(one)))
-    lost = ("the commands of the tasks",) if is_file and is_workflow(str(source)) else ()
+    lost: tuple[str, ...] = ()
+    if is_file and is_workflow(str(source)):
+        lost = ("the commands of the tasks",)
+        if format_for(target, format) == "wfformat":
+            graph = with_commands(load_workflow(str(source)), Path(target).parent)
+            lost = ("retries, timeouts, variables and files of the commands",)
     return Converted(graph, (*lost, *save(graph, target, format=format)), notes)
 
 

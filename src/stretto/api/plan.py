@@ -132,7 +132,7 @@ def plan_document(
     sources = {"graph_source": lasting(graph), "cluster_source": lasting(cluster) if cluster is not None else None}
     document = result.to_json() | sources
     if not isinstance(result, PlanResult):
-        return document | rented_sources(result.problem, result.fleet.ready_s)
+        return document | rented_sources(result.problem, result.fleet)
     return document | (measured_sources(result.problem) if is_measured else {})
 
 

@@ -5,25 +5,23 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from stretto.api.inputs import WORKLOAD_PREFIX, ClusterLike, GraphLike, named_problem, split_path
 from stretto.core.cluster import Cluster
-from stretto.core.csr import Floats
 from stretto.core.graph import TaskGraph
 from stretto.core.plan import Plan
 from stretto.core.problem import Problem
 from stretto.core.schedule import Schedule
+from stretto.engines.rented_nodes import wait_until_up
 from stretto.errors import InvalidInput, UnknownName
 from stretto.files.document import Document, read_document
 from stretto.files.load import write_atomically
 from stretto.files.plan_json import read_plan
 from stretto.graphs.conditions import CONTENTIONS, Contention
 from stretto.graphs.evaluate import Setting
+from stretto.graphs.rental.fleet import Fleet
 
 #: A document of JSON values.
 Json = dict[str, Any]
@@ -40,11 +38,16 @@ def measured_sources(problem: Problem) -> Json:
     return {_GRAPH: json.loads(FORMAT.write(problem.graph)), _CLUSTER: write_cluster(problem.cluster).decode()}
 
 
-def rented_sources(problem: Problem, ready_s: Floats) -> Json:
-    """Return the nodes of a plan on pools as its file holds them."""
+def rented_sources(problem: Problem, fleet: Fleet) -> Json:
+    """Return the nodes of a plan on pools as its file holds them, with how they are billed."""
     from stretto.files.clusters.cluster_writer import write_cluster
 
-    return {_CLUSTER: write_cluster(problem.cluster).decode(), _READY: ready_s.tolist()}
+    terms = {node.name: [node.pool.billing_s, node.minimum_s] for node in fleet.nodes if node.market != "owned"}
+    return {
+        _CLUSTER: write_cluster(problem.cluster).decode(),
+        _READY: fleet.ready_s.tolist(),
+        "rental_terms": terms,
+    }
 
 
 def kept_cluster(source: str) -> Cluster | None:
@@ -105,9 +108,8 @@ def _when_up(problem: Problem, plan: Plan, content: Json, document: Document) ->
         return problem
     if not isinstance(ready, list) or len(ready) != problem.num_devices:
         document.fail(f"expected {problem.num_devices} numbers, one for each node", field=_READY)
-    up = np.array([document.number(value, _READY) for value in ready])
-    release = np.maximum(problem.arrays.release, up[plan.assignment])
-    return replace(problem, arrays=problem.arrays._replace(release=release))
+    up = [document.number(value, _READY) for value in ready]
+    return wait_until_up(problem, plan, up)
 
 
 def _no_graph(content: Mapping[str, object]) -> str:

@@ -68,7 +68,7 @@ def rack(
     case
         Rack and jobs: ``two-nics``, ``small-rack`` or ``paper-rack``.
     by
-        A rule such as ``srpt-belief``, ``symphony`` (its shipped weights are untrained), or a function: it takes a
+        A rule such as ``srpt-belief``, ``symphony``, or a function: it takes a
         :class:`stretto.racks.dispatch.RackView` and returns one of its ``choices``.
     stream
         Which of the 16 held-out streams of jobs.
@@ -106,7 +106,8 @@ def rack(
 def weights_state(path: str | Path | None) -> str:
     """Say whether weights of symphony are ``untrained``, or how long they were trained; None is the shipped ones."""
     from stretto.files import checkpoint
-    from stretto.racks.symphony.scheduler import SHIPPED, training_state
+    from stretto.racks.symphony.network import SHIPPED
+    from stretto.racks.symphony.scheduler import training_state
 
     return training_state(checkpoint.load(SHIPPED if path is None else path)[1])
 

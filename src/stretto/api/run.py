@@ -28,8 +28,13 @@ from stretto.core.plan import Discipline, Plan
 from stretto.core.planner import Budget
 from stretto.core.problem import Problem
 from stretto.core.provenance import DURATIONS
+from stretto.engines.driver.dispatch import Dispatcher
 from stretto.engines.driver.events import Event, TaskFinished
 from stretto.engines.engine import RunOptions, RunResult, make_engine
+from stretto.engines.host.dispatcher import HostDispatcher
+from stretto.engines.host.learned import learned_before
+from stretto.engines.host.named import new_dispatcher, run_dispatch, run_dispatched
+from stretto.engines.rented_nodes import RentedNodes
 from stretto.engines.session import Session, run_recorded, saved_plan
 from stretto.engines.up_to_date import OutputRecord
 from stretto.engines.wfformat_work import has_commands, load_wfformat_work
@@ -39,6 +44,7 @@ from stretto.errors import Infeasible, InvalidInput
 from stretto.files.document import read_document
 from stretto.files.plan_json import read_plan
 from stretto.graphs.evaluate import PolicyLike, planner_of, within_memory
+from stretto.graphs.rental.billing import Rental
 from stretto.runlog import RunLog
 
 __all__ = [
@@ -57,11 +63,32 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class RecordedRun:
-    """A run that is on record, with what was run."""
+    """A run that is on record, with what was run.
+
+    Attributes
+    ----------
+    dispatch
+        What placed the tasks while they ran; the plan then only served the prediction.
+    """
 
     session: Session
     problem: Problem
     plan: Plan
+    time_scale: float = 1.0
+    rented: RentedNodes | None = None
+    dispatch: str | None = None
+
+    @property
+    def rentals(self) -> tuple[Rental, ...]:
+        """The rented nodes of the plan, by the times of this run."""
+        return self.rented.actual(self.result, self.time_scale) if self.rented is not None else ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What of the run is simulated, besides the remarks of the engine."""
+        if self.rented is None:
+            return ()
+        return self.rented.notes(self.result.engine, is_timed=self.result.is_timed)
 
     @property
     def result(self) -> RunResult:
@@ -76,6 +103,8 @@ class RunRequest:
     ----------
     plan_file
         A saved plan, in place of a decision by the policy.
+    dispatch
+        Places the tasks while they run; the policy's plan then only serves the prediction.
     """
 
     workflow: str
@@ -91,6 +120,7 @@ class RunRequest:
     params: dict[str, Any] = field(default_factory=dict)
     engine_params: dict[str, Any] = field(default_factory=dict)
     plan_file: str | None = None
+    dispatch: str | None = None
 
     @staticmethod
     def from_settings(settings: Mapping[str, Any], run_id: str) -> RunRequest:
@@ -165,8 +195,7 @@ def run(
     engine, engine_params
         Runs it: a name of ``stretto engines``, and its parameters.
     options
-        Attempts, discipline and the like. Tasks of a workflow file whose outputs are up to date are not run, unless
-        ``rerun`` is set.
+        Attempts, discipline, a dispatcher in place of a plan, and whether to ``rerun`` tasks that are up to date.
     record
         Keep the run in the run log, which needs work and cluster by name; the result is then a :class:`RecordedRun`.
 
@@ -187,7 +216,8 @@ def run(
     if dims and isinstance(work, (str, Path)):
         work = with_dims(str(work), [f"{name}={size}" for name, size in dims.items()])
     _check_numbers(scale, how.max_attempts)
-    make_engine(engine, **(engine_params or {}))  # a misspelt name is found before anything is read
+    _check_dispatch(how.dispatch, plan_file is not None or isinstance(policy, Plan))
+    chosen = make_engine(engine, **(engine_params or {}))  # a misspelt name is found before anything is read
     if record is not None:
         request = RunRequest(
             workflow=lasting(_word(work, "work")),
@@ -203,6 +233,7 @@ def run(
             params=dict(params or {}),
             engine_params=dict(engine_params or {}),
             plan_file=plan_file,
+            dispatch=how.dispatch,
         )
         with RunLog.open(record.runs) as log:
             return _execute(log, request, record, how)
@@ -210,11 +241,21 @@ def run(
     problem = Problem.of(given.graph, cluster_of(cluster))
     if plan_file is not None:
         policy = read_plan(read_document(plan_file), problem)
-    if not isinstance(policy, Plan):
+    if not isinstance(policy, Plan) and how.dispatch is None:
         policy = _planned(problem, policy, params, Budget(seed, time_limit_s))
     with ExitStack() as stack:
         how = _skipping(stack, work, given, how)
-        return make_engine(engine, **(engine_params or {})).run(given, policy, problem.cluster, how)
+        if isinstance(policy, Plan):
+            return chosen.run(given, policy, problem.cluster, how)
+        return run_dispatched(chosen, problem, new_dispatcher(str(how.dispatch), problem), given, how)
+
+
+def _check_dispatch(dispatch: str | None, has_plan: bool) -> None:
+    """Raise where a dispatcher has no such name, or would have nothing to decide."""
+    if dispatch is not None:
+        run_dispatch(dispatch)
+        if has_plan:
+            raise InvalidInput("cannot be combined with a saved plan: it places every task itself", field="dispatch")
 
 
 def _planned_sources(
@@ -331,6 +372,7 @@ def _execute(log: RunLog, request: RunRequest, record: Record, options: RunOptio
     else:
         budget = Budget(request.seed, request.time_limit_s, on_progress=record.on_progress)
         plan = _planned(problem, request.policy, request.params, budget)
+    dispatcher = _dispatcher(log, request, problem)
     if record.on_plan is not None:
         record.on_plan(problem)
     how = replace(
@@ -340,8 +382,12 @@ def _execute(log: RunLog, request: RunRequest, record: Record, options: RunOptio
         keep_going=request.keep_going,
         keep="none",
     )
-    with _host_watch(log, record.telemetry) as watch, ExitStack() as stack:
+    with _host_watch(log, record.telemetry, dispatcher) as watch, ExitStack() as stack:
         how = _skipping(stack, request.workflow, work, how, is_resumed=record.resume is not None)
+        rented = _rented_nodes(request.plan_file, problem, plan)
+        if rented is not None:
+            rented = rented.begin(list(how.done))
+            how = replace(how, follow=rented.follow, ready_s=rented.ready_s if work.is_timed else ())
 
         def on_begin(run_id: str, num_done: int) -> None:
             if watch is not None:
@@ -359,14 +405,37 @@ def _execute(log: RunLog, request: RunRequest, record: Record, options: RunOptio
             settings=asdict(request),
             resume=record.resume,
             force=record.force,
+            dispatcher=dispatcher,
             on_begin=on_begin,
             on_notice=record.on_notice,
         )
-    return RecordedRun(session, problem, plan)
+    return RecordedRun(session, problem, plan, work.time_scale, rented, request.dispatch)
 
 
-def _host_watch(log: RunLog, is_wanted: bool) -> Any:
+def _rented_nodes(plan_file: str | None, problem: Problem, plan: Plan) -> RentedNodes | None:
+    """Return what a saved plan rents, where its nodes are those of the run."""
+    if plan_file is None or not Path(plan_file).is_file():
+        return None
+    content = read_document(plan_file).json
+    if content.get("devices") != [device.name for device in problem.cluster.devices]:
+        return None
+    return RentedNodes.of(content, problem, plan)
+
+
+def _dispatcher(log: RunLog, request: RunRequest, problem: Problem) -> Dispatcher | None:
+    """Return the dispatcher of a request, with what earlier runs of this log have learned."""
+    if request.dispatch is None:
+        return None
+    watches_host = run_dispatch(request.dispatch).watches_host
+    return new_dispatcher(request.dispatch, problem, learned_before(log, problem) if watches_host else None)
+
+
+def _host_watch(log: RunLog, is_wanted: bool, dispatcher: Dispatcher | None) -> Any:
     """Return a context with what watches the host beside a run, or with None."""
+    if isinstance(dispatcher, HostDispatcher):
+        from stretto.reports.racks.dispatched import DispatchWatch
+
+        return DispatchWatch(log.path, dispatcher)
     if not is_wanted:
         return nullcontext()
     from stretto.reports.racks.host import HostWatch

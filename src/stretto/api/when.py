@@ -39,8 +39,9 @@ class ExpectedStart:
         Bounds between which the start lies with this probability.
     likely_s
         Above and below which the start is about equally likely.
-    method, num_learned
-        How ``likely_s`` was found, and from how many outcomes the bounds.
+    method, num_learned, num_futures
+        How ``likely_s`` was found, from how many outcomes the bounds, and how many futures were simulated: fewer where
+        many jobs wait.
     replayed_s
         When the job starts in the replay or the record; None on a live queue, where nobody knows.
     """
@@ -58,6 +59,7 @@ class ExpectedStart:
     coverage: float
     method: str
     num_learned: int
+    num_futures: int
     replayed_s: float | None
     clock: Clock
 
@@ -141,7 +143,8 @@ def when(
         Seconds of the trace, a time such as ``36h``, or a date such as ``2024-03-01T12:00`` (UTC) where the trace has a
         calendar; by default the submission of the job.
     change
-        Another request for the job, such as ``limit=2h`` or ``procs=16``: when it would start then.
+        Another request for the job, such as ``limit=2h`` or ``procs=16``, and on a site ``nodes=2`` or
+        ``partition=short``: when it would start then.
     strategy, rules
         As for :func:`replay`, with backfill ``easy``, ``none`` or ``promise``; ``recorded`` takes the starts of the
         trace itself.
@@ -279,6 +282,7 @@ class _Telling:
             coverage=said.coverage,
             method=said.method,
             num_learned=said.num_learned,
+            num_futures=said.num_futures,
             replayed_s=start + zero if np.isfinite(start) else None,
             clock=self._clock,
         )

@@ -58,7 +58,7 @@ def when_slurm(
     >>> stretto.when_slurm(1204, change="color=red")
     Traceback (most recent call last):
     ...
-    stretto.errors.InvalidInput: --if: 'color' cannot be changed; write limit=2h, procs=16 or nodes=2
+    stretto.errors.InvalidInput: --if: 'color' cannot be changed; write limit=2h, procs=16, nodes=2 or partition=short
     """
     wanted = None if change is None else RequestChange.parse(change)
     if wanted is not None and job is None:
@@ -108,6 +108,7 @@ def _expected(said: PredictedStart, number: int, user: str | None, procs: int, z
         coverage=said.coverage,
         method=said.method,
         num_learned=said.num_learned,
+        num_futures=said.num_futures,
         replayed_s=None,
         clock=Clock(0.0),
     )

@@ -23,6 +23,8 @@ from stretto.errors import InvalidInput
 #: Commands and groups of commands, in the order of ``stretto --help``: module of ``cli.commands`` and its attribute.
 COMMANDS = {
     "plan": "plan:plan",
+    "place": "place:place",
+    "calibrate": "place:calibrate",
     "compare": "compare:compare",
     "bound": "bound:bound",
     "simulate": "simulate:simulate",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-#: Cases of racks, as of ``racks/symphony/cases.py``: that imports jax, for which nobody waits after Tab. A test keeps
-#: them equal.
+#: Cases of racks, as of ``racks/symphony/cases.py``: that compiles kernels, for which nobody waits after Tab. A test
+#: keeps them equal.
 RACK_CASES = ("two-nics", "small-rack", "paper-rack")
 
 #: What ``mars`` can compare, as of ``queues/mars/cost.py``.
@@ -45,6 +45,11 @@ def trainer_names(incomplete: str) -> list[str]:
 def rack_cases(incomplete: str) -> list[str]:
     """Offer racks with their jobs."""
     return [name for name in RACK_CASES if name.startswith(incomplete)]
+
+
+def run_dispatchers(incomplete: str) -> list[str]:
+    """Offer dispatchers of real runs."""
+    return _names("run-dispatchers", incomplete)
 
 
 def rack_dispatchers(incomplete: str) -> list[str]:

@@ -23,6 +23,7 @@ _TABLES = {
     "traces": ("TRACES", "trace format"),
     "sites": ("SITES", "site format"),
     "dispatchers": ("DISPATCHERS", "dispatcher"),
+    "run-dispatchers": ("RUN_DISPATCHERS", "run dispatcher"),
 }
 
 

@@ -9,6 +9,12 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "stretto plan 'workload:cholesky?num_tiles=10' -c cpu:6,gpu:2@12GB/s --policy annealing --time-limit 2",
         "stretto plan {workflow.json} -c {cluster.toml} --save plan.json --gantt plan.html",
     ),
+    "place": (
+        "stretto place workload:llama-block --devices gpu:4@16GB/s",
+        "stretto place {model.onnx} --devices gpu:4 --dim batch=8 --emit json -o placement.json",
+        "stretto place {model.py:build} --devices a100:2,l4:2 --allow-code --emit jax -o model.zip",
+    ),
+    "calibrate": ("stretto calibrate costs.json",),
     "compare": (
         "stretto compare workload:fft workload:lu -c cpu:4,gpu:1 --policies heft,peft,dls",
         "stretto compare 'trace:lublin?num_jobs=1000&num_procs=64' --strategies fcfs,sjf,saf",
@@ -35,7 +41,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "stretto replay 'trace:lublin?num_jobs=1000&num_procs=64' --strategy saf",
         "stretto replay {jobs.swf.gz} --backfill conservative --estimates last-two",
         "stretto replay {jobs.swf.gz} --pools 'own:128*16,cloud:0-64*8@0.40~90s' --log",
-        "stretto replay {jobs.swf.gz} --strategy mars --backfill promise --slack 24h+4e",
+        "stretto replay {jobs.swf.gz} --strategy mars --backfill promise",
         "stretto replay {jobs.swf.gz} --strategy mars --nets {nets.npz} --measure fairness --log",
     ),
     "when": (
@@ -120,6 +126,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
 #: What ``stretto --help`` says of each command, in a line.
 SUMMARIES = {
     "plan": "Plan a graph with one policy, and judge the plan.",
+    "place": "Place a model on devices, and write it as a program.",
+    "calibrate": "Measure what operations cost on this machine's devices.",
     "compare": "Rank policies on graphs, or strategies on a trace.",
     "bound": "Print a lower bound: what no schedule can beat.",
     "simulate": "Execute a saved plan in the simulator.",

@@ -190,9 +190,9 @@ SlackOption = Annotated[
     str | None,
     typer.Option(
         "--slack",
-        metavar="24h+4e",
-        help="Of backfill promise: how much later than planned at submission a job may start, as a time "
-        "plus a multiple of its estimate; other values for some jobs follow, as in "
+        metavar="24h+4e+1wait",
+        help="Of backfill promise: how much later than planned at submission a job may start: a time, plus a "
+        "multiple of its estimate (e), plus a multiple of its planned wait. Other values for some jobs follow, as in "
         "24h+4e,partition:debug=1h,user:alice=2h. Of backfill slack: a share of the estimate.",
     ),
 ]

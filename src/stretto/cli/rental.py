@@ -43,11 +43,18 @@ def print_rental(found: RentalPlan) -> None:
         print(sentence)
 
 
-def _table(shown: tuple[Rental, ...]) -> Table:
-    table = new_table("rented")
+def print_rented_run(rentals: tuple[Rental, ...], planned_usd: float) -> None:
+    """Print the rented nodes of a run, by the times that were."""
+    print_tables(_table(rentals[:_SHOWN], "rented, by the times of this run"))
+    total = sum(one.cost_usd for one in rentals)
+    print(f"costs ${total:,.4f} by these times; ${planned_usd:,.4f} were planned")
+
+
+def _table(shown: tuple[Rental, ...], title: str = "rented") -> Table:
+    table = new_table(title)
     table.add_column("node", overflow="fold")
-    for title in ("tasks", "request at", "up from", "to", "billed", "cost"):
-        table.add_column(title, justify="right", no_wrap=True)
+    for column in ("tasks", "request at", "up from", "to", "billed", "cost"):
+        table.add_column(column, justify="right", no_wrap=True)
     for one in shown:
         times = (format_wait(value) for value in (one.request_s, one.start_s, one.end_s, one.billed_s))
         table.add_row(one.node, f"{one.num_tasks:,}", *times, f"${one.cost_usd:,.4f}")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from stretto.core.csr import Floats
+from stretto.core.devices.weights import Weights
 from stretto.core.graph import Resources, TaskGraph, TransferUnit, check_table, sequence_of
 from stretto.errors import InvalidInput
 
@@ -42,6 +43,8 @@ class GraphBuilder:
         self._object_task: list[int] = []
         self._object_size: list[float] = []
         self._reads: dict[tuple[int, int], None] = {}
+        self._weight_bytes: list[float] = []
+        self._weight_reads: dict[tuple[int, int], None] = {}
 
     @property
     def num_tasks(self) -> int:
@@ -106,6 +109,15 @@ class GraphBuilder:
         """Say that a task reads an object; saying it twice changes nothing."""
         self._reads[(handle, task)] = None
 
+    def weight(self, size_bytes: float) -> int:
+        """Add a weight, which stays on every device that runs a task which reads it, and return its handle."""
+        self._weight_bytes.append(float(size_bytes))
+        return len(self._weight_bytes) - 1
+
+    def read_weight(self, task: int, handle: int) -> None:
+        """Say that a task reads a weight; saying it twice changes nothing."""
+        self._weight_reads[(task, handle)] = None
+
     def edge(self, source: int, target: int, size: float = 0.0) -> None:
         """Add a dependency with an object of its own."""
         self.read(target, self.object(source, size))
@@ -154,7 +166,15 @@ class GraphBuilder:
             transfer_unit=self.transfer_unit,
             resources=self.resources,
             meta=self.meta,
+            weights=self._weights(),
         )
+
+    def _weights(self) -> Weights | None:
+        if not self._weight_bytes:
+            return None
+        pairs = np.array(list(self._weight_reads), dtype=np.int32).reshape(-1, 2)
+        task, item = (np.ascontiguousarray(column) for column in pairs.T)
+        return Weights(np.array(self._weight_bytes), task, item)
 
     def _other_needs(self) -> dict[str, Floats]:
         names = dict.fromkeys(name for needs in self._needs for name in needs)

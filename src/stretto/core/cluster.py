@@ -10,6 +10,7 @@ import numpy as np
 
 from stretto.core.cluster_shorthand import BARE_KINDS, intended, node_capacities
 from stretto.core.csr import Floats, Ints
+from stretto.core.devices.profiles import PROFILES, link_of
 from stretto.core.magnitudes import (
     BYTES_PER_S,
     CAPACITY_BYTES,
@@ -223,7 +224,9 @@ class Cluster:
         With capacities (``16c64GB2g``: cores, memory, GPUs) these are nodes that pack; ``node`` is of the kind ``cpu``.
 
         A kind without a count is one device, for the usual kinds only (``cpu``, ``gpu``, ``fpga``, ``tpu``,
-        ``npu``, ``accelerator``): any other bare word is probably a file or a count that was mistyped.
+        ``npu``, ``accelerator``) and for names of profiles: any other bare word is probably a file or a count that
+        was mistyped. Names of ``core/devices/profiles.py`` (``a100``, ``l4``) bring their memory and, without ``@``,
+        their links.
 
         Examples
         --------
@@ -242,7 +245,7 @@ class Cluster:
         counters: dict[str, int] = {}
         for part in body.split(","):
             match = _GROUP.match(part.strip())
-            if match is None or (match.group(2) is None and match.group(1) not in BARE_KINDS):
+            if match is None or (match.group(2) is None and match.group(1) not in (*BARE_KINDS, *PROFILES)):
                 raise _not_shorthand(part.strip(), body)
             kind, count, speed = match.group(1), int(match.group(2) or 1), _speed(match.group(4), part)
             capacities = node_capacities(match.group(3), part) if match.group(3) else {}
@@ -252,11 +255,27 @@ class Cluster:
             for _ in range(count):
                 number = counters.get(kind, 0)
                 counters[kind] = number + 1
-                name = f"{kind}{number}"
+                name = f"{kind}-{number}" if kind in PROFILES else f"{kind}{number}"  # a100-0: a1000 would mislead
                 home = name if capacities else "m0"
-                devices.append(Device(name, true_kind, speed, machine=home, **capacities))  # type: ignore[arg-type]
+                profile = PROFILES.get(kind)
+                given = capacities or ({"memory_bytes": profile.memory_bytes} if profile is not None else {})
+                devices.append(Device(name, true_kind, speed, machine=home, **given))  # type: ignore[arg-type]
         devices.sort(key=lambda device: device.packs)  # nodes last, as files have them
-        return Cluster.uniform(devices, bandwidth=bandwidth, name=text)
+        cluster = Cluster.uniform(devices, bandwidth=bandwidth, name=text)
+        return cluster if rate else _with_profile_links(cluster)
+
+
+def _with_profile_links(cluster: Cluster) -> Cluster:
+    """Return the cluster with the links of the profiles among its kinds."""
+    kinds = [device.kind for device in cluster.devices]
+    if not any(kind in PROFILES for kind in kinds):
+        return cluster
+    latency, bandwidth = cluster.latency_s.copy(), cluster.bandwidth.copy()
+    for a, first_kind in enumerate(kinds):
+        for b, second_kind in enumerate(kinds):
+            if a != b and (first_kind in PROFILES or second_kind in PROFILES):
+                latency[a, b], bandwidth[a, b] = link_of(first_kind, second_kind)
+    return Cluster(cluster.devices, latency, bandwidth, cluster.name)
 
 
 def _not_shorthand(part: str, body: str) -> InvalidInput:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from stretto.core.csr import Floats, Ints, find_cycle, group, topological_order
+from stretto.core.devices.weights import Weights
 from stretto.core.magnitudes import BYTES, CORES, SECONDS, Range
 from stretto.errors import InvalidInput
 
@@ -52,6 +53,8 @@ class TaskGraph:
         Seconds per device kind; ``inf`` says "cannot run here". ``core/provenance.py`` says where they come from.
     memory_bytes, resident_bytes
         Memory held while the task runs, and memory held on its device throughout (weights).
+    weights
+        Weights that several tasks may read: held throughout, once on each device that runs a reader.
     cores, gpus, other_needs
         What a task holds while it runs, of a node that packs; named amounts (``scratch``, licenses) by name.
         ``core/nodes/packing.py`` says what a task gets that states nothing.
@@ -79,6 +82,7 @@ class TaskGraph:
     transfer_unit: TransferUnit = "bytes"
     resources: Resources | None = None
     meta: Mapping[str, Any] = field(default_factory=dict)
+    weights: Weights | None = None
 
     # Derived structure, filled by the constructor.
     out_ptr: Ints = field(init=False, repr=False)  # [n+1] objects of each task
@@ -94,6 +98,8 @@ class TaskGraph:
         _check_tasks(self)
         _check_objects(self)
         _check_resources(self)
+        if self.weights is not None:
+            self.weights.check(n)
         object_ptr, by_object = group(self.read_object, self.num_objects)
         in_ptr, by_task = group(self.read_task, n)
         out_ptr = np.searchsorted(self.object_task, np.arange(n + 1)).astype(np.int32)

@@ -18,7 +18,9 @@ from stretto.core.problem import Problem
 from stretto.core.provenance import (
     ARGUMENT_BYTES,
     GENERATED,
+    IN_MEMORY,
     MEMORY_IGNORED,
+    OBJECTS,
     are_objects_in_memory,
     duration_basis,
     open_dims,
@@ -32,6 +34,7 @@ _PACKING = "Packing is not modeled: a device runs one task at a time."
 _ONE_AT_A_TIME = "a device runs one task at a time"
 _PACKING_BESIDE = "Devices beside the nodes run one task at a time, whatever it needs."
 _AS_ASSUMED = "tasks need what was assumed"
+_AS_LONG = "tasks take the assumed time"
 _RECORDED = (
     "The nodes are the machines that the file names. Assumed: recorded run times hold on each of them, and all "
     f"pairs are joined by {format_bytes(DEFAULT_BANDWIDTH)}/s."
@@ -88,14 +91,26 @@ def verdict(problem: Problem, gap: float) -> str:
     """
     if math.isinf(gap):
         return "not judged: the lower bound is zero"
+    guessed = assumptions(problem)
     if not is_zero_gap(gap):
-        return f"at most {format_gap(gap)} above optimal"
+        return f"at most {format_gap(gap)} above {'its lower bound' if guessed else 'optimal'}"
     conditions = [_ONE_AT_A_TIME] if problem.packing is None and _states_needs(problem.graph) else []
-    if problem.packing is not None and (problem.packing.assumed_cores or problem.packing.assumed_memory):
-        conditions.append(_AS_ASSUMED)
     if _unchecked(problem):
         conditions.append(_FITS)
+    if guessed:
+        return f"at its lower bound when {' and '.join([*guessed, *conditions])}"
     return f"optimal when {' and '.join(conditions)}" if conditions else "proven optimal"
+
+
+def assumptions(problem: Problem) -> list[str]:
+    """Return what must hold of the input that was guessed; where there is any, no plan is called optimal."""
+    found = []
+    basis = duration_basis(problem.graph)
+    if basis.startswith("assumed") and basis != GENERATED:
+        found.append(_AS_LONG)
+    if problem.packing is not None and (problem.packing.assumed_cores or problem.packing.assumed_memory):
+        found.append(_AS_ASSUMED)
+    return found
 
 
 def _assumed_needs(packing: Packing) -> list[str]:
@@ -113,7 +128,8 @@ def _assumed_needs(packing: Packing) -> list[str]:
 
 def _states_needs(graph: TaskGraph) -> bool:
     """Say whether tasks state cores or memory; those of a project share its resources, and are packed."""
-    return graph.resources is None and (graph.cores is not None or graph.memory_bytes is not None)
+    states_memory = graph.memory_bytes is not None and graph.meta.get(OBJECTS) != IN_MEMORY  # a device has it to itself
+    return graph.resources is None and (graph.cores is not None or states_memory)
 
 
 def has_memory_limit(problem: Problem) -> bool:
@@ -129,7 +145,8 @@ def _unchecked(problem: Problem) -> list[str]:
     found = [f"arguments ({format_bytes(size)})" for size in [_argument_bytes(graph)] if size > 0]
     if graph.transfer_unit == "seconds":
         found.append("data, whose size the graph does not state")
-    if graph.memory_bytes is None and graph.resident_bytes is None and not found and problem.packing is None:
+    says_nothing = graph.memory_bytes is None and graph.resident_bytes is None and graph.weights is None
+    if says_nothing and not found and problem.packing is None:
         found.append("tasks: the graph does not state their needs")
     return found
 
@@ -161,6 +178,8 @@ def _memory_note(problem: Problem) -> str:
             return "Data between tasks is assumed to be files: it does not count against the memory of nodes."
         return ""
     weights = float(graph.resident_bytes.sum()) if graph.resident_bytes is not None else 0.0
+    if graph.weights is not None:
+        return "No device states its memory: weights and data fit wherever they are put."
     sizes = {"weights": weights, "arguments": _argument_bytes(graph)}
     held = [f"{name} ({format_bytes(size)})" for name, size in sizes.items() if size > 0]
     return f"Memory is not planned for: {' and '.join(held)} are taken to be everywhere." if held else ""

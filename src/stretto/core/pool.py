@@ -89,6 +89,9 @@ class Pool:
         Least time of a rental that is paid, in plans of workflows; None where the offer does not say.
     provision_s, idle_shutdown_s
         Time for a new node to come up, and how long an idle one beyond ``min_nodes`` stays.
+    promised
+        Whether promised starts may count on nodes that have yet to be rented, up to ``num_nodes``. Pools of fixed size
+        always count; a spot pool never does, because it can vanish.
     """
 
     name: str
@@ -104,6 +107,7 @@ class Pool:
     idle_shutdown_s: float = float("inf")
     spot: Spot | None = field(default=None)
     minimum_s: float | None = None
+    promised: bool = False
 
     def __post_init__(self) -> None:
         place = f"pool {self.name}"
@@ -118,6 +122,9 @@ class Pool:
                 raise InvalidInput(f"{name} {getattr(self, name)} must not be negative", field=place)
         if self.minimum_s is not None:
             SECONDS.check(self.minimum_s, "minimum_s", field=place)
+        if self.promised and self.spot is not None:
+            message = "promised starts cannot count on spot nodes, which may be taken back: leave promised out"
+            raise InvalidInput(message, field=place)
         if not self.billing_s > 0:
             raise InvalidInput(f"billing_s {self.billing_s} must be positive", field=place)
         if self.num_nodes > MAX_NODES or self.num_procs > MAX_PROCS:
@@ -136,3 +143,8 @@ class Pool:
     @property
     def is_elastic(self) -> bool:
         return self.min_nodes is not None and self.min_nodes < self.num_nodes
+
+    @property
+    def keeps_promises(self) -> bool:
+        """Whether promised starts count on the pool."""
+        return self.spot is None and (self.promised or not self.is_elastic)

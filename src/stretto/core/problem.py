@@ -10,6 +10,7 @@ import numpy as np
 
 from stretto.core.cluster import Cluster
 from stretto.core.csr import Floats, Ints
+from stretto.core.devices.weights import merged_weights
 from stretto.core.graph import TaskGraph, check_table, sequence_of
 from stretto.core.heterogeneity import durations
 from stretto.core.magnitudes import DERIVED_SECONDS, TOTAL_SECONDS
@@ -164,6 +165,7 @@ def merge(work: TaskGraph | Workload) -> tuple[TaskGraph, Floats, Ints]:
         category=category if categories != ("",) else None,
         transfer_unit=units.pop(),
         meta=merged_meta(graphs),
+        weights=merged_weights(graphs),
     )
     release = np.repeat([job.arrival_s for job in work.jobs], np.diff(tasks)).astype(np.float64)
     return merged, release, tasks

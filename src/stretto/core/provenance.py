@@ -49,7 +49,7 @@ def are_objects_in_memory(graph: TaskGraph) -> bool:
 
     They are in memory where the graph says so (``meta["objects"] = "memory"``) or keeps bytes resident, as models do.
     """
-    return graph.meta.get(OBJECTS) == IN_MEMORY or graph.resident_bytes is not None
+    return graph.meta.get(OBJECTS) == IN_MEMORY or graph.resident_bytes is not None or graph.weights is not None
 
 
 def merged_meta(graphs: Sequence[TaskGraph]) -> dict[str, object]:

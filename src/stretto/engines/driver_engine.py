@@ -10,6 +10,7 @@ from stretto.core.plan import Plan
 from stretto.core.problem import Problem
 from stretto.engines.driver.dispatch import Dispatcher
 from stretto.engines.engine import RunOptions, RunResult
+from stretto.engines.rented_nodes import wait_until_up
 from stretto.engines.work import Work
 
 
@@ -24,7 +25,13 @@ class DriverEngine(ABC):
     """An engine whose runs the driver decides, step by step."""
 
     def run(self, work: Work, plan: Plan, cluster: Cluster, options: RunOptions) -> RunResult:
-        return self.play(Problem.of(work.graph, cluster), plan, work, options)
+        problem = wait_until_up(Problem.of(work.graph, cluster), plan, options.ready_s)
+        return self.play(problem, plan, work, options)
+
+    @property
+    def is_on_this_host(self) -> bool:
+        """Whether all tasks run on this machine, so that its counters tell of them."""
+        return False
 
     @abstractmethod
     def play(self, problem: Problem, decider: Plan | Dispatcher, work: Work, options: RunOptions) -> RunResult:

@@ -25,6 +25,7 @@ from stretto.engines.completion_log import CompletionTicket
 from stretto.engines.driver.events import Event, TaskFailed, TaskFinished, TaskStarted
 from stretto.engines.work import Work
 from stretto.errors import EngineFailure
+from stretto.racks.telemetry.sense import DeviceWorker
 
 Status = Literal["done", "failed", "interrupted"]
 Keep = Literal["sinks", "all", "none"]
@@ -38,10 +39,17 @@ class RunOptions:
     ----------
     discipline
         None takes the plan's own.
+    dispatch
+        What places tasks while they run, in place of a plan: a name of ``catalog.RUN_DISPATCHERS``. Engines are given
+        the dispatcher itself.
     rerun
         Of a workflow file, run also the tasks whose outputs are up to date.
     done
         Outputs of tasks that ended in an earlier run, by task: these are not run again.
+    ready_s
+        When each device is up, in seconds of the problem: the tasks of a plan wait for it. Empty: at once.
+    follow
+        Returns further events for the record that an event leads to, such as the start of a rented node.
     digests
         Whether to compute digests of outputs.
     keep
@@ -57,13 +65,18 @@ class RunOptions:
         Called where a task ran, which may be another process, before its end is reported to anyone.
     on_command
         Called before a command starts; returns how its process guard logs its end.
+    on_worker
+        Called with a device and the thread or process that serves it, whenever a new one does.
     """
 
     discipline: Discipline | None = None
+    dispatch: str | None = None
     max_attempts: int = 3
     keep_going: bool = False
     rerun: bool = False
     done: Mapping[int, object] = field(default_factory=dict)
+    ready_s: tuple[float, ...] = ()
+    follow: Callable[[Event], list[Event]] | None = None
     digests: bool = True
     keep: Keep = "sinks"
     decision_s: float | None = 2.0
@@ -71,6 +84,7 @@ class RunOptions:
     on_output: Callable[[int, object], None] | None = None
     on_done: Callable[[TaskFinished, object], None] | None = None
     on_command: Callable[[TaskStarted, float], CompletionTicket] | None = None
+    on_worker: Callable[[int, DeviceWorker], None] | None = None
 
     def wants_output(self, work: Work, task: int) -> bool:
         """Say whether the output of a task is part of the result."""

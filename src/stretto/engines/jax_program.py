@@ -8,45 +8,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from stretto.core.schedule import Schedule
+from stretto.engines.jax_stretches import Stretch, stretches
 from stretto.errors import InvalidInput
-from stretto.files.graphs.jax_equations import FlatEquation, FlatProgram, Jax
+from stretto.files.graphs.jax_equations import FlatEquation, Jax
+from stretto.files.graphs.jax_trace import JaxProgram
 
 #: Where a value is kept: its number, and the planned device that has a copy.
 Place = tuple[int, int]
-
-
-@dataclass(frozen=True)
-class Stretch:
-    """Consecutive equations of one device that run as one compiled function."""
-
-    device: int
-    equations: tuple[int, ...]
-
-
-def stretches(program: FlatProgram, schedule: Schedule) -> list[Stretch]:
-    """Cut the schedule of a program into stretches, in an order that respects what they read.
-
-    A stretch ends after an equation whose value another device reads, so that it is sent at once, and before one
-    that needs a value which was not ready on another device when the stretch began.
-    """
-    device, start, finish = schedule.device.tolist(), schedule.start_s.tolist(), schedule.finish_s.tolist()
-    order = sorted(range(len(program.equations)), key=lambda task: (start[task], finish[task], task))
-    position = {task: rank for rank, task in enumerate(order)}
-    writer = {value: task for task, equation in enumerate(program.equations) for value in equation.writes}
-    parents = [{writer[v] for v in equation.reads if v in writer} for equation in program.equations]
-    sends = {p for task, above in enumerate(parents) for p in above if device[p] != device[task]}
-    open_stretch: dict[int, list[int]] = {}
-    found: list[list[int]] = []
-    for task in order:
-        here = open_stretch.get(device[task])
-        remote = [p for p in parents[task] if device[p] != device[task]]
-        if here is None or any(finish[p] > start[here[0]] or position[p] > position[here[0]] for p in remote):
-            here = open_stretch[device[task]] = []
-            found.append(here)
-        here.append(task)
-        if task in sends:
-            del open_stretch[device[task]]
-    return [Stretch(device[tasks[0]], tuple(tasks)) for tasks in found]
 
 
 @dataclass(frozen=True)
@@ -67,18 +35,18 @@ class PlacedFunction:
     them; the copies are kept for the next call with the same arrays, so that weights are sent once.
     """
 
-    def __init__(self, program: FlatProgram, schedule: Schedule, devices: Sequence[Jax]) -> None:
-        self.name = program.name
-        self.stretches = stretches(program, schedule)
+    def __init__(self, program: JaxProgram, schedule: Schedule, devices: Sequence[Jax]) -> None:
+        self.name = program.flat.name
+        self.stretches = stretches(program.operations, schedule)
         self._program = program
         self._devices = tuple(devices)
         self._needs = _argument_places(program, self.stretches)
         self._constants = _send_constants(program, self.stretches, self._devices)
         self._copies: dict[Place, tuple[weakref.ref[Jax], Jax]] = {}
         home = {value: places[0] for value, places in self._needs.items() if places}
-        home |= {v: s.device for s in self.stretches for task in s.equations for v in program.equations[task].writes}
+        home |= {v: s.device for s in self.stretches for task in s.operations for v in program.operations[task].writes}
         home |= dict(reversed(self._constants))
-        self._outputs = [(value, home[value]) if isinstance(value, int) else value for value in program.outputs]
+        self._outputs = [(value, home[value]) if isinstance(value, int) else value for value in program.flat.outputs]
         kept = {place for place in self._outputs if isinstance(place, tuple)} | set(self._constants)
         self._steps = _compile(program, self.stretches, self._devices, kept)
 
@@ -102,15 +70,16 @@ class PlacedFunction:
             for place in step.dead:
                 del values[place]
         leaves = [values[where] if isinstance(where, tuple) else where.val for where in self._outputs]
-        return jax.tree.unflatten(self._program.out_tree, leaves)
+        return jax.tree.unflatten(self._program.flat.out_tree, leaves)
 
     def _checked_leaves(self, args: tuple[object, ...], kwargs: dict[str, object]) -> list[Jax]:
         import jax
 
         leaves, tree = jax.tree.flatten((args, kwargs))
-        if tree != self._program.in_tree:
+        if tree != self._program.flat.in_tree:
             raise InvalidInput(
-                f"called with {tree}, placed with {self._program.in_tree}: call it with arguments like the examples",
+                f"called with {tree}, placed with {self._program.flat.in_tree}: "
+                "call it with arguments like the examples",
                 field=f"fn {self.name}",
             )
         return [self._checked(number, leaf) for number, leaf in enumerate(leaves)]
@@ -119,7 +88,7 @@ class PlacedFunction:
         import jax
         import numpy as np
 
-        aval = self._program.avals[self._program.inputs[number]]
+        aval = self._program.flat.avals[self._program.flat.inputs[number]]
         if isinstance(leaf, jax.core.Tracer):
             raise InvalidInput(
                 "a placed function cannot be transformed by JAX: transform first, then place, as in "
@@ -145,17 +114,33 @@ class PlacedFunction:
     def _send_arguments(self, values: dict[Place, Jax], leaves: Sequence[Jax]) -> None:
         import jax
 
-        for value, leaf in zip(self._program.inputs, leaves, strict=True):
-            for device in self._needs[value]:
+        leaf_of = dict(zip(self._program.flat.inputs, leaves, strict=True))
+        for value, devices in self._needs.items():
+            leaf = leaf_of[self._program.arguments.origin.get(value, value)]
+            for device in devices:
                 place = (value, device)
                 kept = self._copies.get(place)
                 if kept is not None and kept[0]() is leaf and not kept[1].is_deleted():
                     values[place] = kept[1]
                     continue
-                values[place] = jax.device_put(leaf, self._devices[device])
+                values[place] = jax.device_put(self._part(value, leaf), self._devices[device])
                 if isinstance(leaf, jax.Array):  # others, such as numpy's, can change in place
                     forget = partial(_forget, self._copies, place)
                     self._copies[place] = (weakref.ref(leaf, forget), values[place])
+
+    def _part(self, value: int, leaf: Jax) -> Jax:
+        """Return an argument, or the part of a weight that operations read."""
+        arguments = self._program.arguments
+        if value not in arguments.origin:
+            return leaf
+        found = {arguments.origin[value]: leaf}
+        for number in arguments.parts:
+            equation = self._program.flat.equations[number]
+            if equation.reads[0] in found:
+                found[equation.writes[0]] = _evaluate(equation, found)[0]
+            if value in found:
+                break
+        return found[value]
 
 
 def _forget(copies: dict[Place, tuple[weakref.ref[Jax], Jax]], place: Place, _: weakref.ref[Jax]) -> None:
@@ -170,35 +155,37 @@ def local_devices() -> Sequence[Jax]:
     return tuple(jax.devices())
 
 
-def _readers(program: FlatProgram, cut: Sequence[Stretch]) -> dict[int, list[int]]:
+def _readers(program: JaxProgram, cut: Sequence[Stretch]) -> dict[int, list[int]]:
     """Return the devices that read each value, in the order of their first read."""
     readers: dict[int, list[int]] = {}
     for stretch in cut:
-        for task in stretch.equations:
-            for value in program.equations[task].reads:
-                if value is not None and stretch.device not in readers.setdefault(value, []):
+        for task in stretch.operations:
+            for value in program.operations[task].reads:
+                if stretch.device not in readers.setdefault(value, []):
                     readers[value].append(stretch.device)
     return readers
 
 
-def _argument_places(program: FlatProgram, cut: Sequence[Stretch]) -> dict[int, tuple[int, ...]]:
-    """Return the devices of each argument: those that read it; the first for one that is only returned."""
-    readers = _readers(program, cut)
-    return {value: tuple(readers.get(value, [0] if value in program.outputs else [])) for value in program.inputs}
+def _argument_places(program: JaxProgram, cut: Sequence[Stretch]) -> dict[int, tuple[int, ...]]:
+    """Return the devices of each argument and part: those that read it; the first for one that is only returned."""
+    readers, flat = _readers(program, cut), program.flat
+    places = {value: readers.get(value, [0] if value in flat.outputs else []) for value in flat.inputs}
+    places |= {value: readers[value] for value in program.arguments.origin if value in readers}
+    return {value: tuple(devices) for value, devices in places.items()}
 
 
-def _send_constants(program: FlatProgram, cut: Sequence[Stretch], devices: Sequence[Jax]) -> dict[Place, Jax]:
+def _send_constants(program: JaxProgram, cut: Sequence[Stretch], devices: Sequence[Jax]) -> dict[Place, Jax]:
     import jax
 
     readers = _readers(program, cut)
     return {
         (value, device): jax.device_put(constant, devices[device])
-        for value, constant in program.constants.items()
+        for value, constant in program.flat.constants.items()
         for device in readers.get(value, [0])
     }
 
 
-def _compile(program: FlatProgram, cut: Sequence[Stretch], devices: Sequence[Jax], kept: set[Place]) -> list[_Step]:
+def _compile(program: JaxProgram, cut: Sequence[Stretch], devices: Sequence[Jax], kept: set[Place]) -> list[_Step]:
     """Return a step per stretch; the places in ``kept`` outlive their last reader."""
     import jax
 
@@ -208,34 +195,46 @@ def _compile(program: FlatProgram, cut: Sequence[Stretch], devices: Sequence[Jax
     steps = []
     for number, stretch in enumerate(cut):
         here = stretch.device
-        equations = [program.equations[task] for task in stretch.equations]
         reads = _outside_reads(program, stretch)
-        results = [value for equation in equations for value in equation.writes if value in needed]
-        function = _group_function(equations, [value for value, _ in reads], results)
+        results = [v for task in stretch.operations for v in program.operations[task].writes if v in needed]
+        function = group_function(equations_of(program, stretch.operations), [value for value, _ in reads], results)
         run = jax.jit(function, out_shardings=jax.sharding.SingleDeviceSharding(devices[here]))
-        sent: dict[int, list[int]] = {}
-        for value in results:
-            for other in readers.get(value, []):
-                if other != here:
-                    sent.setdefault(other, []).append(value)
-        sends = tuple(
-            (devices[other], tuple((v, here) for v in values), tuple((v, other) for v in values))
-            for other, values in sent.items()
-        )
+        sends = _sends(readers, results, here, devices)
         writes = tuple((value, here) for value in results)
         dead = {place for place in (*reads, *writes) if last_read.get(place, number) == number} - kept
         steps.append(_Step(run, reads, writes, sends, tuple(dead)))
     return steps
 
 
-def _outside_reads(program: FlatProgram, stretch: Stretch) -> tuple[Place, ...]:
+def _sends(
+    readers: dict[int, list[int]], results: Sequence[int], here: int, devices: Sequence[Jax]
+) -> tuple[tuple[Jax, tuple[Place, ...], tuple[Place, ...]], ...]:
+    """Return what is sent after a stretch: a device, the values here, and there."""
+    sent: dict[int, list[int]] = {}
+    for value in results:
+        for other in readers.get(value, []):
+            if other != here:
+                sent.setdefault(other, []).append(value)
+    return tuple(
+        (devices[other], tuple((v, here) for v in values), tuple((v, other) for v in values))
+        for other, values in sent.items()
+    )
+
+
+def equations_of(program: JaxProgram, tasks: Sequence[int]) -> list[FlatEquation]:
+    """Return the equations of some operations, each once."""
+    numbers = dict.fromkeys(number for task in tasks for number in program.operations[task].equations)
+    return [program.flat.equations[number] for number in numbers]
+
+
+def _outside_reads(program: JaxProgram, stretch: Stretch) -> tuple[Place, ...]:
     """Return what a stretch reads and does not compute itself."""
-    reads = [value for task in stretch.equations for value in program.equations[task].reads if value is not None]
-    own = {value for task in stretch.equations for value in program.equations[task].writes}
+    reads = [value for task in stretch.operations for value in program.operations[task].reads]
+    own = {value for task in stretch.operations for value in program.operations[task].writes}
     return tuple((value, stretch.device) for value in dict.fromkeys(reads) if value not in own)
 
 
-def _group_function(
+def group_function(
     equations: Sequence[FlatEquation], reads: Sequence[int], results: Sequence[int]
 ) -> Callable[..., Sequence[Jax]]:
     """Return a function that evaluates equations, for ``jax.jit`` to compile."""

@@ -14,9 +14,14 @@ import numpy as np
 from stretto.core.cluster import Cluster
 from stretto.core.plan import Plan
 from stretto.core.problem import Problem
+from stretto.engines.driver.dispatch import Dispatcher
 from stretto.engines.driver.events import Event
 from stretto.engines.engine import Engine, RunOptions, RunResult, restore_ctrl_c
 from stretto.engines.event_writer import EventWriter, catch_up, finished_before
+from stretto.engines.host.dispatcher import HostDispatcher
+from stretto.engines.host.learned import keep_learned
+from stretto.engines.host.named import run_dispatched
+from stretto.engines.rented_nodes import wait_until_up
 from stretto.engines.work import Command, Work
 from stretto.errors import InvalidInput
 from stretto.files.clusters.cluster_writer import write_cluster
@@ -81,6 +86,7 @@ def run_recorded(
     settings: Mapping[str, Json],
     resume: str | None = None,
     force: bool = False,
+    dispatcher: Dispatcher | None = None,
     on_begin: Callable[[str, int], None] | None = None,
     on_notice: Callable[[str], None] | None = None,
 ) -> Session:
@@ -92,6 +98,8 @@ def run_recorded(
         The request, enough to repeat it; saved with the run.
     force
         Resume the run even if it cannot be checked whether another process still writes it.
+    dispatcher
+        Places the tasks while they run; the plan then only serves the prediction.
     on_begin
         Called with the id of the run and the number of tasks that are already done.
     on_notice
@@ -116,23 +124,35 @@ def run_recorded(
         on_begin(run.id, len({**options.done, **done}))
     try:
         with EventWriter(run, work, cluster, digests=options.digests, on_notice=on_notice) as writer:
-            result = engine.run(work, plan, cluster, _watched(options, writer, done))
+            how = _watched(options, writer, done)
+            if dispatcher is None:
+                result = engine.run(work, plan, cluster, how)
+            else:
+                result = run_dispatched(engine, problem, dispatcher, work, how)
     except BaseException as error:
-        with contextlib.suppress(InvalidInput):  # the log cannot be written: the first error matters more
-            run.finish("failed", {"status": "failed", "reason": f"{type(error).__name__}: {error}"})
+        _fail(run, error)
         raise
-    predicted = simulate(problem, plan, discipline=options.discipline, memory_limits=False)
+    if isinstance(dispatcher, HostDispatcher):
+        keep_learned(run, dispatcher)
+    waiting = wait_until_up(problem, plan, options.ready_s)
+    predicted = simulate(waiting, plan, discipline=options.discipline, memory_limits=False)
     session = Session(run.id, result, len(done), predicted.makespan_s * work.time_scale, len(options.done))
     failed = _failed_tasks(result, work)
     run.finish(result.status, session.summary() | ({"failed": failed} if failed else {}))
     return session
 
 
+def _fail(run: Run, error: BaseException) -> None:
+    with contextlib.suppress(InvalidInput):  # the log cannot be written: the first error matters more
+        run.finish("failed", {"status": "failed", "reason": f"{type(error).__name__}: {error}"})
+
+
 def _watched(options: RunOptions, writer: EventWriter, done: dict[int, object]) -> RunOptions:
     def on_event(event: Event) -> None:
-        writer.on_event(event)
-        if options.on_event is not None:
-            options.on_event(event)
+        for one in (event, *(options.follow(event) if options.follow is not None else ())):
+            writer.on_event(one)
+            if options.on_event is not None:
+                options.on_event(one)
 
     def on_output(task: int, value: object) -> None:
         writer.on_output(task, value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from stretto.core.graph import TaskGraph
 from stretto.engines.work import Command, Work
 from stretto.errors import InvalidInput
 from stretto.files.document import Document, read_document
-from stretto.files.graphs.wfformat import FORMAT
+from stretto.files.graphs.wfformat import COMMANDS, FORMAT
 
 
 def has_commands(source: str) -> bool:
@@ -37,6 +38,18 @@ def load_wfformat_work(source: str) -> Work:
     home = str(Path(source).resolve().parent)
     actions = tuple(_command(document, graph, entries, task, home) for task in range(graph.num_tasks))
     return Work(graph, actions)
+
+
+def with_commands(work: Work, folder: Path) -> TaskGraph:
+    """Return the graph of some work with its commands, for a WfFormat file in a folder, where they will run."""
+    rows = []
+    for action in work.actions:
+        assert isinstance(action, Command), "a workflow file has commands only"
+        if action.cwd is None or Path(action.cwd).resolve() == folder.resolve():
+            rows.append(list(action.argv))
+        else:
+            rows.append(["/bin/sh", "-c", f"cd {shlex.quote(action.cwd)} && exec {shlex.join(action.argv)}"])
+    return work.graph.with_meta(**{COMMANDS: rows})
 
 
 def _entries(workflow: dict[str, Any]) -> dict[str, dict[str, Any]]:

@@ -19,6 +19,7 @@ from stretto.files import archive
 from stretto.files.clusters.cluster_toml import read_cluster
 from stretto.files.document import Document, read_document
 from stretto.files.graphs.format import Format
+from stretto.files.graphs.roofline import CostModel
 from stretto.files.near_file import nearest_file
 from stretto.registry import known, lookup, resolve
 
@@ -28,7 +29,11 @@ _COMMON_ENDINGS = ("json", "jsonl", "txt", "xml", "csv")
 
 
 def load(
-    source: str | Path, *, format: str | None = None, dims: Mapping[str, int] | None = None
+    source: str | Path,
+    *,
+    format: str | None = None,
+    dims: Mapping[str, int] | None = None,
+    rooflines: Mapping[str, CostModel] | None = None,
 ) -> TaskGraph | Workload:
     """Read a graph, or a workload where the file or archive holds several.
 
@@ -41,12 +46,14 @@ def load(
         A name of the catalog; by default the content decides.
     dims
         Sizes of dimensions that a model (ONNX) leaves open, by name.
+    rooflines
+        Cost models by kind of device, for formats that state no durations (ONNX).
     """
     text, written = split_dims(str(source))
     path, member = _locate(text)
     document = read_document(path, max_bytes=MAX_GRAPH_BYTES)
     try:
-        work = _read(document, member, format, {**written, **(dims or {})})
+        work = _read(document, member, format, {**written, **(dims or {})}, rooflines)
         if member is None or isinstance(work, TaskGraph):
             return work
         return work.select(member)
@@ -68,27 +75,40 @@ def split_dims(source: str) -> tuple[str, dict[str, int]]:
     return head, dims
 
 
-def _with_dims(found: Format, dims: Mapping[str, int], document: Document) -> Format:
-    """Return the format with the sizes of open dimensions; formats whose graphs have none refuse them."""
-    if not dims:
+def _configured(
+    found: Format, dims: Mapping[str, int], rooflines: Mapping[str, CostModel] | None, document: Document
+) -> Format:
+    """Return the format with the sizes of open dimensions and cost models; formats that have no use refuse them."""
+    given: dict[str, object] = {"dims": dict(dims)} if dims else {}
+    if rooflines is not None:
+        given["rooflines"] = rooflines
+    if not given:
         return found
-    if not (is_dataclass(found) and hasattr(found, "dims")):
-        document.fail("only ONNX models have open dimensions", field=f"--dim {next(iter(dims))}")
-    given: Format = replace(found, dims=dict(dims))
-    return given
+    if not is_dataclass(found) or not all(hasattr(found, name) for name in given):
+        place = f"--dim {next(iter(dims))}" if dims else "devices"
+        what = "have open dimensions" if dims else "take cost models"
+        document.fail(f"only ONNX models {what}", field=place)
+    made: Format = replace(found, **given)
+    return made
 
 
-def _read(document: Document, member: str | None, format: str | None, dims: Mapping[str, int]) -> TaskGraph | Workload:
+def _read(
+    document: Document,
+    member: str | None,
+    format: str | None,
+    dims: Mapping[str, int],
+    rooflines: Mapping[str, CostModel] | None = None,
+) -> TaskGraph | Workload:
     forced: Format | None = lookup("format", format, FORMATS) if format is not None else None
     if archive.is_archive(document):
 
         def find(inner: Document) -> Format | None:
             found = find_format(inner) if forced is None else (forced if forced.matches(inner) else None)
-            return found and _with_dims(found, dims, inner)
+            return found and _configured(found, dims, rooflines, inner)
 
         chosen = member if member is not None and archive.has_member(document, member) else None
         return archive.open_archive(document, find, chosen)
-    work = _with_dims(forced or detect(document), dims, document).read(document)
+    work = _configured(forced or detect(document), dims, rooflines, document).read(document)
     if member is not None and isinstance(work, TaskGraph) and member not in (work.name, "0"):
         document.fail(f"the file holds one graph, {work.name!r}; there is no {member!r} in it", field="member")
     return work
@@ -184,6 +204,14 @@ def save(work: TaskGraph | Workload, path: str | Path, *, format: str | None = N
     write_atomically(Path(path), data)
     loses = getattr(writer, "loses", None)
     return tuple(loses(work)) if loses is not None else ()
+
+
+def format_for(path: str | Path, format: str | None = None) -> str | None:
+    """Return the name of the format that a graph is written in; None where no ending is known."""
+    if format is not None:
+        return format
+    found = _longest_ending(str(path), writable=True)
+    return next((name for name, target in FORMATS.items() if found and resolve(target) is found[0]), None)
 
 
 def _writer_for(name: str) -> Format:

@@ -9,6 +9,7 @@ import numpy as np
 
 from stretto.core.cluster import Links
 from stretto.core.csr import Floats, Ints
+from stretto.core.devices.weights import resident_of_devices, resident_of_tasks
 from stretto.core.kernels.shapes import Flags
 from stretto.core.magnitudes import NOISE
 from stretto.core.plan import DISCIPLINES, Discipline, Plan
@@ -86,8 +87,8 @@ def memory_load(problem: Problem, plan: Plan) -> MemoryLoad | None:
         return None
     zeros = np.zeros(graph.num_tasks)
     task = np.ceil(graph.memory_bytes) if graph.memory_bytes is not None else zeros
-    resident_of_task = np.ceil(graph.resident_bytes) if graph.resident_bytes is not None else zeros
-    resident: Floats = np.bincount(plan.assignment, weights=resident_of_task, minlength=len(devices))  # type: ignore[assignment]
+    resident_of_task = resident_of_tasks(graph)
+    resident = resident_of_devices(graph, np.asarray(plan.assignment), len(devices))
     over = np.flatnonzero(resident > limit)
     if len(over):
         d = int(over[0])

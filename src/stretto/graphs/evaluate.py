@@ -25,9 +25,11 @@ from stretto.core.schedule import Schedule
 from stretto.errors import Infeasible, InvalidInput, InvalidPlan
 from stretto.graphs.bounds.bound import Bound, bound
 from stretto.graphs.conditions import Contention, checked_indices
+from stretto.graphs.memory.execution import progress
+from stretto.graphs.memory.peak import peak_memory
 from stretto.graphs.memory.repair import REPAIR, TRIED, fit_memory
-from stretto.graphs.peaks import peak_memory
-from stretto.graphs.simulator import progress, simulate
+from stretto.graphs.plan_document import head_fields, task_fields
+from stretto.graphs.simulator import simulate
 
 #: A planner as a plain function: it returns a plan, or only the device of each task.
 PlanFunction = Callable[[Problem, Budget], Plan | ArrayLike]
@@ -133,7 +135,7 @@ class PlanResult:
     def peak_memory_bytes(self) -> tuple[float, ...]:
         """The most bytes that each device holds at one moment: residents, running tasks and live objects."""
         executed = self.setting.run(self.problem, self.plan, record_transfers=True)
-        return tuple(peak_memory(self.problem, self.plan, executed).tolist())
+        return tuple(peak_memory(self.problem, executed).tolist())
 
     @property
     def cost_usd(self) -> float:
@@ -161,13 +163,7 @@ class PlanResult:
         """Return what ``stretto plan --output json`` prints; ``stretto simulate`` reads it back."""
         graph = self.problem.graph
         return {
-            "format": "stretto-plan",
-            "version": 1,
-            "policy": self.policy,
-            "params": dict(self.params),
-            "graph": graph.name,
-            "cluster": self.problem.cluster.name,
-            "seed": self.seed,
+            **head_fields(self.problem, self.policy, self.params, self.seed),
             "makespan_s": self.makespan_s,
             "lower_bound_s": self.lower_bound_s,
             "bound_method": self.bound.method,
@@ -184,12 +180,7 @@ class PlanResult:
             "utilization": self.metrics.utilization,
             "utilisation": self.metrics.utilization,  # the old spelling, for one version
             "peak_memory_bytes": list(self.peak_memory_bytes) if self.problem.packing is None else None,
-            "devices": [device.name for device in self.problem.cluster.devices],
-            "assignment": self.plan.assignment.tolist(),
-            "order": self.plan.order.tolist(),
-            "start_s": self.schedule.start_s.tolist(),
-            "finish_s": self.schedule.finish_s.tolist(),
-            "tasks": list(graph.task_names) if graph.task_names is not None else None,
+            **task_fields(self.problem, self.plan, self.schedule),
             "info": dict(self.plan.info),
         }
 

@@ -12,7 +12,6 @@ from stretto.core.csr import Floats, Ints
 from stretto.core.plan import Discipline, Plan
 from stretto.core.problem import Problem
 from stretto.core.schedule import Schedule, Transfers
-from stretto.errors import Infeasible
 from stretto.graphs.conditions import (
     Contention,
     Loads,
@@ -26,17 +25,14 @@ from stretto.graphs.conditions import (
     memory_load,
     noise_factors,
     pack_load,
-    shared_links,
 )
 from stretto.graphs.kernels.simulate import run_sequence as sequence
 from stretto.graphs.kernels.simulate.copies import make_copies
-from stretto.graphs.kernels.simulate.links import Routes
 from stretto.graphs.kernels.simulate.run_events import STUCK, PlanArrays, run_events
 from stretto.graphs.kernels.simulate.run_priority import run_priority
+from stretto.graphs.memory.execution import CONTENTION_CODES, NO_LOAD, routes_of
 
-_CODES = {"none": 0, "fifo": 1, "fair": 2}
 _MOVED = ("item", "device", "start", "finish")
-_NO_LOAD = MemoryLoad(np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0))
 
 
 def simulate(
@@ -98,36 +94,6 @@ def simulate(
     return Schedule(device, start, finish, chosen, contention, transfers)
 
 
-def progress(
-    problem: Problem, plan: Plan, *, discipline: Discipline | None, contention: Contention
-) -> tuple[int, float]:
-    """Execute a plan within memory as far as it goes; return how many tasks could not run, and the last end.
-
-    A plan whose residents alone exceed a limit runs nothing.
-    """
-    chosen = check_options(plan, discipline, contention, 0.0, 0)
-    device, order = checked_indices(problem, plan)
-    n = problem.num_tasks
-    rank, seconds = np.empty(n, dtype=np.int32), np.empty(n)
-    status, _ = sequence.check_plan(problem.arrays, device, order, np.empty(0), rank, seconds)
-    try:
-        load = memory_load(problem, plan)
-    except Infeasible:
-        return n, np.inf
-    if status != sequence.OK:
-        return n, np.inf
-    _, _, _, _, _, tasks, _ = run_events(
-        problem.arrays,
-        PlanArrays(device, order, rank, seconds),
-        chosen == "sequence",
-        _CODES[contention],
-        _routes(problem),
-        Loads(load if load is not None else _NO_LOAD, pack_load(problem)),
-    )
-    waiting = np.count_nonzero(tasks["is_started"] == 0)
-    return int(waiting), float(tasks["finish"].max())
-
-
 def _run_sequence(problem: Problem, device: Ints, order: Ints, seconds: Floats, start: Floats, finish: Floats) -> None:
     if sequence.run_sequence(problem.arrays, device, order, seconds, start, finish) != sequence.DONE:
         fail_deadlock(problem, device, order, finish >= 0)
@@ -163,9 +129,9 @@ def _general(
         problem.arrays,
         PlanArrays(device, order, rank, seconds),
         discipline == "sequence",
-        _CODES[contention],
-        _routes(problem),
-        Loads(load if load is not None else _NO_LOAD, pack_load(problem)),
+        CONTENTION_CODES[contention],
+        routes_of(problem),
+        Loads(load if load is not None else NO_LOAD, pack_load(problem)),
     )
     start, finish = np.ascontiguousarray(tasks["start"]), np.ascontiguousarray(tasks["finish"])
     if status == STUCK:
@@ -177,19 +143,6 @@ def _general(
     moved = copies[copies["moves"] == 1] if record_transfers else None
     transfers = None if moved is None else _transfers(problem, device, *(moved[name] for name in _MOVED))
     return Schedule(device, start, finish, discipline, contention, transfers)
-
-
-def _routes(problem: Problem) -> Routes:
-    links = shared_links(problem)
-    if links is None:
-        none = np.empty(0, dtype=np.int32)
-        return Routes(np.ones(1, dtype=np.int64), none, none, np.empty(0))
-    return Routes(
-        np.zeros(1, dtype=np.int64),
-        np.ascontiguousarray(links.route_ptr, dtype=np.int32),
-        np.ascontiguousarray(links.route, dtype=np.int32),
-        np.ascontiguousarray(links.bandwidth, dtype=np.float64),
-    )
 
 
 def _transfers(problem: Problem, device: Ints, item: Ints, target: Ints, start: Floats, finish: Floats) -> Transfers:

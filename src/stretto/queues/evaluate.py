@@ -147,6 +147,8 @@ class Evaluation:
     def promises(self) -> PromiseFigures | None:
         """What became of promised latest starts; None where nothing was promised."""
         due = self.result.due_s
+        if self.result.margin_s is not None:
+            return PromiseFigures.of_margins(self.result.margin_s)
         return None if due is None else PromiseFigures.of(self.result.start_s, due)
 
     def to_json(self) -> dict[str, object]:

@@ -57,6 +57,8 @@ Tie = Literal["batch", "one-event"]
 TIES: tuple[Tie, ...] = ("batch", "one-event")
 #: Of the fast kernels, which count processors in 32 bits.
 _MOST_PROCS = 2**31 - 2
+#: Pool rules that read deadlines.
+_BY_DEADLINE = (codes.BURST, codes.PACK)
 #: The only rules under which a selector plays; those that know promises also play with backfill ``promise``.
 _SELECTOR_RULES = {"backfill": "easy", "estimates": "user", "kill": False, "tie": "batch", "weights": None}
 
@@ -67,7 +69,7 @@ class RuleArguments(TypedDict, total=False):
     ``backfill``, ``estimates`` and ``pool_rule`` are names of the catalog. ``kill``: jobs end at their wall limit, the
     user's estimate. ``tie``: ``batch``, where all that happens at one time comes before one pass, or ``one-event``,
     with a pass after each event, arrivals first. ``slack`` of backfill ``promise``: how much later than planned at
-    submission a job may start, a time plus a multiple of its estimate (by default ``24h+4e``); of backfill ``slack``:
+    submission a job may start, such as ``24h+4e+1wait`` (the default); of backfill ``slack``:
     the share of its estimate by which the head may be delayed (by default 0.5). ``quantile``: of estimates
     ``quantile``. ``wait_usd_per_hour`` (of pool rule ``burst``): what an hour less of waiting is worth. ``weights``: of
     strategy ``multifactor``. ``as_steered``: on a site, play what steering its Slurm can do, with a look at the queue
@@ -186,7 +188,10 @@ def _replay_key(
         return to_result(setup, run_setup(setup, KeyedOrder(setup, cast("WaitKey", key), name, origin_s)), spec)
     if takes_wait(key):
         slow = KeyedReplay(setup, cast("WaitKey", key), name, origin_s)
-    elif rules.get("pool_rule") == "burst":  # which reads deadlines
+    elif len(setup.pools) > 1 and setup.rules.pool_rule in _BY_DEADLINE:
+        if setup.rules.backfill == codes.PROMISE:
+            message = f"with a key of your own works with other pool rules than {rules.get('pool_rule')!r}"
+            raise InvalidInput(message, field="backfill promise")
         slow = KeyedReplay(setup, lambda jobs, wait_s: cast("PlainKey", key)(jobs), name, origin_s)
     else:
         # The kernels know one order by a number that comes with the job: its deadline. The key takes its place.
@@ -225,9 +230,17 @@ def _replay_selector(
 
         said = cast("MarsSettings | None", settings)
         return mars_on_site(trace, machine, settings=said, slack=slack, run=run, watch=watch, seed=seed, spec=spec)
-    if not isinstance(machine, int):
+    if isinstance(machine, Site):
         message = f"strategy {name!r} works on one plain machine: give its number of processors instead"
-        raise InvalidInput(message, field="site" if isinstance(machine, Site) else "pools")
+        raise InvalidInput(message, field="site")
+    if not isinstance(machine, int):
+        from stretto.queues.mars.pool_select import select_in_pools
+
+        base, told = (
+            make_rules("fcfs", **rules),
+            _spec(name, seed, rules) | ({} if settings is None else settings.spec()),
+        )
+        return select_in_pools(trace, machine, base, told, slack=slack, settings=settings, run=run, watch=watch)
     select = lookup("selector", name, SELECTOR_REPLAYS)
     known = inspect.signature(select).parameters
     if settings is not None and "settings" not in known:
@@ -263,10 +276,10 @@ def check_rules(strategy: StrategyLike, **rules: Any) -> None:
 
 
 def can_select(trace: Trace, machine: Machine, **rules: Unpack[RuleArguments]) -> bool:
-    """Say whether selectors can replay a trace: on one plain machine, by their rules, without dependencies."""
+    """Say whether selectors can replay a trace: on one machine or in pools, by their rules, without dependencies."""
     has_parents = trace.parent is not None and len(trace.parent) > 0
     as_needed = all(rules.get(name, needed) == needed for name, needed in _SELECTOR_RULES.items())
-    return isinstance(machine, int) and not has_parents and as_needed
+    return not isinstance(machine, Site) and not has_parents and as_needed
 
 
 def can_be_watched(strategy: StrategyLike) -> bool:
@@ -304,6 +317,7 @@ def make_rules(strategy: str | Strategy, **given: Unpack[RuleArguments]) -> code
         one_event=rules["tie"] == "one-event",
         slack=slack.share,
         slack_s=slack.time_s,
+        slack_wait=slack.wait_share,
         quantile=float(quantile),
         wait_usd_per_hour=float(wait),
         age=float(weights.age),
@@ -364,7 +378,8 @@ def run_setup(setup: ReplaySetup, key: KeyedOrder | None = None) -> ReplayOutcom
     out = new_outcome(setup.trace.num_jobs, len(setup.pools))
     if setup.rules.backfill == codes.PROMISE:
         fill_promised(setup, out, key)
-        _bill(setup.pools[0], float(out.end.max()), out)
+        if setup.is_one_machine:
+            _bill(setup.pools[0], float(out.end.max()), out)
         return out
     if _is_fast(setup):
         rules, pool = setup.rules, setup.pools[0]
@@ -429,6 +444,7 @@ def to_result(setup: ReplaySetup, out: ReplayOutcome, spec: dict[str, object]) -
         billed_node_s=out.node_s,
         num_dropped=setup.num_dropped,
         due_s=out.due if setup.rules.backfill == codes.PROMISE else None,
+        margin_s=out.margin if setup.rules.backfill == codes.PROMISE and not setup.is_one_machine else None,
         spec=spec,
         notes=setup.notes,
     )

@@ -40,7 +40,10 @@ class QueueResult:
     cost_usd, billed_node_s
         Per pool.
     due_s
-        Promised latest starts, inf = none; None where nothing was promised.
+        Promised latest starts, inf = none; None where nothing was promised. A job that was interrupted is promised
+        another one each time: this is the last.
+    margin_s
+        In pools, the least time between a start of each job and its promise, over all attempts; None elsewhere.
     num_dropped
         Jobs of the given trace that fit nowhere, or never ran, and were left out.
     spec
@@ -69,6 +72,7 @@ class QueueResult:
     billed_node_s: Floats  # [K]
     num_dropped: int = 0
     due_s: Floats | None = None  # [n]
+    margin_s: Floats | None = None  # [n]
     spec: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     site: Site | None = None

@@ -136,6 +136,8 @@ FASTEST = PoolRule(codes.FASTEST, "of the pools in which the job fits, the faste
 BURST = PoolRule(codes.BURST, "pool 0; another where that saves the deadline, or more than it costs")
 PACK = PoolRule(codes.PACK, "as burst; room on nodes that are up costs its part only, a new node what it idles, too")
 
+OWNED = PoolRule(codes.OWNED, "pool 0; another only for jobs that do not fit it")
+
 
 class Submitted(NamedTuple):
     """What is known of jobs when they are submitted; true run times are not among it."""

@@ -17,12 +17,19 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from stretto.errors import InvalidInput
-from stretto.racks.kernels.features import fill_rows
+from stretto.racks.kernels.features import NUM_KERNEL, NUM_PAIR, NUM_PROC, fill_rows
+from stretto.racks.machine_work import RackModel
 from stretto.racks.simulator import RackBatch
 from stretto.racks.symphony.cases import case as case_named
-from stretto.racks.symphony.settings import NetSettings, shape_of
 
 Observation = dict[str, Any]
+
+
+def row_length(model: RackModel, num_counters: int, *, belief: bool) -> int:
+    """Return the numbers of an observation: pairs, processors, kernels, then beliefs about parts or raw counters."""
+    num_kernels, num_procs = len(model.kernels), len(model.processors)
+    hidden = 3 * len(model.resources) if belief else 2 * num_counters
+    return num_kernels * num_procs * NUM_PAIR + num_procs * NUM_PROC + num_kernels * NUM_KERNEL + hidden
 
 
 class _Racks:
@@ -33,9 +40,8 @@ class _Racks:
             raise InvalidInput("num_streams and num_envs are at least 1", field="Rack-v1")
         self.world = case_named(case).world(seed=stream_seed, num_instances=num_streams)
         self.num_envs, self.belief = num_envs, belief
-        shape = shape_of(self.world.model, len(self.world.counters.resource), self.world.streams)
-        self.num_numbers = shape.row_length(NetSettings("belief" if belief else "rnn"))
-        self.num_actions = shape.num_actions
+        self.num_numbers = row_length(self.world.model, len(self.world.counters.resource), belief=belief)
+        self.num_actions = self.world.model.num_actions
         self.batch = self.make(0)
 
     def make(self, seed: int) -> RackBatch:

@@ -1,45 +1,29 @@
-"""Place the operations of a JAX function on devices: trace it, plan it, say what goes where."""
+"""A placement: which device runs which operation of a model, when, with how much memory, and by which costs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from stretto import catalog
-from stretto.core.cluster import Cluster
 from stretto.core.graph import TaskGraph
 from stretto.core.plan import Plan
-from stretto.core.planner import Budget
-from stretto.core.problem import Problem
+from stretto.core.provenance import duration_basis
 from stretto.core.schedule import Schedule
-from stretto.core.units import format_seconds, format_seconds_alike
-from stretto.errors import Infeasible, InvalidInput, StrettoError
-from stretto.files.graphs.jax_equations import FlatProgram, trace
-from stretto.files.graphs.jax_graph import from_program
-from stretto.files.load import load_cluster
-from stretto.graphs.evaluate import PlanResult, Setting, evaluate, planner_named
+from stretto.core.units import format_bytes, format_seconds, format_seconds_alike
+from stretto.errors import Infeasible, InvalidInput
+from stretto.graphs.evaluate import PlanResult, evaluate
+from stretto.graphs.memory.peak import peak_memory
 from stretto.runlog.record import Json
 
 if TYPE_CHECKING:
+    from stretto.engines.jax_measure import MeasuredPlans
     from stretto.engines.jax_program import PlacedFunction
 
-#: A traced function may take and return anything that JAX can trace.
-Argument: TypeAlias = object
-Function: TypeAlias = Callable[..., Argument]
-
-#: A number of GPUs, the shorthand, a file, a cluster, or ``jax.devices()``.
-DevicesLike: TypeAlias = int | str | Path | Cluster | Sequence[Argument]
-
-#: Links of devices that are given as a number: 16 lanes of the third generation of PCI Express.
-DEFAULT_LINK = "16GB/s"
-#: Tried in this order when nobody names a policy; the first that is in the catalog is taken.
-DEFAULT_POLICIES = ("doppler", "heft")
 #: Operations that ``repr`` shows.
 _NUM_SHOWN = 12
 
@@ -52,17 +36,45 @@ class PlacedOperation(NamedTuple):
     device: str
     start_s: float
     end_s: float
+    #: Lines of the program that it comes from.
+    source: str = ""
+
+
+class DeviceShare(NamedTuple):
+    """What one device has to do, and the most that it holds at one moment."""
+
+    device: str
+    num_operations: int
+    busy_s: float
+    peak_bytes: float
+    limit_bytes: float
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Placement:
-    """A function's operations on devices, with times; printing it shows the gist."""
+    """A model's operations on devices, with times; printing it shows the gist.
+
+    Attributes
+    ----------
+    program
+        The model in its framework's form, where there is one to run: a ``JaxProgram`` for functions of JAX.
+    jax_devices
+        The devices of JAX that it was placed on, where they were given as such.
+    remarks
+        What was assumed when the model was read.
+    busy_factor
+        How many times as long operations take while all devices are busy, where that was measured; a device alone
+        is that much faster than in the schedule.
+    measured
+        Placements that ran on the real devices, where ``measure`` asked for it.
+    """
 
     result: PlanResult
-    #: The traced function, where there is one to run.
-    program: FlatProgram | None = None
-    #: The devices of JAX that it was placed on, where they were given as such.
-    jax_devices: tuple[Argument, ...] | None = None
+    program: Any = None
+    jax_devices: tuple[Any, ...] | None = None
+    remarks: tuple[str, ...] = ()
+    busy_factor: float = 1.0
+    measured: MeasuredPlans | None = None
 
     @property
     def graph(self) -> TaskGraph:
@@ -86,8 +98,31 @@ class Placement:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the placement takes for granted: assumed durations, memory that is not planned for."""
-        return self.result.notes
+        """What the placement takes for granted: assumed costs, what counts as a weight, what is not modeled."""
+        return (*self.result.notes, *getattr(self.program, "notes", ()), *self.remarks)
+
+    @property
+    def costs(self) -> str:
+        """Where the durations come from: measured, estimated or assumed, and by what."""
+        return duration_basis(self.graph)
+
+    @property
+    def verdict(self) -> str:
+        """How good the placement is, in words; with assumed costs nothing is called optimal."""
+        return self.result.verdict
+
+    @cached_property
+    def shares(self) -> tuple[DeviceShare, ...]:
+        """Operations, busy time and peak memory of each device."""
+        problem, when = self.result.problem, self.schedule
+        moved = self.result.setting.run(problem, self.plan, record_transfers=True)
+        peak = peak_memory(problem, moved).tolist()
+        busy = np.bincount(when.device, weights=when.finish_s - when.start_s, minlength=problem.num_devices)
+        count = np.bincount(when.device, minlength=problem.num_devices)
+        return tuple(
+            DeviceShare(device.name, int(count[d]), float(busy[d]), peak[d], device.memory_bytes)
+            for d, device in enumerate(problem.cluster.devices)
+        )
 
     @cached_property
     def operations(self) -> tuple[PlacedOperation, ...]:
@@ -100,9 +135,15 @@ class Placement:
                 devices[int(when.device[task])].name,
                 float(when.start_s[task]),
                 float(when.finish_s[task]),
+                "; ".join(self._way_back(task)[1]),
             )
             for task in np.lexsort((when.finish_s, when.start_s)).tolist()
         )
+
+    def _way_back(self, task: int) -> tuple[Sequence[str], Sequence[str]]:
+        """Return the equations and the source lines of an operation, where the program knows them."""
+        source = getattr(self.program, "source", None)
+        return source(task) if source is not None else ((), ())
 
     @cached_property
     def device_of(self) -> Mapping[str, str]:
@@ -113,16 +154,18 @@ class Placement:
     def single_device_s(self) -> float:
         """How long the best single device takes for everything; infinite where none can run all of it."""
         try:
-            return evaluate(self.result.problem, "single-device", setting=self.result.setting).makespan_s
+            found = evaluate(self.result.problem, "single-device", setting=self.result.setting)
         except Infeasible:
             return float("inf")
+        is_single = len(np.unique(found.plan.assignment)) == 1  # memory may have forced it onto more
+        return found.makespan_s / self.busy_factor if is_single else float("inf")
 
     @property
     def speedup_over_single(self) -> float:
         """How many times faster this is than the best single device."""
         return self.single_device_s / self.makespan_s if self.makespan_s > 0 else 1.0
 
-    def jit(self, devices: Sequence[Argument] | None = None) -> PlacedFunction:
+    def jit(self, devices: Sequence[Any] | None = None) -> PlacedFunction:
         """Return the function as a callable that runs each operation on its device.
 
         Parameters
@@ -131,10 +174,19 @@ class Placement:
             A device of JAX for each device of the placement, in its order; by default those that were given to
             ``place``, or else ``jax.devices()``. A device may occur more than once.
         """
-        from stretto.engines.jax_program import PlacedFunction, local_devices
+        from stretto.engines.jax_program import PlacedFunction
+        from stretto.files.graphs.jax_trace import JaxProgram
 
-        if self.program is None:
-            raise InvalidInput("the placement has no traced function: make it with stretto.place", field="placement")
+        if not isinstance(self.program, JaxProgram):
+            raise InvalidInput(
+                "the placement has no traced function of JAX: make it with stretto.place", field="placement"
+            )
+        return PlacedFunction(self.program, self.schedule, self.real_devices(devices))
+
+    def real_devices(self, devices: Sequence[Any] | None = None) -> Sequence[Any]:
+        """Return a device of JAX for each device of the placement."""
+        from stretto.engines.jax_program import local_devices
+
         chosen = local_devices() if devices is None and self.jax_devices is None else devices or self.jax_devices or ()
         num_devices = self.result.problem.cluster.num_devices
         if len(chosen) < num_devices or (devices is not None and len(chosen) > num_devices):
@@ -143,7 +195,7 @@ class Placement:
                 f"start Python with XLA_FLAGS=--xla_force_host_platform_device_count={num_devices}",
                 field="devices",
             )
-        return PlacedFunction(self.program, self.schedule, chosen[:num_devices])
+        return chosen[:num_devices]
 
     def gantt(self, path: str | Path) -> None:
         """Draw which device runs what and when: ``.png``, ``.svg``, ``.pdf`` or ``.html``."""
@@ -153,25 +205,64 @@ class Placement:
         draw_gantt(self.result.problem, self.schedule, path, title=title, lower_bound_s=self.lower_bound_s)
 
     def to_json(self) -> dict[str, Json]:
-        """Return what ``stretto plan --output json`` prints."""
-        return self.result.to_json()
+        """Return what ``stretto plan --output json`` prints, with costs, memory and the way back to the model."""
+        rows: list[Json] = []
+        for task in range(self.graph.num_tasks):
+            equations, lines = self._way_back(task)
+            device = self.result.problem.cluster.devices[int(self.plan.assignment[task])].name
+            row: dict[str, Json] = {"operation": self.graph.task_name(task), "device": device}
+            rows.append(row | ({"equations": list(equations), "source": list(lines)} if equations else {}))
+        memory: list[Json] = [
+            {
+                "device": share.device,
+                "peak_bytes": share.peak_bytes,
+                "limit_bytes": share.limit_bytes if np.isfinite(share.limit_bytes) else None,
+            }
+            for share in self.shares
+        ]
+        told = {"costs": self.costs, "verdict": self.verdict, "notes": list(self.notes)}
+        document = self.result.to_json() | told | {"memory": memory, "operations": rows}
+        if self.measured is not None:
+            runs: list[Json] = [one._asdict() for one in self.measured.plans]
+            ranks = {"rank_before": self.measured.rank_before, "rank_after": self.measured.rank_after}
+            document["measured"] = {"plans": runs, **ranks}
+        return document
 
-    def __repr__(self) -> str:
+    def summary(self) -> str:
+        """Return the gist in a few lines: how long it takes, how good that is, who holds what, what comes first."""
         cluster = self.result.problem.cluster
         used = len(np.unique(self.plan.assignment))
         head = [
             f"{self.graph.name}: {self.graph.num_tasks:,} operations on {used} of {cluster.num_devices} devices "
             f"({cluster.name}), by {self.result.policy}",
-            f"{format_seconds(self.makespan_s)}, {self.speedup_over_single:.2f} times as fast as one device, "
-            + self.result.verdict,
+            f"{format_seconds(self.makespan_s)}, {self._lead()}, {self.verdict}",
+            f"costs: {self.costs}",
         ]
         rows = self.operations[:_NUM_SHOWN]
         cells = [("operation", "device", "start", "end")]
         starts, ends = (format_seconds_alike([getattr(row, name) for row in rows]) for name in ("start_s", "end_s"))
         cells += [(row.operation, row.device, start, end) for row, start, end in zip(rows, starts, ends, strict=True)]
         rest = len(self.operations) - len(rows)
-        tail = [f"... and {rest:,} more"] * bool(rest) + [f"note: {note}" for note in self.notes]
-        return "\n".join([*head, *_columns(cells), *tail])
+        return "\n".join(
+            [*head, *_columns(self._device_cells()), *_columns(cells), *[f"... and {rest:,} more"] * bool(rest)]
+        )
+
+    def _lead(self) -> str:
+        """Say how the placement compares with the best single device."""
+        if np.isinf(self.single_device_s):
+            return "no single device can run all of it"
+        return f"{self.speedup_over_single:.2f} times as fast as one device"
+
+    def _device_cells(self) -> list[tuple[str, ...]]:
+        busy = format_seconds_alike([share.busy_s for share in self.shares])
+        cells: list[tuple[str, ...]] = [("device", "operations", "busy", "peak memory")]
+        for share, seconds in zip(self.shares, busy, strict=True):
+            limit = f" of {format_bytes(share.limit_bytes)}" if np.isfinite(share.limit_bytes) else ""
+            cells.append((share.device, f"{share.num_operations:,}", seconds, format_bytes(share.peak_bytes) + limit))
+        return cells
+
+    def __repr__(self) -> str:
+        return "\n".join([self.summary(), *(f"note: {note}" for note in self.notes)])
 
 
 def _columns(cells: Sequence[tuple[str, ...]]) -> list[str]:
@@ -181,81 +272,3 @@ def _columns(cells: Sequence[tuple[str, ...]]) -> list[str]:
                   for column, (text, width) in enumerate(zip(row, widths, strict=True))).rstrip()
         for row in cells
     ]  # fmt: skip
-
-
-def place_function(
-    fn: Function,
-    args: Sequence[Argument],
-    kwargs: Mapping[str, Argument],
-    devices: DevicesLike,
-    policy: str | None,
-    params: Mapping[str, Json] | None,
-    budget: Budget,
-    setting: Setting,
-) -> Placement:
-    """Trace a function on example arguments and plan its operations on devices."""
-    chosen = policy if policy is not None else next(name for name in DEFAULT_POLICIES if name in catalog.PLANNERS)
-    planner_named(chosen, params)  # a misspelt name is found before anything is traced
-    jax_devices = _jax_devices(devices)
-    cluster = cluster_of(_jax_shorthand(jax_devices) if jax_devices else devices)
-    program, graph = _trace(fn, args, kwargs)
-    result = evaluate(Problem.of(graph, cluster), chosen, params=params, budget=budget, setting=setting)
-    return Placement(result, program, jax_devices)
-
-
-def _jax_devices(devices: DevicesLike) -> tuple[Argument, ...] | None:
-    """Return ``jax.devices()`` or part of it as a tuple, and None for everything else."""
-    if not isinstance(devices, (list, tuple)) or not devices:
-        return None
-    return tuple(devices) if all(hasattr(device, "device_kind") for device in devices) else None
-
-
-def _jax_shorthand(devices: Sequence[Argument]) -> str:
-    """Describe devices of JAX as a cluster; whatever is no CPU is assumed to be as fast as a typical GPU."""
-    kinds = ["cpu" if getattr(device, "platform", "") == "cpu" else "gpu" for device in devices]
-    return ",".join(f"{kind}:{len(list(alike))}" for kind, alike in groupby(kinds)) + f"@{DEFAULT_LINK}"
-
-
-def cluster_of(devices: DevicesLike) -> Cluster:
-    """Return a cluster from a number of GPUs, the shorthand, a file, or a cluster."""
-    if isinstance(devices, bool) or not isinstance(devices, (int, np.integer, str, Path, Cluster)):
-        raise InvalidInput(
-            f"{type(devices).__name__} is not a number of devices, a cluster, or text such as 'gpu:4@16GB/s'",
-            field="devices",
-        )
-    if isinstance(devices, (int, np.integer)):
-        if devices < 1:
-            raise InvalidInput(f"{devices} is not a number of devices: at least 1", field="devices")
-        return Cluster.parse(f"gpu:{devices}@{DEFAULT_LINK}")
-    return load_cluster(devices)
-
-
-def _trace(fn: Function, args: Sequence[Argument], kwargs: Mapping[str, Argument]) -> tuple[FlatProgram, TaskGraph]:
-    if not callable(fn):
-        raise InvalidInput(f"{type(fn).__name__} is not a function that can be called", field="fn")
-    name = getattr(fn, "__name__", type(fn).__name__)
-    try:
-        program = trace(fn, args, kwargs)
-        return program, from_program(program)
-    except StrettoError as error:
-        if "has no tasks" in str(error):
-            raise InvalidInput("it computes nothing that could be placed", field=f"fn {name}") from None
-        raise
-    except Exception as error:  # whatever the function, or JAX on its behalf, finds wrong with the arguments
-        reason = " ".join(str(error).split())[:300]
-        raise InvalidInput(
-            f"cannot be traced on {_shapes(args, kwargs)}: {type(error).__name__}: {reason}", field=f"fn {name}"
-        ) from error
-
-
-def _shapes(args: Sequence[Argument], kwargs: Mapping[str, Argument]) -> str:
-    """Describe example arguments as their author would: types and shapes."""
-
-    def one(value: Argument) -> str:
-        shape = getattr(value, "shape", None)
-        if shape is None:
-            return type(value).__name__
-        return f"{getattr(value, 'dtype', '?')}[{','.join(map(str, shape))}]"
-
-    words = [one(value) for value in args] + [f"{key}={one(value)}" for key, value in kwargs.items()]
-    return f"({', '.join(words)})"

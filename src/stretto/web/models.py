@@ -111,7 +111,7 @@ class WhenRequest(Request):
     change: str | None = Field(default=None, max_length=200, description="Another request, such as limit=2h,procs=16.")
     strategy: Name = "fcfs"
     backfill: Literal["easy", "none", "promise"] = "easy"
-    slack: str | None = Field(default=None, max_length=40, description="Of backfill promise, such as 24h+4e.")
+    slack: str | None = Field(default=None, max_length=40, description="Of backfill promise, such as 24h+4e+1wait.")
     procs: int | None = Field(default=None, ge=1, le=2**31 - 1, description="Processors; as recorded when null.")
     coverage: float = Field(default=0.9, ge=0.5, le=0.99)
     learn: int = Field(default=500, ge=0, le=5000, description="Past jobs to learn from.")

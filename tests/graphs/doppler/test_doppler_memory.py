@@ -15,7 +15,7 @@ from stretto.graphs.doppler.kernels.memory import bytes_on, hold_objects
 from stretto.graphs.doppler.kernels.state import new_work
 from stretto.graphs.doppler.limited import binds
 from stretto.graphs.evaluate import evaluate
-from stretto.graphs.peaks import peak_memory
+from stretto.graphs.memory.peak import peak_memory
 from stretto.graphs.simulator import simulate
 
 SEARCHES = {
@@ -93,7 +93,7 @@ def test_plans_run_within_tight_memory(name: str) -> None:
         problem = tight(seed)
         assert binds(problem)
         result = evaluate(problem, name, params=SEARCHES[name], budget=Budget(seed, None, 1))
-        peak = peak_memory(problem, result.plan, simulate(problem, result.plan, record_transfers=True))
+        peak = peak_memory(problem, simulate(problem, result.plan, record_transfers=True))
         assert np.all(peak <= [device.memory_bytes for device in problem.cluster.devices])
         if result.plan.info.get("optimal"):
             assert result.makespan_s <= result.lower_bound_s * (1 + 1e-6)

@@ -13,6 +13,7 @@ from stretto.graphs.kernels.search.decode import decode
 from stretto.graphs.kernels.search.genetic import mutate
 from stretto.graphs.kernels.search.tabu import shake, tabu_search
 from stretto.graphs.kernels.search.tabu_state import TabuState, load_tabu, new_tabu_state
+from stretto.graphs.memory.limits import NO_LIMITS
 
 
 def random_plan(problem: Problem, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -128,7 +129,7 @@ def test_the_first_move_is_the_best_of_all_safe_places(problem: Problem, seed: i
     critical = [v for v in range(problem.num_tasks) if state.finish[v] + state.rest[v] == value]
     expected = best_move(problem, rows, critical)
     state.clock[2] = problem.num_tasks  # weigh all critical tasks
-    made, _ = tabu_search(problem.arrays, state, seeded(seed), 1, 10, value, value, assignment, order)
+    made, _ = tabu_search(problem.arrays, state, NO_LIMITS, seeded(seed), 1, 10, value, value, assignment, order)
     if sequences(state) == rows:
         assert expected == np.inf  # there was no safe place
     else:
@@ -144,7 +145,7 @@ def test_times_stay_those_of_a_decode(problem: Problem, seed: int) -> None:
     check(problem, state, value)
     best, rng = value, seeded(seed)
     for moves in (1, 2, 30):
-        value, best = tabu_search(problem.arrays, state, rng, moves, 5, value, best, assignment, order)
+        value, best = tabu_search(problem.arrays, state, NO_LIMITS, rng, moves, 5, value, best, assignment, order)
         check(problem, state, value)
         n = problem.num_tasks
         assert decode(problem.arrays, assignment, order, np.empty(n), np.empty(n)) == best <= first
@@ -158,4 +159,5 @@ def test_a_shaken_solution_is_whole(problem: Problem, seed: int) -> None:
     state = new_tabu_state(n, problem.num_devices)
     load_tabu(problem.arrays, state, assignment, order)
     scratch = np.empty(n), np.empty(n), np.empty(n), np.empty(n, dtype=np.int32)
-    check(problem, state, shake(problem.arrays, state, seeded(seed), 20, *scratch))
+    empty = np.empty(problem.num_devices)
+    check(problem, state, shake(problem.arrays, state, NO_LIMITS, empty, empty, seeded(seed), 20, *scratch))

@@ -12,7 +12,10 @@ from stretto.core.plan import Plan
 from stretto.core.planner import Budget
 from stretto.core.problem import Problem
 from stretto.errors import Infeasible
-from stretto.graphs.evaluate import evaluate, within_memory
+from stretto.graphs.evaluate import Setting, evaluate, planner_named, within_memory
+from stretto.graphs.kernels.construct.room import hold
+from stretto.graphs.memory.execution import progress
+from stretto.graphs.memory.limits import binding_needs, open_room
 from stretto.graphs.memory.needs import MemoryNeeds
 from stretto.graphs.memory.packings import assignments, lean_order
 from stretto.graphs.memory.repair import REPAIR
@@ -43,12 +46,99 @@ def test_eight_layers_on_four_devices_are_solved_by_every_policy(name: str) -> N
     assert needs.fits(result.plan.assignment)
 
 
+def all_on_first(problem: Problem, budget: Budget) -> np.ndarray:
+    return np.zeros(problem.num_tasks, dtype=np.int32)
+
+
 def test_results_say_that_a_plan_was_repaired() -> None:
-    result = evaluate(layers(), "heft")
+    result = evaluate(layers(), all_on_first)
     assert any("does not fit the memory of the devices" in note for note in result.notes)
     roomy = evaluate(layers(memory=64 * MB), "heft")
     assert REPAIR not in roomy.plan.info
     assert np.all(roomy.plan.assignment == roomy.plan.assignment[0])
+
+
+#: They construct a plan task by task; searches and CP-SAT have tests of their own.
+LISTS = [name for name in PLANNERS if name not in ("annealing", "lns", "tabu", "genetic", "cp-sat", "doppler")]
+
+
+@pytest.mark.parametrize("name", [name for name in LISTS if name != "doppler-zero"])
+def test_list_planners_respect_memory_while_they_plan(name: str) -> None:
+    """Their own plans keep the necessary conditions, and at least nine in ten run as they are."""
+    ran = 0
+    for seed in range(20):
+        problem, _ = random_tight(seed)
+        plan = planner_named(name).plan(problem, Budget(seed=seed))
+        needs = MemoryNeeds.of(problem)
+        assert needs is not None
+        assert needs.fits(plan.assignment)
+        ran += progress(problem, plan, discipline=None, contention="none")[0] == 0
+    assert ran >= 18
+
+
+@pytest.mark.parametrize("name", ["annealing", "lns", "tabu", "genetic"])
+def test_searches_reject_what_memory_stops(name: str) -> None:
+    for seed in range(4):
+        problem, _ = random_tight(seed)
+        plan = planner_named(name, {"max_evaluations": 300}).plan(problem, Budget(seed=seed, num_threads=1))
+        needs = MemoryNeeds.of(problem)
+        assert needs is not None
+        assert needs.fits(plan.assignment)
+        waiting, makespan = progress(problem, plan, discipline="sequence", contention="none")
+        if name == "tabu":  # it counts residents and running tasks, not objects that are alive
+            continue
+        assert waiting == 0
+        heft = evaluate(problem, "heft", setting=Setting(discipline="sequence"))
+        assert makespan <= heft.makespan_s * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_limits_that_cannot_bind_change_no_plan(name: str) -> None:
+    problem, _ = random_tight(3)
+    free = Problem.of(problem.graph, Cluster.uniform([Device(f"g{i}") for i in range(4)]))
+    roomy = Problem.of(problem.graph, Cluster.uniform([Device(f"g{i}", memory_bytes=1e6) for i in range(4)]))
+    made = [planner_named(name).plan(p, Budget(seed=1, num_threads=1)) for p in (free, roomy)]
+    np.testing.assert_array_equal(made[0].assignment, made[1].assignment)
+    np.testing.assert_array_equal(made[0].order, made[1].order)
+
+
+def test_holdings_are_those_of_a_run_in_the_order_of_placing() -> None:
+    """The slow twin: objects as a dictionary of devices, let go when their last reader is placed."""
+    for seed in range(10):
+        problem, _ = random_tight(seed)
+        rng = np.random.default_rng(seed)
+        needs = binding_needs(problem)
+        assert needs is not None
+        room, p = open_room(problem, needs), problem.arrays
+        copies: dict[int, set[int]] = {}
+        readers = {o: int(p.object_ptr[o + 1] - p.object_ptr[o]) for o in range(len(p.object_size))}
+        for task in p.topo.tolist():
+            device = int(rng.integers(problem.num_devices))
+            hold(p, room, task, device)
+            for read in range(p.in_ptr[task], p.in_ptr[task + 1]):
+                item = int(p.in_object[read])
+                copies.setdefault(item, set()).add(device)
+                readers[item] -= 1
+                if readers[item] == 0:
+                    del copies[item]
+            for item in range(p.out_ptr[task], p.out_ptr[task + 1]):
+                if readers[item]:
+                    copies[item] = {device}
+            alive = [sum(p.object_size[o] for o, where in copies.items() if d in where) for d in range(4)]
+            np.testing.assert_array_equal(room.alive, alive)
+
+
+def test_a_dead_end_is_packed_by_memory_first() -> None:
+    """Two devices of 10 and weights 3, 3, 4, 4, 6: in turn, 3+4 and 3+4 leave no room for 6; 4+6 and 3+3+4 fit."""
+    build = GraphBuilder("bins")
+    for i, weight in enumerate((3, 3, 4, 4, 6)):
+        build.task(f"t{i}", 1.0, resident_bytes=weight)
+    gpus = [Device(f"gpu{i}", "gpu", memory_bytes=10.0) for i in range(2)]
+    problem = Problem.of(build.graph(), Cluster.uniform(gpus))
+    for name in LISTS:
+        plan = evaluate(problem, name).plan
+        kept = np.bincount(plan.assignment, weights=[3, 3, 4, 4, 6])
+        assert sorted(kept.tolist()) == [10.0, 10.0], name
 
 
 @pytest.mark.parametrize(

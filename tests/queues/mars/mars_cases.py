@@ -6,7 +6,7 @@ import numpy as np
 
 from stretto.core.trace import Trace
 from stretto.queues.mars.candidates import Candidate, network_candidate
-from stretto.queues.mars.kernels.score import NUM_FEATURES, NUM_JOB, ScoreNet
+from stretto.queues.mars.kernels.score import NUM_JOB, ScoreNet
 from stretto.queues.mars.network import MarsNet
 
 PROCS = 16
@@ -23,16 +23,10 @@ def crowded(num_jobs: int, seed: int = 0, *, load: float = 1.1, exact: bool = Fa
     return Trace.of(submit - submit[0], run, procs, estimate, user=rng.integers(0, 6, num_jobs).astype(np.int32))
 
 
-def random_net(seed: int, *, scale: float = 1.0, num_hidden: int = 3) -> MarsNet:
+def random_net(seed: int, *, scale: float = 1.0) -> MarsNet:
     """Draw weights of any sign, and for how many short jobs long ones leave room."""
     rng = np.random.default_rng([seed, 5])
-    net = ScoreNet(
-        scale * rng.normal(size=NUM_JOB),
-        scale * rng.normal(size=(num_hidden, NUM_FEATURES)),
-        scale * rng.normal(size=num_hidden),
-        scale * rng.normal(size=num_hidden),
-        np.array([float(rng.choice([0.0, 0.6, 2.0]))]),
-    )
+    net = ScoreNet(scale * rng.normal(size=NUM_JOB), np.array([float(rng.choice([0.0, 0.6, 2.0]))]))
     return MarsNet(f"random-{seed}", net)
 
 

@@ -29,12 +29,8 @@ def classic_key(q: QueueArrays, code: int, job: int, now: float) -> float:
 
 
 def score_of(net: Any, x: list[float]) -> float:
-    """Return the score of the features of a job and of the queue, by the formula."""
-    score = sum(float(weight) * value for weight, value in zip(net.skip, x, strict=False))
-    for row, bias, out in zip(net.hidden, net.bias, net.out, strict=True):
-        inner = float(bias) + sum(float(weight) * value for weight, value in zip(row, x, strict=True))
-        score += float(out) * inner / (1.0 + abs(inner))
-    return score
+    """Return the score of the features of a job, by the formula."""
+    return sum(float(weight) * value for weight, value in zip(net.weight, x, strict=True))
 
 
 class PolicyTwin(PromiseReference):
@@ -142,16 +138,12 @@ class MarsTwin(PromiseReference):
         waited, late = self.now - self.submit[job], self.beside.start[job]
         latest = self.latest[job]
         urgency = 0.0 if math.isinf(latest) else min(1.0, waited / max(1.0, latest - self.submit[job]))
-        work = sum(self.mean[j] * self.procs[j] for j in self.waiting)
         x = [
             *self.features[job],
             math.log(1.0 + waited / 60.0) / 3.0,
             math.log(1.0 + waited / self.sharp[job]) / 3.0,
             urgency,
             math.log(1.0 + max(0.0, self.now - late) / 60.0) / 3.0 if late >= 0 else 0.0,
-            math.log(1.0 + len(self.waiting)) / 3.0,
-            self.free() / self.num_procs,
-            math.log(1.0 + work / self.num_procs / 3600.0) / 3.0,
         ]
         return score_of(self.one.net, x)
 

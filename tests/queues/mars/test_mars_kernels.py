@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from mars_cases import PROCS, crowded, random_candidate, random_net
+from mars_cases import PROCS, crowded, random_candidate
 from mars_twin import MarsTwin, classic_key, score_of
 
 from queues.promises.promise_cases import Case, make_case
@@ -17,7 +15,6 @@ from stretto.queues.mars.candidates import (
     Candidate,
     candidates_of,
     classic_candidate,
-    network_candidate,
     untrained_nets,
 )
 from stretto.queues.mars.kernels.moment import foresee_all, order_now
@@ -50,7 +47,7 @@ def played(case: Case, one: Candidate, policy: Candidate) -> tuple[PromiseQueue,
     queue = PromiseQueue.of(case.jobs, case.num_procs, case.slack_s, new_forecasts(case.jobs))
     beside = PolicyQueue.of(case.jobs, case.num_procs, policy)
     n = len(case.jobs.submit)
-    scores = new_scores(n, len(one.net.bias))._replace(reference=beside.queue.state.start)
+    scores = new_scores(n)._replace(reference=beside.queue.state.start)
     play_beside(
         *(case.jobs, case.num_procs, queue.state, one.order(learns=True), queue.forecasts),
         *(one.net, scores, P.forecast_pause, n + 1),
@@ -107,16 +104,14 @@ def test_scores_are_those_of_the_formula(seed: int) -> None:
     queue = queue_now(seed, one, float(crowded(120, seed).submit_s[80]))
     q, s, n = queue.jobs, queue.state, 120
     assert len(queue.waiting) > 3
-    scores = new_scores(n, len(one.net.bias))
+    scores = new_scores(n)
     scores.static[:] = rng.normal(size=scores.static.shape)
     scores.mean[:], scores.sharp[:] = rng.uniform(10, 9999, (2, n))
     scores.reference[:] = np.where(rng.random(n) < 0.5, -1.0, queue.now_s - rng.uniform(-900, 9000, n))
     for job in queue.waiting:
         put_through(one.net, scores, job)
-    fill_scores(q, PROCS, s, one.net, scores)
+    fill_scores(q, s, one.net, scores)
     waiting = queue.waiting
-    work = float(sum(scores.mean[j] * q.procs[j] for j in waiting))
-    free = float(s.moment["free"][0])
     for job in waiting:
         waited, late = queue.now_s - q.submit[job], queue.now_s - scores.reference[job]
         x = [
@@ -125,16 +120,13 @@ def test_scores_are_those_of_the_formula(seed: int) -> None:
             np.log1p(waited / scores.sharp[job]) / 3,
             min(1.0, waited / (s.latest[job] - q.submit[job])),
             np.log1p(max(0.0, late) / 60.0) / 3 if scores.reference[job] >= 0 else 0.0,
-            np.log1p(len(waiting)) / 3,
-            free / PROCS,
-            np.log1p(work / PROCS / 3600.0) / 3,
         ]
         assert -s.key[job] == pytest.approx(score_of(one.net, x), rel=1e-9)
 
 
 def test_only_long_jobs_leave_room_and_never_more_than_a_third_of_the_machine() -> None:
     jobs = crowded(50).arrays()
-    scores = new_scores(50, 0)
+    scores = new_scores(50)
     scores.width[0] = 6.0
     net = untrained_nets()[0].net._replace(reserve=np.array([0.5]))
     for job in range(50):
@@ -149,7 +141,7 @@ def test_a_replay_that_stops_at_arrivals_goes_on_exactly() -> None:
 
     def starts(stops: list[int]) -> Floats:
         queue = PromiseQueue.of(jobs, PROCS, 7200.0)
-        scores = new_scores(200, len(one.net.bias))
+        scores = new_scores(200)
         scores.static[:] = np.random.default_rng(0).normal(size=scores.static.shape)
         for stop in stops:
             arguments = jobs, PROCS, queue.state, one.order(learns=False), queue.forecasts
@@ -169,14 +161,14 @@ def test_forecasts_from_a_record_are_those_that_were_made_on_arrival() -> None:
     jobs = jobs._replace(estimate=jobs.estimate + 1.0)
     queue = PromiseQueue.of(jobs, PROCS, np.inf, new_forecasts(jobs))
     beside = PolicyQueue.of(jobs, PROCS, classic_candidate("fcfs"))
-    scores = new_scores(300, len(one.net.bias))
+    scores = new_scores(300)
     play_beside(
         *(jobs, PROCS, queue.state, one.order(learns=True), queue.forecasts, one.net, scores, np.inf, 301),
         *(beside.queue.jobs, beside.queue.state, beside.policy, beside.queue.forecasts),
     )
     end = queue.state.start + jobs.run
     again = PromiseQueue.of(jobs, PROCS, np.inf, new_forecasts(jobs))
-    seen = new_scores(300, len(one.net.bias))
+    seen = new_scores(300)
     foresee_all(jobs, PROCS, again.state, again.forecasts, one.net, seen, np.argsort(end), end)
     np.testing.assert_array_equal(seen.static, scores.static)
     np.testing.assert_array_equal(seen.mean, scores.mean)
@@ -187,7 +179,7 @@ def test_forecasts_from_a_record_are_those_that_were_made_on_arrival() -> None:
 def test_the_order_at_a_moment_is_that_of_the_keys(one: Candidate) -> None:
     queue = queue_now(5, one, float(crowded(120, 5).submit_s[90]))
     jobs, now, waiting = queue.jobs, queue.now_s, queue.waiting.copy()
-    scores = new_scores(120, len(one.net.bias))
+    scores = new_scores(120)
     found = order_now(jobs, PROCS, queue.state, one.order(learns=True), queue.forecasts, one.net, scores, now, 3)
     assert sorted(found.tolist()) == sorted(waiting.tolist())
     if one.is_network:
@@ -196,16 +188,6 @@ def test_the_order_at_a_moment_is_that_of_the_keys(one: Candidate) -> None:
         assert found.tolist() == sorted(waiting.tolist(), key=lambda j: (classic_key(jobs, one.code, j, now), j))
 
 
-def test_hidden_units_that_add_nothing_change_nothing() -> None:
-    case = stretched(11)
-    net = random_net(0, num_hidden=1)
-    more = network_candidate(net)
-    few = replace(more, net=net.net)
-    assert len(few.net.bias) < len(more.net.bias) == P.num_hidden
-    one, two = (played(case, each, classic_candidate("fcfs"))[0].state.start for each in (few, more))
-    assert np.array_equal(one, two)
-
-
 def test_every_candidate_has_the_same_shape_so_that_one_compiled_kernel_serves_all() -> None:
     for one in candidates_of():
-        assert (one.net.skip.shape, one.net.hidden.shape[0]) == ((NUM_JOB,), P.num_hidden)
+        assert (one.net.weight.shape, one.net.reserve.shape) == ((NUM_JOB,), (1,))

@@ -20,12 +20,11 @@ from stretto.queues.mars.candidates import (
 )
 from stretto.queues.mars.kernels import score
 from stretto.queues.mars.network import MarsNet, linear_net, load_nets, net_of, save_nets, shipped_nets
-from stretto.queues.mars.parameters import MARS_PARAMETERS as P
 
 
 def test_a_file_holds_what_was_saved(tmp_path: Path) -> None:
     path = tmp_path / "nets.npz"
-    nets = [random_net(1), random_net(2, num_hidden=0), smith_net()]
+    nets = [random_net(1), random_net(2), smith_net()]
     save_nets(path, nets, {"trace": "x", "seed": 4})
     again, meta = load_nets(path)
     assert (meta["trace"], meta["seed"], [net.name for net in again]) == ("x", 4, [net.name for net in nets])
@@ -49,7 +48,7 @@ def test_what_is_no_file_of_networks_is_refused(tmp_path: Path) -> None:
         load_nets(path)
 
 
-@pytest.mark.parametrize("part", ["skip", "hidden", "bias", "out", "reserve"])
+@pytest.mark.parametrize("part", ["weight", "reserve"])
 def test_weights_that_are_no_weights_are_refused(part: str) -> None:
     arrays = random_net(3).to_arrays()
     for wrong in (arrays[part][:-1], arrays[part][None], np.full_like(arrays[part], np.nan)):
@@ -64,27 +63,19 @@ def test_weights_that_are_no_weights_are_refused(part: str) -> None:
         net_of("wrong", {**arrays, part: np.full_like(arrays[part], np.inf)})
 
 
-def test_a_network_must_not_be_huge() -> None:
-    with pytest.raises(InvalidInput, match="hidden units"):
-        random_net(0, num_hidden=P.num_hidden + 1)
-    assert all(len(one.net.bias) == P.num_hidden for one in candidates_of(nets=[random_net(1, num_hidden=1)]))
-
-
 def test_a_linear_network_counts_logarithms_as_they_are() -> None:
     net = linear_net("x", {score.WIDTH: 2.0, score.SHARE: 2.0, score.URGENCY: 3.0}, reserve=0.1)
-    assert net.net.skip[[score.WIDTH, score.SHARE, score.URGENCY]].tolist() == [6.0, 2.0, 3.0]
-    assert (net.net.reserve[0], net.num_hidden) == (0.1, 0)
+    assert net.net.weight[[score.WIDTH, score.SHARE, score.URGENCY]].tolist() == [6.0, 2.0, 3.0]
+    assert net.net.reserve[0] == 0.1
     free = net.order_only()
     assert free.net.reserve[0] == 0.0
-    assert np.array_equal(free.net.skip, net.net.skip)
-    assert net.with_hidden(0) is net
+    assert np.array_equal(free.net.weight, net.net.weight)
 
 
 def test_the_shipped_networks_are_whole() -> None:
     nets = shipped_nets()
     assert nets
     assert len({net.name for net in nets}) == len(nets)
-    assert all(net.num_hidden >= P.num_hidden for net in nets)
 
 
 def test_candidates_begin_with_the_policy_of_the_operator() -> None:

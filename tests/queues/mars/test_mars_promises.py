@@ -53,7 +53,7 @@ def test_random_and_adversarial_networks_keep_every_promise(slack: str) -> None:
 @pytest.mark.parametrize("slack", SLACKS)
 def test_changes_between_candidates_keep_every_promise(slack: str) -> None:
     """Every epoch another one may take over in the middle of plans that it did not make."""
-    some = [classic_candidate("fcfs"), random_candidate(4), adversary(), *candidates_of()[1:3], random_candidate(6)]
+    some = [classic_candidate("fcfs"), adversary(), random_candidate(4), *candidates_of()[1:3], random_candidate(6)]
     found = mars_replay(crowded(900, 5), PROCS, candidates=some, slack=Slack.parse(slack), rules=HASTY)
     jobs = found.trace.arrays()
     assert check_promises(jobs, PROCS, Slack.parse(slack).of(jobs.estimate), found.start_s, found.due_s).is_valid

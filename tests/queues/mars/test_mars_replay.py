@@ -162,7 +162,7 @@ def test_replays_know_only_what_has_ended() -> None:
     queue = PromiseQueue.of(jobs, PROCS, np.inf, new_forecasts(jobs))
     queue.state.start[:20] = jobs.submit[:20]
     now = float(np.sort(jobs.submit[:20] + jobs.run[:20])[12])
-    replays = CounterfactualReplays(queue, new_scores(60, 4), orders("saf"), np.array(np.inf))
+    replays = CounterfactualReplays(queue, new_scores(60), orders("saf"), np.array(np.inf))
     queue.forecasts.said[:] = np.log([0.05, 0.25, 0.5, 0.75, 0.9, 0.95])
     replays.learn(queue.forecasts, 40, now)
     ended = (queue.state.start >= 0) & (queue.state.start + jobs.run <= now)
@@ -186,7 +186,7 @@ def test_guesses_follow_the_forecast() -> None:
     jobs = trace.arrays()
     queue = PromiseQueue.of(jobs, 4, np.inf, new_forecasts(jobs))
     queue.forecasts.said[:] = np.log([0.1, 0.2, 0.4, 0.6, 0.8, 0.9])
-    replays = CounterfactualReplays(queue, new_scores(n, 4), orders("saf"), np.array(np.inf))
+    replays = CounterfactualReplays(queue, new_scores(n), orders("saf"), np.array(np.inf))
     replays.learn(queue.forecasts, n, float(n))
     guess = replays.jobs.run
     for level, value in ((0.25, 200.0), (0.5, 400.0), (0.9, 800.0)):

@@ -36,17 +36,7 @@ QUICK = MarsParameters(epoch_jobs=5, lag_jobs=2, certainty=0.0, prior_epochs=0.5
 def random_net(seed: int) -> Candidate:
     """Return a network with random weights."""
     rng = np.random.default_rng(seed)
-    hidden = 4
-    net = (
-        linear_net("", {})
-        .with_hidden(hidden)
-        .net._replace(
-            skip=rng.normal(size=score.NUM_JOB) * 3,
-            hidden=rng.normal(size=(hidden, score.NUM_FEATURES)),
-            bias=rng.normal(size=hidden),
-            out=rng.normal(size=hidden),
-        )
-    )
+    net = linear_net("", {}).net._replace(weight=rng.normal(size=score.NUM_JOB) * 3)
     return network_candidate(MarsNet(f"random-{seed}", net))
 
 

@@ -10,9 +10,9 @@ from mars_cases import PROCS, crowded, random_net
 
 from stretto.core.trace import Trace
 from stretto.errors import InvalidInput
+from stretto.learning.cma import Cma
 from stretto.learning.trainer import TrainingSpec
 from stretto.queues.mars.candidates import network_candidate, smith_net
-from stretto.queues.mars.cma import Cma
 from stretto.queues.mars.kernels import score
 from stretto.queues.mars.network import MarsNet, linear_net
 from stretto.queues.mars.run import OPPONENTS, MarsRun
@@ -94,10 +94,10 @@ def test_a_resumed_training_is_the_same_training() -> None:
 
 def test_a_network_survives_being_a_vector() -> None:
     net = random_net(0)
-    again = to_net(to_vector(net), "again", net)
+    again = to_net(to_vector(net), "again")
     for part, array in net.to_arrays().items():
         np.testing.assert_allclose(again.to_arrays()[part], array, rtol=1e-12)
-    extreme = to_net(np.full(len(to_vector(net)), 1e6), "extreme", net)
+    extreme = to_net(np.full(len(to_vector(net)), 1e6), "extreme")
     assert extreme.net.reserve[0] == 20.0
 
 
@@ -143,5 +143,5 @@ def test_a_run_is_judged_on_jobs_that_it_has_not_seen_with_and_without_what_was_
     ratio, low, high = (found.uses[f"with / without{part}"] for part in ("", ", low", ", high"))
     assert low <= ratio <= high
     assert found.uses["mars"] > 1
-    if np.array_equal(run.net.net.skip, smith_net().net.skip):
+    if np.array_equal(run.net.net.weight, smith_net().net.weight):
         assert found.trained == found.untrained

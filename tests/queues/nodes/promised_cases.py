@@ -48,6 +48,8 @@ def make_case(seed: int) -> NodeCase | None:
     kinds = ([0.0], [20.0], [0.0, 5.0, 50.0], [0.0, 30.0, np.inf])
     slack = rng.choice(kinds[seed % len(kinds)], n) + rng.choice([0, 1, 2]) * setup.arrays.estimate
     setup.arrays.deadline[:] = rng.integers(0, 6, n)
+    if seed % 3 == 0:
+        slack = np.stack([slack, np.full(n, 0.5 + seed % 2)], axis=-1)
     return NodeCase(site, jobs, setup, rules, slack, int(rng.choice([0, 1, 3, 1000])))
 
 

@@ -52,14 +52,20 @@ def agrees(seed: int) -> bool:
     return True
 
 
+def slack_of(seed: int, case: NodeCase) -> Floats:
+    """Return the slack of the jobs of a case, sometimes with a share of the planned wait."""
+    hours, share = SLACKS[seed % 4]
+    time: Floats = hours + share * case.setup.arrays.estimate
+    return time if seed % 5 else np.stack([time, np.full_like(time, 1.0)], axis=-1)
+
+
 def ordered(seed: int) -> bool:
     """Replay one random case in an order that helps nobody: random keys, the longest or the largest first."""
     case = make_case(seed)
     if case is None:
         return False
-    hours, share = SLACKS[seed % 4]
     rules = node_rules(case.setup, (keys.DEADLINE, keys.LONGEST, keys.LARGEST_AREA)[seed % 3], codes.PROMISE)
-    case = case._replace(rules=rules, slack_s=hours + share * case.setup.arrays.estimate)
+    case = case._replace(rules=rules, slack_s=slack_of(seed, case))
     checked(case, played(case))
     return True
 
@@ -70,9 +76,8 @@ def attacked(seed: int) -> bool:
     if case is None:
         return False
     rng = np.random.default_rng(seed)
-    hours, share = SLACKS[seed % 4]
     rules = node_rules(case.setup, keys.DEADLINE, codes.PROMISE)
-    case = case._replace(rules=rules, slack_s=hours + share * case.setup.arrays.estimate)
+    case = case._replace(rules=rules, slack_s=slack_of(seed, case))
     queue = NodePromiseQueue.of(case.setup, case.slack_s, rules)
     while queue.next_event_s() < np.inf:
         if queue.happen(rules):

@@ -36,6 +36,8 @@ def make_case(seed: int, num_jobs: int = 24, *, outlive: bool = False) -> Case:
     trace = Trace.of(submit - submit[0], run, procs, estimate, user=user.astype(np.int32))
     kinds = ([0.0], [np.inf], [20.0], [0.0, 5.0, 50.0], [0.0, 30.0, np.inf])
     slack = rng.choice(kinds[seed % len(kinds)], num_jobs) + rng.choice([0, 1, 2]) * estimate
+    if seed % 3 == 0:
+        slack = np.stack([slack, rng.choice([0.0, 0.5, 1.0, 3.0], num_jobs)], axis=-1)
     key = rng.integers(0, 6, num_jobs).astype(float)
     return Case(trace.arrays(), num_procs, slack, key, estimate * rng.choice([0.1, 0.5, 1.0], num_jobs))
 

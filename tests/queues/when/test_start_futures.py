@@ -58,7 +58,7 @@ def test_a_future_that_is_told_the_truth_is_the_replay(seed: int, strategy: str,
     futures, known = PlainFutures(queue), queue.known()
     for now in np.quantile(queue.jobs.submit, [0.2, 0.5, 0.8]):
         futures.look(float(now))
-        m = futures._moment
+        m = futures.moment
         there = int(m.num[0] + m.num[1])
         rows = m.job[:there]
         m.run[:there] = np.where(queue.start_s[rows] <= now, queue.end_s[rows] - now, queue.jobs.run[rows])
@@ -126,7 +126,7 @@ def test_drawn_run_times_fit_what_is_known() -> None:
     futures, state = PlainFutures(queue), seeded(3)
     now = float(np.quantile(queue.jobs.submit, 0.7))
     futures.look(now)
-    m = futures._moment
+    m = futures.moment
     for _ in range(20):
         draw_runs(futures.known, futures.forecasts, m, now, state)
         there = int(m.num[0] + m.num[1])
@@ -150,7 +150,7 @@ def test_arrivals_come_in_order_and_at_their_time_of_day() -> None:
     futures, state = PlainFutures(queue), seeded(0)
     now = float(queue.jobs.submit[-1])
     futures.look(now)
-    m = futures._moment
+    m = futures.moment
     draw_arrivals(futures.known, futures.forecasts, keys.FCFS, m, 30, now, state)
     first, count = int(m.num[0] + m.num[1]), int(m.num[2])
     arrival = m.submit[first : first + count]

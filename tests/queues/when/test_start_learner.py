@@ -149,3 +149,40 @@ def _none(view: QueueView) -> list[np.ndarray]:
 def test_a_coverage_that_cannot_be_is_refused() -> None:
     with pytest.raises(InvalidInput, match="between"):
         StartPredictor(crowded(20), coverage=1.0)
+
+
+def test_a_queue_without_outcomes_begins_with_those_of_others() -> None:
+    rng = np.random.default_rng(0)
+    inside: dict[bool, list[bool]] = {True: [], False: []}
+    for prior, found in inside.items():
+        for _ in range(300):
+            wait = float(np.exp(rng.normal(8.0, 1.0)))
+            # Futures whose spread is right, as far as the futures of real queues are: their median is off, too.
+            centre = wait * np.exp(rng.normal(0.0, 0.3))
+            said = StartLearner(parts=WhenParts(prior=prior)).predict(outlook(rng, 0.0, 0.5 * centre, spread=0.3))
+            found.append(said.low_s <= wait <= said.high_s)
+    assert np.mean(inside[False]) < np.mean(inside[True])
+    assert 0.85 < np.mean(inside[True]) < 0.97
+
+
+def test_errors_are_measured_in_the_spread_of_the_futures() -> None:
+    learner, rng = StartLearner(), np.random.default_rng(0)
+    narrow, wide = (learner.predict(outlook(rng, 0.0, 3600.0, spread=spread)) for spread in (0.05, 0.5))
+    assert narrow.high_s / narrow.low_s < wide.high_s / wide.low_s
+    learner.learn(wide, 1e6)
+    assert learner.scores[-1][0] > 1.0
+    far = StartLearner(parts=WhenParts(spread=False, prior=False))
+    assert far.predict(outlook(rng, 0.0, 3600.0, spread=0.5)).below == 1.0
+
+
+def test_run_times_of_seconds_are_told_apart() -> None:
+    """Jobs that ask for minutes and run for seconds: many of them end soon after each other."""
+    num = 200
+    run = np.where(np.arange(num) % 2, 2.0, 4.0)
+    trace = Trace.of(np.arange(num) * 0.01, run, np.ones(num, int), np.full(num, 600.0), user=np.zeros(num, np.int32))
+    result = replay(trace, 2)
+    queue = KnownQueue(trace, trace.arrays(), 2, result.start_s, result.end_s, FutureRules(0))
+    now = 60.0
+    answers = StartPredictor(queue).ask(now, queue.waiting_at(now))
+    ahead = np.array([(one.likely_s - now) / (result.start_s[one.row] - now + 5.0) for one in answers])
+    assert 0.6 < np.median(ahead) < 1.4

@@ -1,4 +1,4 @@
-"""The policy: numpy decides as jax learns, masks hold, training improves, and broken counters lead to a blind rule."""
+"""The network for any rack: equal to its numpy twin, valid actions, the untrained start, broken counters, files."""
 
 from __future__ import annotations
 
@@ -7,137 +7,145 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-pytest.importorskip("optax")
-
 from racks.rack_cases import random_action, small_rack, two_nics
+from racks.symphony.reference_network import reference_scores
+from stretto.core.machine import rack_of
+from stretto.core.machine_presets import power8_m1, power8_m2
 from stretto.errors import InvalidInput, UnknownName
+from stretto.racks.kernels import policy_inputs as inputs
+from stretto.racks.kernels.policy_inputs import NUM_INPUTS, fill_candidates, fill_inputs
+from stretto.racks.kernels.policy_play import network_action
+from stretto.racks.kernels.policy_score import NetWeights, fill_scores
+from stretto.racks.machine_work import rack_model
 from stretto.racks.rules import play
-from stretto.racks.simulator import RackBatch, counters_of
-from stretto.racks.symphony.cases import World, case, observe
-from stretto.racks.symphony.inference import NumpyPolicy
-from stretto.racks.symphony.network import forward, init_params, num_weights
-from stretto.racks.symphony.scheduler import SymphonyScheduler, load_policy, save_policy
-from stretto.racks.symphony.settings import A2c, NetSettings, shape_of
-from stretto.racks.symphony.trainer import HeldOut, RackEpisodes, SymphonyTrainer, costs_to_come, less_group_mean
+from stretto.racks.simulator import RackBatch
+from stretto.racks.symphony.cases import World, case
+from stretto.racks.symphony.network import SHAPES, flat, fresh_weights, graph_of, load_weights, save_weights, unflat
+from stretto.racks.symphony.scheduler import SymphonyScheduler
+from stretto.racks.symphony.trainer import Evolution, StreamPlayer
+from stretto.racks.workloads.generated import generated
+from stretto.racks.workloads.graphs import PAPER_MIX
+from stretto.racks.workloads.kernels import PAPER_KERNELS
+from stretto.racks.workloads.streams import StreamSpec, streams_of
 
 
-def _batch(variant: str, make=small_rack):
+def _random_weights(seed: int) -> NetWeights:
+    rng = np.random.default_rng(seed)
+    return unflat(rng.normal(size=sum(int(np.prod(shape)) for shape in SHAPES.values())) * 0.4)
+
+
+def _of_seed(seed: int):
+    made = generated(seed)
+    model = rack_model(made.rack, made.kernels)
+    return model, streams_of(model, made.mix, made.stream, num_instances=2, seed=seed)
+
+
+MAKERS = [small_rack, two_nics, lambda: _of_seed(3), lambda: _of_seed(7)]
+
+
+def _inputs(batch: RackBatch) -> tuple[np.ndarray, np.ndarray]:
+    """Candidates of the first rack, and what the network is told of them."""
+    arrays, mask = batch.model.arrays, batch.mask[0]
+    actions = np.empty(len(mask), np.int64)
+    num = fill_candidates(arrays, batch.state, 0, mask, actions)
+    x = np.empty((num, NUM_INPUTS))
+    known = (batch.belief.pressure[0], batch.belief.load_sd[0])
+    fill_inputs(arrays, batch.streams, batch.state, 0, *known, actions, num, x)
+    return actions[:num], x
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_compiled_scores_are_those_of_the_equations_on_every_rack(make):
     model, streams = make()
-    net = NetSettings(variant)
-    batch = RackBatch(model, streams, 1, seed=0, is_believing=net.is_believing)
+    batch = RackBatch(model, streams, 1, seed=0)
     batch.start(np.zeros(1, np.int64))
-    return batch, net, shape_of(model, len(batch.counters.resource), streams)
-
-
-@pytest.mark.parametrize(("variant", "guide"), [("belief", 10.0), ("belief", 0.0), ("rnn", 10.0)])
-def test_numpy_decides_with_the_numbers_of_jax(variant, guide):
-    batch, net, shape = _batch(variant)
-    net = replace(net, guide=guide)
-    params = init_params(shape, net, 1)
-    policy = NumpyPolicy(params, shape, net)
-    core, jax_core = policy.new_core(), np.zeros((1, net.core), np.float32)
-    row = np.zeros((1, shape.row_length(net)), np.float32)
-    rng = np.random.default_rng(0)
-    for _ in range(5):
-        observe(batch, row)
-        logits, core = policy.logits(row[0], core)
-        expected, _, jax_core = forward(params, shape, net, row, jax_core)
-        np.testing.assert_allclose(logits, np.asarray(expected)[0], rtol=2e-3, atol=2e-4)
+    graph, weights, rng = graph_of(model, streams), _random_weights(5), np.random.default_rng(0)
+    for _ in range(15):
+        actions, x = _inputs(batch)
+        scores = np.empty(len(actions))
+        believed = (batch.belief.pressure[0], batch.belief.load[0], batch.belief.load_sd[0])
+        fill_scores(model.arrays, batch.state, 0, graph, weights, *believed, actions, len(actions), x, scores)
+        np.testing.assert_allclose(scores, reference_scores(batch, graph, weights, actions, x), rtol=1e-10, atol=1e-12)
+        chosen = network_action(model.arrays, streams, batch.state, 0, graph, weights, *believed, batch.mask[0])
+        assert chosen == actions[np.argmax(scores)]
         batch.step(np.array([random_action(batch.mask[0], rng)]))
 
 
-def test_both_variants_are_of_one_size():
-    sizes = []
-    for variant in ("belief", "rnn"):
-        _, net, shape = _batch(variant)
-        sizes.append(num_weights(init_params(shape, net, 0)))
-    assert 0.5 < sizes[0] / sizes[1] < 1.6
+@pytest.mark.parametrize("make", MAKERS)
+def test_candidates_are_valid_and_their_numbers_finite(make):
+    model, streams = make()
+    batch = RackBatch(model, streams, 1, seed=2)
+    batch.start(np.zeros(1, np.int64))
+    rng = np.random.default_rng(1)
+    for _ in range(40):
+        actions, x = _inputs(batch)
+        assert batch.mask[0][actions].all()
+        assert np.isfinite(x).all()
+        assert (x[:, inputs.BEHIND] >= 0).all()
+        assert (x[:, inputs.INFLICTED] >= 0).all()
+        assert x[:, inputs.IS_WAIT].sum() == batch.mask[0, -1]
+        batch.step(np.array([random_action(batch.mask[0], rng)]))
 
 
-def test_training_on_two_nics_comes_near_the_best_rule():
-    """From fresh weights, on streams that it did not see; this seed collapsed before rollouts were paired."""
-    seed = 4
-    which = case("two-nics")
-    world = which.world(seed=seed, num_instances=64)
-    held_out = which.world(seed=None, num_instances=8)
-    trainer = SymphonyTrainer(world, NetSettings("belief", guide=0.0), replace(which.a2c, num_envs=16), seed=seed)
-    for _ in range(12):
-        row = trainer.step()
-    assert np.isfinite(row.loss)
-    flow = HeldOut(held_out, trainer.shape, trainer.net).flow_s(trainer.params)
-    rule = play(
-        "mct-belief", held_out.model, held_out.streams, seed=0, counters=held_out.counters, params=held_out.belief
-    )
-    assert flow.mean() < 1.08 * rule.mean()
+def test_names_and_order_of_machines_do_not_matter():
+    """The same rack with its machines the other way round is scheduled alike: nothing depends on a part's number."""
+    flows = []
+    for order in ((0, 1), (1, 0)):
+        machines = [power8_m1(num_gpus=2), power8_m2(num_gpus=1, fpga="")]
+        model = rack_model(rack_of([machines[place] for place in order]), PAPER_KERNELS)
+        spec = StreamSpec(num_jobs=4)
+        streams = streams_of(model, PAPER_MIX, spec, num_instances=2, seed=3)
+        quiet = streams._replace(flow_level=np.zeros_like(streams.flow_level))
+        flows.append(StreamPlayer(World.of(model, quiet)).mean_s(_random_weights(2), [0, 1], seed=0))
+    assert flows[0] == pytest.approx(flows[1], rel=0.1)
 
 
-_TINY = A2c(num_envs=2, num_rollouts=2, epochs=1)
+def test_weights_come_back_from_a_row_and_from_a_file(tmp_path):
+    weights = fresh_weights(4)
+    for found, given in zip(unflat(flat(weights)), weights, strict=True):
+        np.testing.assert_array_equal(found, given)
+    save_weights(tmp_path / "w.npz", weights, {"iterations": 3})
+    loaded, meta = load_weights(tmp_path / "w.npz")
+    assert meta["iterations"] == 3
+    np.testing.assert_allclose(flat(loaded), flat(weights), rtol=1e-6)
 
 
-def test_fresh_weights_with_a_guide_do_as_well_as_its_rule():
-    which = case("two-nics")
-    held_out = which.world(seed=None, num_instances=8)
-    known = {"seed": 0, "counters": held_out.counters, "params": held_out.belief}
-    rule = play("mct-belief", held_out.model, held_out.streams, **known).mean()
-    blind = play("sparrow", held_out.model, held_out.streams, **known).mean()
-    net = NetSettings("belief")
-    shape = shape_of(held_out.model, len(held_out.counters.resource), held_out.streams)
-    flow = HeldOut(held_out, shape, net).flow_s(init_params(shape, net, 0)).mean()
-    assert flow < 1.03 * rule < blind
+def test_the_untrained_start_does_about_as_well_as_the_rules_with_beliefs():
+    world = case("small-rack").world(seed=3, num_instances=6)
+    start = StreamPlayer(world).flow_s(fresh_weights(0), seed=0).mean()
+    known = {"seed": 0, "counters": world.counters, "params": world.belief}
+    rule = play("srpt-belief", world.model, world.streams, **known).mean()
+    blind = play("mct", world.model, world.streams, **known).mean()
+    assert start < 1.05 * rule
+    assert start < blind
 
 
-def test_same_seed_same_weights():
-    model, streams = two_nics()
-    world = World.of(model, streams)
+def test_evolution_improves_on_a_bad_start_and_repeats():
+    model, streams = two_nics(num_instances=6)
+    player = StreamPlayer(World.of(model, streams))
+    start = fresh_weights(0)
+    bad = start._replace(direct=np.zeros_like(start.direct))
     ends = []
     for _ in range(2):
-        trainer = SymphonyTrainer(world, NetSettings("belief", width=4, core=4), _TINY, seed=3)
-        for _ in range(2):
-            trainer.step()
-        ends.append(np.asarray(trainer.params["pair_out"]))
+        evolution = Evolution([player], bad, seed=1, population=8, num_streams=4)
+        for _ in range(6):
+            evolution.step()
+        ends.append(evolution.weights.direct)
     np.testing.assert_array_equal(*ends)
+    every = range(6)
+    assert player.mean_s(evolution.weights, every, seed=9) < 0.95 * player.mean_s(bad, every, seed=9)
 
 
-def _episodes(**fields):
-    """Two short episodes of one stream, told by hand."""
-    shape = (3, 2)
-    base = {
-        "rows": np.zeros((*shape, 1), np.float32),
-        "mask": np.ones((*shape, 1), np.bool_),
-        "action": np.zeros(shape, np.int64),
-        "cost": np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 0.0]]),
-        "step_s": np.array([[1.0, 2.0], [1.0, 2.0], [2.0, 0.0]]),
-        "is_live": np.array([[True, True], [True, True], [True, False]]),
-        "value": np.zeros(shape),
-        "log_prob": np.zeros(shape),
-    }
-    return RackEpisodes(**(base | fields))
-
-
-def test_costs_to_come_add_up_and_fade_with_time():
-    plain = costs_to_come(_episodes(), 1e12)
-    np.testing.assert_allclose(plain, [[9.0, 6.0], [8.0, 4.0], [5.0, 0.0]])
-    half = costs_to_come(_episodes(), 1.0 / np.log(2.0))  # halves every second
-    np.testing.assert_allclose(half, [[1 + 0.5 * (3 + 0.5 * 5), 2 + 0.25 * 4], [5.5, 4.0], [5.0, 0.0]])
-
-
-def test_siblings_are_compared_at_the_same_moment():
-    """Decisions at 0, 1, 2 s and at 0, 2 s: what the other would have had then lies between its decisions."""
-    values = np.array([[9.0, 6.0], [8.0, 4.0], [5.0, 0.0]])
-    found = less_group_mean(values, _episodes(), 2)
-    np.testing.assert_allclose(found, [[3.0, -3.0], [3.0, -1.0], [1.0, 0.0]])
-    np.testing.assert_array_equal(less_group_mean(values, _episodes(), 1), values)
-
-
-def test_equal_rollouts_teach_nothing():
-    values = np.tile(np.array([[4.0], [3.0], [1.0]]), (1, 2))
-    same = _episodes(step_s=np.ones((3, 2)), is_live=np.ones((3, 2), np.bool_))
-    np.testing.assert_allclose(less_group_mean(values, same, 2), 0.0)
+def test_there_must_be_a_rack_to_learn_on():
+    with pytest.raises(InvalidInput, match="no rack"):
+        Evolution([], fresh_weights(0), seed=0)
 
 
 def _scheduler(**settings):
-    batch, net, shape = _batch("belief")
-    return SymphonyScheduler(NumpyPolicy(init_params(shape, net, 0), shape, net), batch, **settings)
+    model, streams = small_rack()
+    batch = RackBatch(model, streams, 1, seed=0)
+    batch.start(np.zeros(1, np.int64))
+    return SymphonyScheduler(fresh_weights(0), batch, **settings)
 
 
 @pytest.mark.parametrize("fault", ["nan", "huge", "stale"])
@@ -161,66 +169,35 @@ def test_broken_counters_lead_to_a_blind_rule_that_says_so(fault):
     assert any(reason is not None and "without regard to contention" in reason for reason in said)
 
 
-def test_sound_counters_need_no_fallback_and_batches_reuse_a_look():
-    for batch_size in (1, 8):
-        scheduler = _scheduler(batch_size=batch_size)
-        for _ in range(40):
-            action = scheduler.decide()
-            assert scheduler.batch.mask[0, action]
-            scheduler.batch.step(np.array([action]))
-        assert scheduler.num_fallbacks == 0
+def test_sound_counters_need_no_fallback_and_latencies_are_kept():
+    scheduler = _scheduler()
+    for _ in range(40):
+        action = scheduler.decide()
+        assert scheduler.batch.mask[0, action]
+        scheduler.batch.step(np.array([action]))
+    assert scheduler.num_fallbacks == 0
+    assert scheduler.latency_s.shape == (40,)
+    assert (scheduler.latency_s > 0).all()
 
 
-def test_a_policy_survives_its_file_and_refuses_another_rack(tmp_path):
-    batch, net, shape = _batch("belief")
-    params = init_params(shape, net, 4)
-    path = tmp_path / "policy.npz"
-    save_policy(path, params, net, shape, {"case": "small-rack"})
-    policy, meta = load_policy(path, batch)
-    assert meta["case"] == "small-rack"
-    np.testing.assert_array_equal(policy.p["pair_out"], np.asarray(params["pair_out"]))
-    other, _, _ = _batch("belief", two_nics)
-    with pytest.raises(InvalidInput, match="actions"):
-        load_policy(path, other)
-
-
-def test_the_policy_that_comes_with_stretto_schedules_the_small_rack():
-    from stretto.racks.symphony.scheduler import shipped_policy
-
-    world = case("small-rack").world(seed=None, num_instances=2)
-    batch = RackBatch(world.model, world.streams, 1, seed=0, counters=world.counters, params=world.belief)
-    scheduler = SymphonyScheduler(shipped_policy(batch)[0], batch)
-    flow = []
-    for instance in range(2):
-        batch.start(np.array([instance]))
-        scheduler.restart()
-        while True:
-            batch.step(np.array([scheduler.decide()]))
-            if batch.is_over[0]:
-                break
-        flow.append(batch.ends_s[0] - world.streams.arrival_s[instance])
-    random = play("sparrow", world.model, world.streams, seed=0)
-    assert np.mean(flow) < 0.6 * random.mean()
+def test_the_shipped_weights_schedule_racks_of_any_shape():
+    weights, _ = load_weights()
+    for seed in (3, 7):
+        model, streams = _of_seed(seed)
+        world = World.of(model, streams)
+        assert np.isfinite(StreamPlayer(world).flow_s(weights, seed=0)).all()
 
 
 def test_wrong_settings_are_refused():
-    with pytest.raises(UnknownName, match="belief"):
-        NetSettings("beleif")
-    with pytest.raises(UnknownName, match="flow"):
-        A2c(reward="flw")
     with pytest.raises(UnknownName, match="two-nics"):
         case("two-nic")
-    with pytest.raises(InvalidInput, match="groups of 3"):
-        A2c(num_envs=8, num_rollouts=3)
-    with pytest.raises(InvalidInput, match="batch_size"):
-        _scheduler(batch_size=0)
+    with pytest.raises(InvalidInput, match="lookahead"):
+        _scheduler(budget_s=-1.0)
 
 
-@pytest.mark.parametrize("reward", ["makespan", "inverse"])
-def test_the_other_rewards_train(reward):
-    model, streams = two_nics()
-    world = World(model, streams, counters_of(model))
-    trainer = SymphonyTrainer(world, NetSettings("rnn", width=4, core=4), replace(_TINY, reward=reward), seed=0)
-    row = trainer.step()
-    assert np.isfinite(row.loss)
-    assert row.cost > 0
+def test_generated_racks_repeat_and_differ():
+    first, again, other = generated(5), generated(5), generated(6)
+    assert first.kernels == again.kernels
+    assert first.kernels != other.kernels
+    assert replace(first.stream) == again.stream
+    assert generated(5, num_machines=3).rack.num_processors > 0

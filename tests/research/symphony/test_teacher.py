@@ -6,12 +6,12 @@ import pytest
 
 pytest.importorskip("optax")
 
+from research.symphony.actor_critic import SymphonyTrainer
+from research.symphony.recurrent_settings import A2c, NetSettings
 from research.symphony.teacher import imitate
 
 from racks.rack_cases import two_nics
 from stretto.racks.symphony.cases import World
-from stretto.racks.symphony.settings import A2c, NetSettings
-from stretto.racks.symphony.trainer import SymphonyTrainer
 
 
 def test_a_policy_chooses_as_the_rule_more_often_than_before() -> None:

@@ -129,9 +129,10 @@ class ReplayRules:
     tie
         ``batch``: one pass per moment; ``one-event``: one per event.
     slack
-        Of backfill ``promise``: how much later than planned at submission a job may start, a time plus a multiple of
-        its estimate, ``24h+4e`` by default; ``0``: not at all, ``inf``: no promise; ``24h+4e,user:ann=1h``: other slack
-        for some jobs. Of backfill ``slack``: how much of its estimate the head may be delayed, 0.5 by default.
+        Of backfill ``promise``: how much later than planned at submission a job may start, by default ``24h+4e+1wait``:
+        a day, four times its estimate, and once its planned wait; ``0``: not at all, ``inf``: no promise;
+        ``24h+4e,user:ann=1h``: other slack for some jobs. Of backfill ``slack``: how much of its estimate the head may
+        be delayed, 0.5 by default.
     quantile
         Of estimates ``quantile``.
     wait_usd_per_hour

@@ -32,8 +32,8 @@ class SteerOptions:
         ``promise``: every job is promised a latest start when it is first seen, and jobs that would miss it come
         first. By default nothing is promised.
     slack
-        Of backfill ``promise``: how much later than planned at submission a job may start, a time plus a multiple of
-        its estimate; ``24h+4e`` by default.
+        Of backfill ``promise``: how much later than planned at submission a job may start; ``24h+4e+1wait`` (a day,
+        four times its estimate, and once its planned wait) by default.
     """
 
     mode: str = "sitefactor"

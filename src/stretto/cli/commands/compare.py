@@ -10,7 +10,7 @@ import typer
 
 from stretto.api.options import TraceOptions, split_names
 from stretto.cli.checks import expanded, refuse_with, refuse_without
-from stretto.cli.commands.compare_paired import check_before, paired_table
+from stretto.cli.compare_paired import check_before, paired_table
 from stretto.cli.completion import graph_sources, policy_lists, strategy_lists
 from stretto.cli.configured import is_typed
 from stretto.cli.console import Output, new_table, print_json, print_notes, print_tables, remark

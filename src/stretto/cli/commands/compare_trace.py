@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from stretto.cli.checks import check_folder
-from stretto.cli.commands.compare_paired import check_before, paired_table
+from stretto.cli.compare_paired import check_before, paired_table
 from stretto.cli.console import Output, new_table, print_json, print_tables, remark
 from stretto.cli.logged import kept
 from stretto.cli.sources import load_queue, machine_named, tell_notes

@@ -24,6 +24,7 @@ class What(StrEnum):
     TRACES = "traces"
     SITES = "sites"
     DISPATCHERS = "dispatchers"
+    RUN_DISPATCHERS = "run-dispatchers"
 
 
 def list_components(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stretto.cli.console import Output, print_json
+from stretto.cli.console import Output, print_json, remark
 from stretto.cli.options import OutputOption
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ def logs(
         target = sys.stderr if is_error else sys.stdout
         target.write(piece.text)
         target.flush()
+    if last is None and output is Output.TABLE:
+        remark("no task of this run has written anything" if task is None else f"task {task!r} has written nothing")
 
 
 def _write_head(piece: LogPiece, *, is_first: bool) -> None:

@@ -218,6 +218,8 @@ def _report(result: PlanResult | RentalPlan, document: dict[str, object], out: P
 
 
 def _gap_text(result: PlanResult) -> str:
+    from stretto.core.notes import assumptions
+
     if is_zero_gap(result.gap):
         return f"0 %, {result.verdict}"
     if result.gap == float("inf"):
@@ -225,7 +227,8 @@ def _gap_text(result: PlanResult) -> str:
     if result.gap < 0:
         words = format_percent(result.gap)
         return f"{words}: the makespan is below the lower bound, so one of them is wrong; please report this"
-    return f"{format_gap(result.gap)}: at most this far above optimal"
+    above = "its lower bound, by assumed figures" if assumptions(result.problem) else "optimal"
+    return f"{format_gap(result.gap)}: at most this far above {above}"
 
 
 def _table(result: PlanResult) -> RenderableType:

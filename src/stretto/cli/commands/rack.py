@@ -31,7 +31,7 @@ def rack(
         typer.Option(
             "--by",
             metavar="NAME",
-            help="Dispatcher: a rule such as srpt-belief, srpt-counters or mct, or symphony (untrained).",
+            help="Dispatcher: a rule such as srpt-belief, srpt-counters or mct, or symphony.",
             autocompletion=rack_dispatchers,
         ),
     ] = "srpt-belief",
@@ -51,7 +51,7 @@ def rack(
             "--weights",
             metavar="FILE",
             help="Weights of symphony, written by stretto train symphony --save.",
-            show_default="those that come with Stretto: untrained, for small-rack",
+            show_default="those that come with Stretto",
         ),
     ] = None,
     seed: SeedOption = 0,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,8 +11,9 @@ import typer
 
 from stretto.api.options import Record
 from stretto.cli.checks import check_picture, expanded, refuse_with
+from stretto.cli.completion import run_dispatchers
 from stretto.cli.configured import is_typed
-from stretto.cli.console import Output, facts, print_json, remark, stdout
+from stretto.cli.console import Output, facts, print_json, print_notes, remark, stdout
 from stretto.cli.options import (
     ClusterOption,
     DimOption,
@@ -25,6 +26,7 @@ from stretto.cli.options import (
     TimeLimitOption,
 )
 from stretto.cli.progress import ProgressBar, ProgressLine
+from stretto.cli.rental import print_rented_run
 from stretto.core.units import format_percent, format_seconds
 from stretto.errors import InvalidInput
 
@@ -38,10 +40,12 @@ if TYPE_CHECKING:
 #: What a run that is resumed has on record.
 _ON_RECORD = (
     *("workflow", "cluster", "engine", "policy", "scale", "attempts", "keep_going", "discipline"),
-    *("time_limit", "seed", "param", "engine_param", "dim", "plan", "commands", "rerun"),
+    *("time_limit", "seed", "param", "engine_param", "dim", "plan", "commands", "rerun", "dispatch"),
 )
 #: What a saved plan has decided.
 _PLANNED = ("policy", "param", "time_limit", "seed", "dim")
+#: What a dispatcher decides itself.
+_DISPATCHED = ("plan", "policy", "param", "time_limit")
 _TIMED = "timed: tasks only passed their planned time, so this says nothing about real machines"
 
 
@@ -67,6 +71,7 @@ class RunPlanning:
     seed: int = 0
     param: list[str] | None = None
     dim: list[str] | None = None
+    dispatch: str | None = None
 
 
 @dataclass(frozen=True)
@@ -95,6 +100,16 @@ class Conduct:
             "seed": SeedOption,
             "param": ParamOption,
             "dim": DimOption,
+            "dispatch": Annotated[
+                str | None,
+                typer.Option(
+                    "--dispatch",
+                    metavar="NAME",
+                    help="Place tasks while they run, in place of a plan: symphony, mct-belief, heft-online or greedy.",
+                    autocompletion=run_dispatchers,
+                    show_default=False,
+                ),
+            ],
         },
     ),
     record=(
@@ -195,6 +210,7 @@ def run(
             engine_params=parse_params(engine_param or [], field="--engine-param"),
             scale=scale,
             options=RunOptions(
+                dispatch=planning.dispatch,
                 discipline=conduct.discipline.value if conduct.discipline else None,
                 max_attempts=conduct.attempts,
                 keep_going=conduct.keep_going,
@@ -267,6 +283,8 @@ def _sources(
     if planning.plan is not None and not is_plan_file(str(planning.plan)):
         hint = "make one with  stretto plan FLOW -c CLUSTER --save plan.json"
         raise InvalidInput(f"is not a saved plan: {hint}", source=str(planning.plan))
+    if planning.dispatch is not None:
+        refuse_with(context, "--dispatch", _DISPATCHED, "it places every task itself, without a plan")
     if record.resume is not None:
         refuse_with(context, "--resume", _ON_RECORD, "the resumed run already fixes it")
     elif workflow is not None and (planning.plan is not None or is_plan_file(workflow)):
@@ -313,7 +331,10 @@ def _report(done: RecordedRun, output: Output) -> None:
     elif output is Output.JSON:
         print_json(_document(done))
     else:
-        stdout().print(facts(f"{problem.graph.name} on {problem.cluster.name}", _rows(session, problem)))
+        stdout().print(facts(f"{problem.graph.name} on {problem.cluster.name}", _rows(done)))
+        if done.rented is not None:
+            print_rented_run(done.rentals, sum(one.cost_usd for one in done.rented.rentals))
+        print_notes(done.notes)
 
 
 def _draw(session: Session, problem: Problem, path: Path) -> None:
@@ -338,13 +359,15 @@ def _document(done: RecordedRun) -> dict[str, object]:
         "discipline": result.discipline,
         "tasks": [problem.graph.task_name(task) for task in range(problem.num_tasks)],
         "devices": [device.name for device in problem.cluster.devices],
-        "planned_device": plan.assignment,
+        "dispatch": done.dispatch,
+        "planned_device": plan.assignment if done.dispatch is None else None,
         "device": result.device,
         "start_s": result.start_s,
         "end_s": result.end_s,
         "attempts": result.attempts,
         "digests": list(result.digests),
-        "notes": list(_notes(session)),
+        "notes": [*_notes(session), *done.notes],
+        "rentals": [asdict(one) for one in done.rentals],
         "failures": [
             {
                 "task": problem.graph.task_name(failure.task),
@@ -366,18 +389,19 @@ def _notes(session: Session) -> tuple[str, ...]:
     return notes if notes or not session.result.is_timed else (_TIMED,)
 
 
-def _rows(session: Session, problem: Problem) -> dict[str, str]:
+def _rows(done: RecordedRun) -> dict[str, str]:
     import numpy as np
 
     from stretto.core.provenance import duration_basis
 
-    result = session.result
+    session, problem, result = done.session, done.problem, done.result
     now = int(np.sum(result.is_finished))
     before = f", {session.num_done_before:,} before" if session.num_done_before else ""
     before += f", {session.num_up_to_date:,} up to date" if session.num_up_to_date else ""
     rows = {
         "run": session.run_id,
         "engine": result.engine + "".join(f" ({note})" for note in _notes(session)),
+        **({} if done.dispatch is None else {"placed by": f"{done.dispatch}, while it ran"}),
         "status": result.status,
         "tasks": f"{now:,} of {problem.num_tasks:,}{before}",
     }
@@ -385,7 +409,8 @@ def _rows(session: Session, problem: Problem) -> dict[str, str]:
     if is_whole:
         rows["makespan"] = format_seconds(result.makespan_s)
     if now:
-        rows["predicted"] = f"{format_seconds(session.predicted_s)} for the whole, by the simulator"
+        what = "the whole" if done.dispatch is None else "a plan by heft"
+        rows["predicted"] = f"{format_seconds(session.predicted_s)} for {what}, by the simulator"
         if duration_basis(problem.graph).startswith("assumed") and not result.is_timed:
             rows["predicted"] += ", from assumed durations"
     if is_whole:

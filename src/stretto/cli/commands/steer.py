@@ -76,9 +76,9 @@ steer = typer.Typer(
                 str | None,
                 typer.Option(
                     "--slack",
-                    metavar="24h+4e",
+                    metavar="24h+4e+1wait",
                     help="Of --backfill promise: how much later than planned at submission a job may start.",
-                    show_default="24h+4e",
+                    show_default="24h+4e+1wait",
                 ),
             ],
         },

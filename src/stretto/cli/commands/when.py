@@ -45,6 +45,8 @@ class StartQuestion:
     learn: int = 500
 
 
+#: As many outcomes of its own as every queue begins with from others; and futures where few jobs wait.
+_FEW_OUTCOMES, _ALL_FUTURES = 20, 30
 _QUESTION = {
     "job": Annotated[
         str | None,
@@ -62,7 +64,11 @@ _QUESTION = {
     "all_waiting": Annotated[bool, typer.Option("--all", help="All jobs that wait at --at, or in Slurm now.")],
     "change": Annotated[
         str | None,
-        typer.Option("--if", metavar="limit=2h,procs=16", help="When would it start with another request?"),
+        typer.Option(
+            "--if",
+            metavar="limit=2h,nodes=2",
+            help="When would it start with another limit, procs, nodes or partition?",
+        ),
     ],
     "coverage": Annotated[float, typer.Option("--coverage", metavar="SHARE", help="Of starts in the intervals.")],
     "learn": Annotated[int, typer.Option("--learn-jobs", metavar="N", help="Past jobs to learn from.", min=0)],
@@ -86,7 +92,7 @@ _QUESTION = {
             ],
             "slack": Annotated[
                 str | None,
-                typer.Option("--slack", metavar="24h+4e", help="Of backfill promise, as for stretto replay."),
+                typer.Option("--slack", metavar="24h+4e+1wait", help="Of backfill promise, as for stretto replay."),
             ],
             "estimates": EstimatesOption,
             "kill": KillOption,
@@ -189,25 +195,44 @@ def _print(found: WhenAnswer, output: Output, *, is_list: bool) -> None:
         print(shown(f"job {one.job}: {one.sentence}"))
         if found.instead is not None:
             print(shown(f"with {found.change}: {found.instead.sentence}"))
-        if one.num_learned < 30:
-            remark(f"note: only {one.num_learned} past jobs waited: the interval is that of the futures, widened")
+    _remark_on(found)
+
+
+def _remark_on(found: WhenAnswer) -> None:
+    """Say where answers rest on little."""
+    if not found.starts:
+        return
+    one = found.start
+    if one.num_learned < _FEW_OUTCOMES:
+        jobs = "1 past job of this queue" if one.num_learned == 1 else f"{one.num_learned} past jobs of this queue"
+        remark(f"note: {jobs} waited: the interval rests mostly on the errors in other queues")
+    if one.num_futures < _ALL_FUTURES:
+        remark(f"note: {one.num_futures} futures were played in place of {_ALL_FUTURES}, because many jobs wait")
 
 
 def _print_list(found: WhenAnswer) -> None:
     if not found.starts:
         print("no job waits then")
         return
-    table = new_table("Waiting jobs")
-    for name in ("job", "user", "procs", "waited", "most likely", "from", "to", "latest (promised)"):
+    has_promises = any(one.promised_s is not None for one in found.starts)
+    last = "promised" if has_promises else "waited"  # both do not fit 80 columns
+    table = new_table(f"Waiting jobs at {found.start.clock.at(found.start.asked_s)}")
+    for name in ("job", "user", "procs", "most likely", "from", "to", last):
         table.add_column(name, no_wrap=True, justify="left" if name in ("job", "user") else "right")
     for one in sorted(found.starts, key=lambda start: start.likely_s):
-        table.add_row(*_cells(one))
+        table.add_row(*_cells(one, has_promises=has_promises))
     print_tables(table)
 
 
-def _cells(one: ExpectedStart) -> tuple[str, ...]:
-    at = one.clock.at
-    promised = "" if one.promised_s is None else at(one.promised_s)
-    low, high = at(one.low_s, beside_s=one.likely_s), at(one.high_s, beside_s=one.likely_s)
-    waited = format_wait(one.asked_s - one.submit_s)
-    return (str(one.job), one.user or "", f"{one.procs:,}", waited, at(one.likely_s), low, high, promised)
+def _cells(one: ExpectedStart, *, has_promises: bool) -> tuple[str, ...]:
+    """Return a row; the title has the year."""
+
+    def at(moment_s: float, beside_s: float = one.asked_s) -> str:
+        text = one.clock.at(moment_s, beside_s=beside_s)
+        return text[5:] if text[:4].isdecimal() and text[4] == "-" else text
+
+    last = "" if one.promised_s is None else at(one.promised_s)
+    if not has_promises:
+        last = format_wait(one.asked_s - one.submit_s)
+    bounds = (at(one.low_s, one.likely_s), at(one.high_s, one.likely_s))
+    return (str(one.job), one.user or "", f"{one.procs:,}", at(one.likely_s), *bounds, last)

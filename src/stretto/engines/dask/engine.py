@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from stretto.engines.engine import RunOptions, RunResult
 from stretto.engines.recorder import Recorder, driver_for
 from stretto.engines.work import Work
 from stretto.errors import EngineFailure, InvalidInput, MissingExtra
+from stretto.racks.telemetry.sense import DeviceWorker
 
 #: How Dask starts a worker: its class and the options of it.
 Recipe = dict[str, object]
@@ -106,6 +108,10 @@ class DaskEngine(ElasticWorkers, DriverEngine):
         if self.is_elastic and self.address is not None:
             raise InvalidInput("needs a cluster that the engine starts itself; leave out address", field="is_elastic")
 
+    @property
+    def is_on_this_host(self) -> bool:
+        return self.address is None
+
     def available(self) -> str | None:
         return missing_package("distributed", "Dask", "dask")
 
@@ -134,6 +140,8 @@ class DaskEngine(ElasticWorkers, DriverEngine):
         )
         recorder = Recorder(work, driver, options)
         run = DaskRun(client, recorder, supply, sends_needs=self.address is None and problem.packing is not None)
+        if options.on_worker is not None and self.address is None and self.processes and elastic is None:
+            _introduce(client, problem, options.on_worker)
         with watched(client, run.topic, is_lasting=self.address is not None):
             is_interrupted = run.run()
         return recorder.result("dask", is_timed=work.is_timed, is_interrupted=is_interrupted)
@@ -158,6 +166,15 @@ class DaskEngine(ElasticWorkers, DriverEngine):
             if num_first:
                 client.wait_for_workers(num_first)
             yield client, LocalWorkerSupply(client, own, recipes) if elastic is not None else None
+
+
+def _introduce(client: Client, problem: Problem, on_worker: Callable[[int, DeviceWorker], None]) -> None:
+    """Tell which processes serve the devices; they are ours, on this host, and run their tasks in a thread."""
+    place = {device.name: number for number, device in enumerate(problem.cluster.devices)}
+    names = {address: info["name"] for address, info in client.scheduler_info(n_workers=-1)["workers"].items()}
+    for address, pid in client.run(os.getpid).items():
+        if names.get(address) in place:
+            on_worker(place[names[address]], DeviceWorker(pid, pid, is_whole=True))
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from stretto.engines.dask.held_tasks import GraphTasks, HeldTasks, pin
 from stretto.engines.dask.settings import DaskReport, PlacementSettings
 from stretto.engines.dask.survey import Binding, Surroundings, Survey, bind, from_states, survey
 from stretto.engines.driver.dispatch import Dispatcher
+from stretto.engines.host.dispatcher import HostDispatcher
 from stretto.errors import Infeasible, InvalidInput
 
 #: Joining and leaving workers come in bursts; they are answered once per burst.
@@ -250,6 +251,8 @@ class Placer(SchedulerPlugin):  # type: ignore[misc]
     def _leave_if_retired(self) -> None:
         if self.is_retired and not self._owner and self.scheduler.plugins.get(self.name) is self:
             self.scheduler.remove_plugin(name=self.name)
+            if isinstance(self.settings.policy, HostDispatcher):
+                self.settings.policy.close()
 
 
 def _num_queued(seen: Survey, decider: Plan | Dispatcher) -> int:

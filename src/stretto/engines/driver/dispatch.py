@@ -39,7 +39,11 @@ class View:
 
 
 class Dispatcher(Protocol):
-    """Places ready tasks one view at a time."""
+    """Places ready tasks one view at a time.
+
+    It is asked when something has happened. One that also decides by the state of the machine may have an attribute
+    ``look_again_s``: while tasks wait beside an idle device, it is asked again after so many seconds.
+    """
 
     def choose(self, view: View) -> Sequence[tuple[int, int]]:
         """Return pairs of a task and a device, in order; an empty answer means "wait"."""
@@ -183,6 +187,12 @@ class SafeDispatcher:
         self._thread = BackgroundThread()
         self._pending: Future[Choice] | None = None
         self._tables: tuple[object, Tables] | None = None
+
+    @property
+    def look_again_s(self) -> float | None:
+        """After how long the dispatcher wants to be asked again though nothing has happened; None for never."""
+        pause_s: float | None = getattr(self.dispatcher, "look_again_s", None)
+        return pause_s
 
     def choose(self, view: View) -> Choice:
         """Return a choice that the driver can execute."""

@@ -143,6 +143,7 @@ class Driver:
         self.now_s = 0.0
         self.is_stopping = False
         self._num_decisions = 0
+        self._again_s = math.inf  # when a dispatcher that let tasks wait is asked again
         self._releases = deque(sorted((r * rules.time_scale, t) for t, r in enumerate(self.tables.release_s) if r > 0))
         for task in done:
             self.states.settle(task, max(device[task], 0))
@@ -160,6 +161,7 @@ class Driver:
         if self.states.is_stale:
             self.states.rebuild()
         if self.is_stopping:
+            self._again_s = math.inf
             return []
         if self.dispatcher is not None:
             self._ask(self.dispatcher)
@@ -206,9 +208,9 @@ class Driver:
 
     @property
     def next_release_s(self) -> float:
-        """When the next tasks are released, or a device has been idle for long enough; the engine sends a Tick then."""
+        """When the engine is to send a Tick: for a release, a long idle device, or a dispatcher that looks again."""
         idle_s = self.pool.next_s if self.pool is not None else math.inf
-        return min(idle_s, self._releases[0][0] if self._releases else math.inf)
+        return min(idle_s, self._again_s, self._releases[0][0] if self._releases else math.inf)
 
     @property
     def num_done(self) -> int:
@@ -356,6 +358,8 @@ class Driver:
                 self._num_decisions += 1
                 ready.remove(task)
                 given[device].append(task)
+        pause_s = getattr(dispatcher, "look_again_s", None) if ready and any(given) and not all(given) else None
+        self._again_s = math.inf if pause_s is None else self.now_s + pause_s
         if self._num_decisions > num_before:
             states.rebuild()
 

@@ -56,6 +56,10 @@ class LocalEngine(DriverEngine):
         if self.num_queued < 0:
             raise InvalidInput(f"{self.num_queued} must not be negative", field="num_queued")
 
+    @property
+    def is_on_this_host(self) -> bool:
+        return True
+
     def available(self) -> str | None:
         if self.workers == "process" and not hasattr(os, "fork"):
             return "workers=process needs fork, which this system lacks; use workers=thread"

@@ -52,6 +52,11 @@ class ProcessGuard:
             cls._ready()
 
     @classmethod
+    def pid(cls) -> int:
+        """Return the process below which commands run, 0 while there is none."""
+        return cls._process.pid if cls._process is not None and cls._owner == os.getpid() else 0
+
+    @classmethod
     def begin(cls, request: CommandRequest) -> socket.socket:
         """Start a command and return the connection to its process; raise OSError where that is impossible.
 

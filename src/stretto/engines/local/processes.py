@@ -36,6 +36,7 @@ from stretto.engines.local.transfers import PendingTransfers, transfer_s
 from stretto.engines.local.worker import WorkerSetup
 from stretto.engines.outputs import Outline, outline, rebuild
 from stretto.engines.work import Action, Command, OpenReads, Work
+from stretto.racks.telemetry.sense import DeviceWorker
 
 #: How often tasks that have a time limit are looked at.
 _LOOK_MS = 20
@@ -78,6 +79,7 @@ class ProcessRun:
             )
             for d, (own, size) in enumerate(zip(setup.cores, _expected_bytes(work, self.driver), strict=True))
         ]
+        self.has_commands = any(isinstance(action, Command) for action in work.actions)
         self.has_timeouts = any(_limit_s(action) is not None for action in work.actions)
         self.begin_s = 0.0
 
@@ -281,6 +283,10 @@ class ProcessRun:
         else:
             self.handles.append(handle)
         self.by_fd[handle.fd] = handle
+        if self.options.on_worker is not None and handle.process.pid is not None:
+            core, pid = self.setups[handle.device].core, handle.process.pid
+            cores = () if core is None else (core,)
+            self.options.on_worker(handle.device, DeviceWorker(pid, pid, cores, has_children=self.has_commands))
         self.poll.register(handle.fd, select.POLLIN | select.POLLHUP)
 
     def _remove(self, handle: Handle) -> None:

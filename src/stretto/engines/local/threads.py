@@ -6,6 +6,7 @@ what the driver starts. Its own next task needs no thread switch; any other need
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from queue import SimpleQueue
@@ -35,6 +36,7 @@ from stretto.engines.local.transfers import TransferThread, transfer_s
 from stretto.engines.local.wakeup import Wakeup
 from stretto.engines.outputs import digest, frozen, num_bytes
 from stretto.engines.work import Command, OpenReads, Work
+from stretto.racks.telemetry.sense import DeviceWorker
 
 #: How long the end of a run waits for threads that were told to stop.
 _LEAVE_S = 2.0
@@ -152,6 +154,7 @@ class ThreadRun:
     def _work(self, lane: int, generation: int, inbox: SimpleQueue[Start | None]) -> None:
         device = self.lanes.device[lane]
         pin(self.lanes.first_cores(lane))
+        self._introduce(lane)
         others: list[int] = []  # lanes that our last report gave something to do
         while (order := self.wakeup.next_order(lane, inbox, others)) is not None:
             start_s = self._now()
@@ -167,6 +170,12 @@ class ThreadRun:
                 self.crash = error
                 self.over.set()
                 return
+
+    def _introduce(self, lane: int) -> None:
+        if self.options.on_worker is not None:
+            cores = tuple(self.lanes.first_cores(lane) or ())
+            worker = DeviceWorker(os.getpid(), threading.get_native_id(), cores, guard=ProcessGuard.pid())
+            self.options.on_worker(self.lanes.device[lane], worker)
 
     def _attempt(self, order: Start, device: int, start_s: float) -> tuple[TaskFinished | TaskFailed, object]:
         task = order.task

@@ -26,6 +26,9 @@
     bid_usd_per_hour = 0.14
     checkpoint = "10min"
 
+Promised starts (backfill ``promise``) count on pools of fixed size. With ``promised = true`` they also count on renting
+the nodes of an elastic pool, up to ``num_nodes``; spot pools never count.
+
 Sizes and times are text with a unit, or plain numbers: bytes, seconds. What is left out has the default of ``Pool``.
 """
 
@@ -58,7 +61,7 @@ _TIMES: dict[str, _Time] = {
     "idle_shutdown": "idle_shutdown_s",
     "minimum": "minimum_s",
 }
-_POOL = ("name", "num_nodes", *_COUNTS, *_NUMBERS, *_SIZES, *_TIMES, "spot")
+_POOL = ("name", "num_nodes", *_COUNTS, *_NUMBERS, *_SIZES, *_TIMES, "promised", "spot")
 _SPOT = ("time_s", "price_usd_per_hour", "hazard_per_hour", "bid_usd_per_hour", "checkpoint")
 _TIME_UNITS = ("s", "min", "h")
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?|\.[0-9]+"
@@ -82,6 +85,7 @@ class _PoolFields(TypedDict, total=False):
     provision_s: float
     idle_shutdown_s: float
     minimum_s: float
+    promised: bool
     spot: Spot
 
 
@@ -144,6 +148,11 @@ def _pool(table: Fields) -> Pool:
     for key, field in _TIMES.items():
         if key in table:
             values[field] = table.seconds(key, 0.0, _TIME_UNITS)
+    if "promised" in table:
+        said = table.need("promised")
+        if not isinstance(said, bool):
+            table.fail(f"{str(said)[:60]!r} is not true or false", "promised")
+        values["promised"] = said
     if "spot" in table:
         values["spot"] = _spot(table.fields("spot"))
     return Pool(name, table.count("num_nodes", 0, 0, MAX_NODES), **values)
@@ -218,6 +227,8 @@ def _pool_table(pool: Pool) -> dict[str, object]:
     table |= {
         key: float(getattr(pool, own)) for key, own in numbers.items() if getattr(pool, own) != getattr(plain, own)
     }
+    if pool.promised:
+        table["promised"] = True
     if pool.spot is not None:
         table["spot"] = _spot_table(pool.spot)
     return table

@@ -60,7 +60,7 @@ class Dot:
         """Say what of a graph this format cannot hold."""
         checks = {
             "durations per device kind": bool(graph.kinds),
-            "resident memory": graph.resident_bytes is not None,
+            "resident memory": graph.resident_bytes is not None or graph.weights is not None,
             "renewable resources": graph.resources is not None,
         }
         return tuple(what for what, is_lost in checks.items() if is_lost)

@@ -1,154 +1,131 @@
-"""Live JAX functions: one task per primitive, its duration from a roofline."""
+"""Live JAX functions as graphs: one task per operation, its duration from a cost model, arguments as weights."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from stretto.core.builder import GraphBuilder
 from stretto.core.graph import TaskGraph
-from stretto.core.provenance import ARGUMENT_BYTES, DURATIONS, ROOFLINE
-from stretto.files.graphs.jax_equations import FlatEquation, FlatProgram, Jax, bodies, flatten, trace
-from stretto.files.graphs.roofline import ROOFLINES, OpCost, Roofline, durations
+from stretto.core.provenance import DURATIONS, ROOFLINE
+from stretto.files.graphs.jax_arguments import Arguments
+from stretto.files.graphs.jax_cost import VIEWS, aval_bytes, eqn_cost
+from stretto.files.graphs.jax_equations import FlatProgram, Jax, flatten, trace
+from stretto.files.graphs.jax_groups import JaxOperation, is_cheap, operations
+from stretto.files.graphs.roofline import ROOFLINES, CostModel, OpCost
 
-VIEWS = frozenset(["reshape", "squeeze", "expand_dims", "copy", "stop_gradient", "bitcast_convert_type"])
-PARTIAL_READS = frozenset(["gather", "dynamic_slice", "slice"])
+_ALIASES = VIEWS | {"transpose", "broadcast_in_dim", "slice", "convert_element_type"}
 
 
 def from_jax(fun: Callable[..., object], *args: object, **kwargs: object) -> TaskGraph:
     """Trace a function on example arguments and return the graph of its primitives.
 
-    The arguments may be arrays or ``jax.ShapeDtypeStruct``: nothing is computed. They are
-    inputs, not tasks; arrays that the function closes over are resident bytes of the tasks
-    that read them. Nested ``jit`` is inlined. A ``scan`` is one task that costs its body times
-    its length, a ``cond`` costs its longest branch, a ``while`` one round of its body.
+    The arguments may be arrays or ``jax.ShapeDtypeStruct``: nothing is computed. Arguments and
+    arrays that the function closes over are weights: they stay on every device that runs a
+    task which reads them. Nested ``jit`` is inlined, a ``scan`` of few rounds unrolled. A longer
+    one is one task that costs its body times its length, a ``cond`` costs its longest branch, a
+    ``while`` one round of its body.
     """
     return from_program(trace(fun, args, kwargs))
 
 
-def from_jaxpr(closed_jaxpr: Jax, *, rooflines: Mapping[str, Roofline] = ROOFLINES, name: str = "jax") -> TaskGraph:
+def from_jaxpr(closed_jaxpr: Jax, *, rooflines: Mapping[str, CostModel] = ROOFLINES, name: str = "jax") -> TaskGraph:
     """Return the graph of a closed jaxpr, with durations for each kind of ``rooflines``."""
     return from_program(flatten(closed_jaxpr, name=name), rooflines=rooflines)
 
 
-def from_program(program: FlatProgram, *, rooflines: Mapping[str, Roofline] = ROOFLINES) -> TaskGraph:
-    """Return the graph of a flat program: task ``i`` is its equation ``i``."""
+def from_program(
+    program: FlatProgram,
+    found: Sequence[JaxOperation] | None = None,
+    *,
+    rooflines: Mapping[str, CostModel] = ROOFLINES,
+    basis: str | None = None,
+    arguments: Arguments | None = None,
+) -> TaskGraph:
+    """Return the graph of a flat program: task ``i`` is its operation ``i``, by default its equation ``i``.
+
+    Parameters
+    ----------
+    basis
+        Where durations come from, in words.
+    arguments
+        What is known of the arguments; by default all of them are weights.
+    """
+    found = operations(program, group=False) if found is None else found
+    arguments = arguments or Arguments.all_weights(program)
     build = GraphBuilder(program.name)
-    resident = {value: _aval_bytes(program.avals[value]) for value in program.constants}
+    kept = {value for value in program.outputs if isinstance(value, int)}
+    read = {value for operation in found for value in operation.reads}
     handles: dict[int, int] = {}
     total = OpCost()
-    for equation in program.equations:
-        cost = eqn_cost(equation.eqn)
-        total += cost
-        task = _add_task(build, equation, durations(cost, rooflines), resident)
-        for value in equation.reads:
-            if value in handles:
-                build.read(task, handles[value])
-        handles |= {value: build.object(task, _aval_bytes(program.avals[value])) for value in equation.writes}
-    build.meta |= {
-        DURATIONS: ROOFLINE if rooflines is ROOFLINES else "assumed (roofline model)",
-        ARGUMENT_BYTES: sum(_aval_bytes(program.avals[value]) for value in program.inputs),
-    }
-    build.meta |= {"total_flops": total.flops, "total_bytes": total.num_bytes}
+    for operation in found:
+        kernels = kernels_of(program, operation)
+        total = sum(kernels, total)
+        seconds = {kind: sum(map(model.seconds, kernels)) for kind, model in rooflines.items()}
+        task = _add_task(build, program, operation, seconds, kept)
+        handles |= {v: build.object(task, aval_bytes(program.avals[v])) for v in operation.writes if v in read}
+    _add_reads(build, found, handles, arguments.resident_bytes())
+    default = ROOFLINE if rooflines is ROOFLINES else "assumed (roofline model)"
+    build.meta |= {DURATIONS: basis or default, "total_flops": total.flops, "total_bytes": total.num_bytes}
     return build.graph()
 
 
 def _add_task(
-    build: GraphBuilder, equation: FlatEquation, seconds: Mapping[str, float], resident: Mapping[int, float]
+    build: GraphBuilder, program: FlatProgram, operation: JaxOperation, seconds: Mapping[str, float], kept: set[int]
 ) -> int:
-    primitive = str(equation.eqn.primitive.name)
+    head = head_of(program, operation)
+    primitive = program.equations[head].primitive
     return build.task(
-        f"{primitive}_{build.num_tasks}",
+        f"{primitive}_{head}",
         next(iter(seconds.values())),
         durations=dict(seconds),
-        resident_bytes=sum(resident.get(value, 0.0) for value in equation.reads if value is not None),
+        # Results stay until the call returns.
+        resident_bytes=sum(aval_bytes(program.avals[value]) for value in operation.writes if value in kept),
         category=primitive,
     )
 
 
-def _num_elements(aval: Jax) -> float:
-    return math.prod(getattr(aval, "shape", ()), start=1.0)
+def _add_reads(
+    build: GraphBuilder, found: Sequence[JaxOperation], handles: Mapping[int, int], resident: Mapping[int, float]
+) -> None:
+    weights: dict[int, int] = {}
+    for task, operation in enumerate(found):
+        for value in operation.reads:
+            if value in handles:
+                build.read(task, handles[value])
+            elif value in resident:
+                if value not in weights:
+                    weights[value] = build.weight(resident[value])
+                build.read_weight(task, weights[value])
 
 
-def _aval_bytes(aval: Jax) -> float:
-    return _num_elements(aval) * float(getattr(getattr(aval, "dtype", None), "itemsize", 4))
+def head_of(program: FlatProgram, operation: JaxOperation) -> int:
+    """Return the equation that an operation is called by: the one that computes most, the first of equals."""
+    costs = [eqn_cost(program.equations[number].eqn) for number in operation.equations]
+    best = max(range(len(costs)), key=lambda place: (costs[place].flops, costs[place].num_bytes, -place))
+    return operation.equations[best]
 
 
-def eqn_cost(eqn: Jax) -> OpCost:
-    """Return the arithmetic and the bytes of one equation."""
-    costs = [_body_cost(getattr(body, "jaxpr", body)) for body in bodies(eqn)]
-    name = str(eqn.primitive.name)
-    if costs:
-        if name == "cond":
-            return max(costs, key=lambda cost: (cost.num_bytes + cost.flops, cost.flops))
-        return sum(costs, OpCost()).times(float(eqn.params.get("length", 1)) if name == "scan" else 1.0)
-    return OpCost(_flops(eqn, name), _bytes(eqn, name))
+def kernels_of(program: FlatProgram, operation: JaxOperation) -> list[OpCost]:
+    """Return the costs of what XLA would launch: each heavy equation, and all cheap ones as one."""
+    if len(operation.equations) == 1:
+        return [eqn_cost(program.equations[operation.equations[0]].eqn)]
+    equations = [program.equations[number] for number in operation.equations]
+    heavy = [one for one in equations if not is_cheap(one.primitive)]
+    fused = [one for one in equations if is_cheap(one.primitive) and one.primitive not in _ALIASES]
+    kernels = [eqn_cost(one.eqn) for one in heavy]
+    if not fused:
+        return kernels or [sum((eqn_cost(one.eqn) for one in equations), OpCost())]
+    alias = {one.writes[0]: one.reads[0] for one in equations if one.primitive in _ALIASES}
 
+    def origin(value: int | None) -> int | None:
+        while value in alias:
+            value = alias[value]
+        return value
 
-def _body_cost(body: Jax) -> OpCost:
-    return sum((eqn_cost(eqn) for eqn in body.eqns), OpCost())
-
-
-def _bytes(eqn: Jax, name: str) -> float:
-    if name in VIEWS:
-        return 0.0
-    written = sum(_aval_bytes(var.aval) for var in eqn.outvars)
-    if name in PARTIAL_READS:
-        return 2 * written + sum(_aval_bytes(atom.aval) for atom in eqn.invars[1:])
-    return written + sum(_aval_bytes(atom.aval) for atom in eqn.invars)
-
-
-def _flops(eqn: Jax, name: str) -> float:
-    num_out = sum(_num_elements(var.aval) for var in eqn.outvars)
-    if name in _RULES:
-        return _RULES[name](eqn, num_out)
-    if name.startswith(("reduce_", "arg", "cum")):
-        return sum(_num_elements(atom.aval) for atom in eqn.invars[:1])
-    return _PER_ELEMENT.get(name, 0) * num_out
-
-
-def _dot_general(eqn: Jax, num_out: float) -> float:
-    (contracted, _), _ = eqn.params["dimension_numbers"]
-    shape = eqn.invars[0].aval.shape
-    return 2 * num_out * math.prod((shape[axis] for axis in contracted), start=1.0)
-
-
-def _convolution(eqn: Jax, num_out: float) -> float:
-    """Each output element is a dot product over its group's input channels and the window."""
-    shape = eqn.invars[1].aval.shape
-    out_axis = eqn.params["dimension_numbers"].rhs_spec[0]
-    return 2 * num_out * math.prod((n for axis, n in enumerate(shape) if axis != out_axis), start=1.0)
-
-
-def _sort(eqn: Jax, num_out: float) -> float:
-    shape = eqn.invars[0].aval.shape
-    return num_out * math.log2(max(2, shape[-1] if shape else 2))
-
-
-def _window(eqn: Jax, num_out: float) -> float:
-    return num_out * math.prod(eqn.params.get("window_dimensions", ()), start=1.0)
-
-
-def _fft(eqn: Jax, num_out: float) -> float:
-    size = math.prod(eqn.params.get("fft_lengths", ()), start=1.0)
-    return 5 * num_out * math.log2(max(2.0, size))
-
-
-_RULES: dict[str, Callable[[Jax, float], float]] = {
-    "dot_general": _dot_general,
-    "conv_general_dilated": _convolution,
-    "sort": _sort,
-    "top_k": _sort,
-    "fft": _fft,
-    "reduce_window_sum": _window,
-    "reduce_window_max": _window,
-    "reduce_window_min": _window,
-}
-_WEIGHTS = {
-    1: "add sub mul div neg abs max min sign floor ceil round clamp select_n eq ne lt le gt ge and or not xor rem "
-    "convert_element_type add_any square integer_pow is_finite shift_left shift_right_logical",
-    4: "exp exp2 log log1p expm1 sqrt rsqrt cbrt pow sin cos tan tanh logistic asin acos atan atan2 sinh cosh",
-    8: "erf erfc erf_inv lgamma digamma",
-    30: "random_bits threefry2x32",
-}
-_PER_ELEMENT = {name: weight for weight, names in _WEIGHTS.items() for name in names.split()}
+    made = {value for one in fused for value in one.writes}
+    read = {origin(value) for one in fused for value in one.reads} - made - {None}
+    outside = set(operation.writes) | {value for one in heavy for value in one.reads if value is not None}
+    written = {value for value in made if value in outside or any(origin(other) == value for other in outside)}
+    num_bytes = sum(aval_bytes(program.avals[value]) for value in (*read, *written) if value is not None)
+    arithmetic = sum((eqn_cost(one.eqn) for one in fused), OpCost())
+    return [*kernels, OpCost(arithmetic.flops, num_bytes, arithmetic.dtype, "elementwise")]

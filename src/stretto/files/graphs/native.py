@@ -16,6 +16,7 @@ from typing import NoReturn, TypeVar
 import numpy as np
 
 from stretto.core.csr import Floats, Ints
+from stretto.core.devices.weights import Weights
 from stretto.core.graph import Resources, TaskGraph
 from stretto.core.workload import Job, Workload
 from stretto.errors import InvalidInput, UnknownName
@@ -28,7 +29,7 @@ _INT_COLUMNS = ("object_task", "read_task", "read_object")
 _OPTIONAL_FLOATS = ("cores", "memory_bytes", "resident_bytes", "gpus")
 _GRAPH_KEYS = {
     *("name", "work_s", "object_size", "task_names", "kinds", "kind_duration_s", "categories", "category"),
-    *("transfer_unit", "resources", "other_needs", "meta"),
+    *("transfer_unit", "resources", "other_needs", "meta", "weights"),
     *_INT_COLUMNS,
     *_OPTIONAL_FLOATS,
 }
@@ -197,6 +198,7 @@ def _graph(read: _Columns, default_name: str) -> TaskGraph:
             transfer_unit=unit,
             resources=_resources(read, len(work)),
             meta=meta,
+            weights=_weights(read),
         )
     except InvalidInput as error:
         field = error.field if error.source is not None else f"{read.prefix}{error.field or 'graph'}"
@@ -209,6 +211,18 @@ def _other_needs(read: _Columns) -> dict[str, Floats]:
     if not isinstance(table, dict):
         read.fail(f"{str(table)[:60]!r} is not an object", "other_needs")
     return {name: read.floats(f"other_needs.{name}", column) for name, column in table.items()}
+
+
+def _weights(read: _Columns) -> Weights | None:
+    """Return the weights that tasks share: sizes, and pairs of a task and a weight."""
+    body = read.body.get("weights")
+    if body is None:
+        return None
+    if not isinstance(body, dict):
+        read.fail(f"{str(body)[:60]!r} is not an object", "weights")
+    inner = _Columns(read.document, body, f"{read.prefix}weights.", {"size_bytes", "task", "item"})
+    size = inner.floats("size_bytes", inner.needed("size_bytes"))
+    return Weights(size, *(inner.ints(key, inner.needed(key)) for key in ("task", "item")))
 
 
 def _durations(read: _Columns, kinds: tuple[str, ...], num_tasks: int) -> Floats | None:
@@ -286,6 +300,12 @@ def _graph_json(graph: TaskGraph) -> Json:
             "names": list(graph.resources.names),
             "capacity": graph.resources.capacity.tolist(),
             "demand": graph.resources.demand.T.tolist(),
+        }
+    if graph.weights is not None:
+        body["weights"] = {
+            "size_bytes": _numbers(graph.weights.size_bytes),
+            "task": graph.weights.task.tolist(),
+            "item": graph.weights.item.tolist(),
         }
     if graph.meta:
         body["meta"] = dict(graph.meta)

@@ -17,7 +17,7 @@ from stretto.errors import InvalidInput, MissingExtra, UnknownName
 from stretto.files.document import Document
 from stretto.files.graphs.onnx_cost import OnnxCall, OnnxTensor, op_cost
 from stretto.files.graphs.onnx_shapes import MAX_ELEMENTS, MAX_RANK, infer_shapes
-from stretto.files.graphs.roofline import ROOFLINES, OpCost, Roofline, durations
+from stretto.files.graphs.roofline import ROOFLINES, CostModel, OpCost, durations
 from stretto.files.sniff import graph_name
 
 #: A message of onnx (a model, graph, node or tensor), which has no types.
@@ -33,6 +33,8 @@ MAX_ROUNDS = 1_000_000
 _ITEM_BYTES = {1: 4, 2: 1, 3: 1, 4: 2, 5: 2, 6: 4, 7: 8, 8: 16, 9: 1, 10: 2, 11: 8, 12: 4, 13: 8, 14: 8, 15: 16}
 _ITEM_BYTES |= {16: 2, 17: 1, 18: 1, 19: 1, 20: 1, 24: 1}
 _HALF_BYTE_TYPES = (21, 22, 23)
+#: Key of ``TaskGraph.meta``: for each task the index of its node in the model and the node's first output.
+NODES = "onnx_nodes"
 _RANDOM = frozenset(
     ["RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial"]
 )
@@ -54,7 +56,7 @@ class OnnxFormat:
         unknown count as ``default_dim``; ``meta["num_unknown_dims"]`` says how many did.
     """
 
-    rooflines: Mapping[str, Roofline] = field(default_factory=lambda: ROOFLINES)
+    rooflines: Mapping[str, CostModel] = field(default_factory=lambda: ROOFLINES)
     dims: Mapping[str, int] = field(default_factory=dict)
     default_dim: int = 1
     summary: str = "ONNX model: one task per operator, durations from a roofline"
@@ -64,7 +66,13 @@ class OnnxFormat:
         return _looks_like_model(document.head, len(document.data))
 
     def read(self, document: Document) -> TaskGraph:
-        model = _parse(document)
+        return self.read_model(parse_model(document), document)[0]
+
+    def read_model(self, model: Proto, document: Document) -> tuple[TaskGraph, Proto]:
+        """Return the graph of a model, which loses its weights, and the model with the types of its tensors.
+
+        ``document`` says what errors and the graph call it.
+        """
         _set_dims(model.graph, self.dims)
         opened = _open_dims(model.graph)
         model, inferred = infer_shapes(model)
@@ -76,7 +84,7 @@ class OnnxFormat:
             "num_nodes": sum(1 for _ in _all_nodes(model.graph)),
             "producer": str(model.producer_name)[:80],
         }
-        return graph.graph()
+        return graph.graph(), model
 
 
 def _looks_like_model(head: bytes, size: int) -> bool:
@@ -115,7 +123,8 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
     return 0, -1
 
 
-def _parse(document: Document) -> Proto:
+def parse_model(document: Document) -> Proto:
+    """Return the model of a document."""
     if len(document.data) > MAX_ONNX_BYTES:
         document.fail(f"{len(document.data):,} bytes, more than the {MAX_ONNX_BYTES:,} of protobuf")
     try:
@@ -172,13 +181,13 @@ def _all_nodes(graph: Proto) -> Iterator[Proto]:
             yield from _all_nodes(body)
 
 
-def _outer_names(node: Proto) -> list[str]:
+def outer_names(node: Proto) -> list[str]:
     """Return the tensors that a node reads, those that its subgraphs take from outside included."""
     names = [name for name in node.input if name]
     for body in _subgraphs(node):
         inside = {value.name for value in body.input} | {tensor.name for tensor in body.initializer}
         inside |= {name for inner in body.node for name in inner.output}
-        names += [name for inner in body.node for name in _outer_names(inner) if name not in inside]
+        names += [name for inner in body.node for name in outer_names(inner) if name not in inside]
         names += [value.name for value in body.output if value.name not in inside]
     return list(dict.fromkeys(names))
 
@@ -186,7 +195,7 @@ def _outer_names(node: Proto) -> list[str]:
 class _Reader:
     """Turns a graph with shapes into tasks."""
 
-    def __init__(self, document: Document, rooflines: Mapping[str, Roofline], default_dim: int) -> None:
+    def __init__(self, document: Document, rooflines: Mapping[str, CostModel], default_dim: int) -> None:
         self.document = document
         self.rooflines = rooflines
         self.default_dim = default_dim
@@ -199,12 +208,13 @@ class _Reader:
         build = GraphBuilder(graph_name(self.document))
         weights = self._declare(graph)
         inputs = {value.name for value in graph.input if value.name not in weights}
-        tasks = []
-        for node in graph.node:
-            if _is_constant(node, weights):
+        tasks, origin = [], []
+        for index, node in enumerate(graph.node):
+            if is_constant(node, weights):
                 weights.update(name for name in node.output if name)
             else:
                 tasks.append(node)
+                origin.append((index, next((str(name) for name in node.output if name), "")))
         handles: dict[str, int] = {}
         total = OpCost()
         for position, node in enumerate(tasks):
@@ -212,6 +222,7 @@ class _Reader:
         self._add_reads(build, tasks, handles, weights | inputs)
         build.meta |= {
             DURATIONS: ROOFLINE if self.rooflines is ROOFLINES else "assumed (roofline model)",
+            NODES: origin,
             "total_flops": total.flops,
             "total_bytes": total.num_bytes,
             "num_folded_nodes": len(graph.node) - len(tasks),
@@ -267,7 +278,7 @@ class _Reader:
     ) -> OpCost:
         cost = self._cost(node)
         seconds = durations(cost, self.rooflines)
-        resident = sum(self._find(name).num_bytes for name in _outer_names(node) if name in weights)
+        resident = sum(self._find(name).num_bytes for name in outer_names(node) if name in weights)
         name = str(node.name) or f"{node.op_type}_{position}"
         task = build.task(
             name if name not in build else f"{name}#{position}",
@@ -285,7 +296,7 @@ class _Reader:
 
     def _add_reads(self, build: GraphBuilder, tasks: list[Proto], handles: dict[str, int], free: set[str]) -> None:
         for task, node in enumerate(tasks):
-            for name in _outer_names(node):
+            for name in outer_names(node):
                 if name in handles:
                     build.read(task, handles[name])
                 elif name not in free:
@@ -326,7 +337,7 @@ class _Reader:
         weights = self._declare(body)
         total = OpCost()
         for node in body.node:
-            if _is_constant(node, weights):
+            if is_constant(node, weights):
                 weights.update(node.output)
             else:
                 total += self._cost(node)
@@ -342,7 +353,7 @@ class _Reader:
         return total
 
 
-def _is_constant(node: Proto, weights: set[str]) -> bool:
+def is_constant(node: Proto, weights: set[str]) -> bool:
     """True when a node's result is known before any input arrives."""
     if node.op_type == "Constant":
         return True

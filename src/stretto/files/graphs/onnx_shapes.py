@@ -67,7 +67,7 @@ def infer_shapes(model: Proto) -> tuple[Proto, bool]:
     """
     if _num_written_out(model) > MAX_NODES:
         raise InvalidInput(f"more than {MAX_NODES:,} nodes once its functions are written out", field="functions")
-    for tensor in _tensors(model.graph):
+    for tensor in constant_tensors(model.graph):
         _drop_values(tensor)
     for value in [*model.graph.input, *model.graph.output, *model.graph.value_info]:
         for dim in value.type.tensor_type.shape.dim:
@@ -131,7 +131,7 @@ def _num_written_out(model: Proto) -> int:
     return count(model.graph.node, 0)
 
 
-def _tensors(graph: Proto) -> Iterator[Proto]:
+def constant_tensors(graph: Proto) -> Iterator[Proto]:
     """Yield all constant tensors of a graph and of its subgraphs."""
     yield from graph.initializer
     yield from (sparse.values for sparse in graph.sparse_initializer)
@@ -140,7 +140,7 @@ def _tensors(graph: Proto) -> Iterator[Proto]:
             if attribute.HasField("t"):
                 yield attribute.t
             for body in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
-                yield from _tensors(body)
+                yield from constant_tensors(body)
 
 
 def _drop_values(tensor: Proto) -> None:

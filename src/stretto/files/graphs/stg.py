@@ -56,7 +56,7 @@ class Stg:
             "task names": graph.task_names is not None and graph.task_names != _numbers(graph.num_tasks),
             "durations per device kind": bool(graph.kinds),
             "cores": graph.cores is not None,
-            "memory": graph.memory_bytes is not None or graph.resident_bytes is not None,
+            "memory": any(one is not None for one in (graph.memory_bytes, graph.resident_bytes, graph.weights)),
             "categories": graph.category is not None,
             "renewable resources": graph.resources is not None,
         }

@@ -29,6 +29,9 @@ _NOT_ID = re.compile(r"[^0-9A-Za-z_.-]")
 
 Json = dict[str, object]
 
+#: Key of ``TaskGraph.meta``: program and arguments of every task, which only this format holds.
+COMMANDS = "commands"
+
 
 class WfFormat:
     """Reads and writes one workflow per file."""
@@ -61,7 +64,7 @@ class WfFormat:
             lost.append("durations per device kind (only the work on a device of speed 1 is kept)")
         if graph.resources is not None:
             lost.append("renewable resources")
-        if graph.resident_bytes is not None:
+        if graph.resident_bytes is not None or graph.weights is not None:
             lost.append("resident memory")
         return tuple(lost)
 
@@ -276,9 +279,12 @@ def _document(graph: TaskGraph) -> Json:
         read = graph.in_object[graph.in_ptr[task] : graph.in_ptr[task + 1]].tolist()
         made = range(int(graph.out_ptr[task]), int(graph.out_ptr[task + 1]))
         readers = graph.object_reader[graph.object_ptr[made.start] : graph.object_ptr[made.stop]].tolist()
+        # A category is no command: written as one, it would be run.
+        category = graph.category_name(task) if graph.category is not None else ""
         specification.append(
             {
                 "name": graph.task_name(task),
+                **({"category": category} if category else {}),
                 "id": ids[task],
                 "parents": list(dict.fromkeys(ids[graph.object_task[o]] for o in read)),
                 "children": list(dict.fromkeys(ids[reader] for reader in readers)),
@@ -306,8 +312,10 @@ def _run(graph: TaskGraph, task: int, identity: str) -> Json:
     if not np.isfinite(seconds):
         raise InvalidInput("the task can run nowhere, so it has no runtime", field=f"task {graph.task_name(task)!r}")
     entry: Json = {"id": identity, "runtimeInSeconds": seconds}
-    if graph.category is not None and graph.category_name(task):
-        entry["command"] = {"program": graph.category_name(task), "arguments": []}
+    commands = graph.meta.get(COMMANDS)
+    if isinstance(commands, (list, tuple)):
+        program, *arguments = commands[task]
+        entry["command"] = {"program": program, "arguments": arguments}
     if graph.cores is not None and graph.cores[task] > 0:
         entry["coreCount"] = float(graph.cores[task])
     if graph.memory_bytes is not None and graph.memory_bytes[task] > 0:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stretto.core.csr import Floats, Ints
+from stretto.core.devices.weights import resident_of_tasks
 from stretto.core.nodes.packing import SLOT
 from stretto.core.problem import Problem
 from stretto.graphs.bounds.list_schedule import TimedPlan
@@ -158,7 +159,7 @@ def _pools(problem: Problem) -> Iterator[PoolRow]:
 
 def _residents(problem: Problem) -> Iterator[ResidentRow]:
     """Yield the memory limits of devices where tasks keep bytes resident."""
-    needs = MemoryNeeds.of(problem) if problem.graph.resident_bytes is not None else None
+    needs = MemoryNeeds.of(problem) if np.any(resident_of_tasks(problem.graph)) else None
     if needs is None:
         return
     resident, running = needs.resident.astype(np.int64).tolist(), needs.running.astype(np.int64).tolist()

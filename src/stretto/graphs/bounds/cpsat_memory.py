@@ -6,6 +6,7 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from stretto.core.csr import Ints
+from stretto.core.devices.weights import resident_of_tasks
 from stretto.core.problem import Problem
 from stretto.errors import Infeasible
 from stretto.graphs.bounds.list_schedule import TimedPlan, first_schedule, run_in_sequence
@@ -26,7 +27,7 @@ def known_schedule(relaxation: Relaxation) -> TimedPlan:
     """
     known = first_schedule(relaxation)
     problem = relaxation.problem
-    needs = MemoryNeeds.of(problem) if problem.graph.resident_bytes is not None else None
+    needs = MemoryNeeds.of(problem) if np.any(resident_of_tasks(problem.graph)) else None
     if needs is None or needs.fits(known.device):
         return known
     position = np.empty(problem.num_tasks, dtype=np.int64)

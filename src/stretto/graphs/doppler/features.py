@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stretto.core.csr import Floats, Ints
+from stretto.core.devices.weights import resident_of_tasks
 from stretto.core.problem import Problem
 from stretto.graphs.doppler.kernels.levels import bottom_chain, top_chain
 from stretto.graphs.doppler.kernels.state import EpisodeInputs
@@ -90,7 +91,7 @@ def fixed_side(problem: Problem, raw: Floats) -> EpisodeInputs:
         weight=weight,
         object_move_s=object_move_s,
         twin=twins(problem),
-        resident=zeros if graph.resident_bytes is None else np.ceil(graph.resident_bytes),
+        resident=resident_of_tasks(graph),
         need=zeros if graph.memory_bytes is None else np.ceil(graph.memory_bytes),
         limit=limit,
         object_bytes=np.ceil(p.object_size) if counts_objects(problem) else np.zeros(len(p.object_size)),

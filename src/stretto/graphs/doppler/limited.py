@@ -13,13 +13,13 @@ from stretto.core.planner import Budget, Progress
 from stretto.core.problem import Problem
 from stretto.graphs.doppler.tuning import TUNED
 from stretto.graphs.kernels.search.decode import tails
+from stretto.graphs.memory.execution import progress
 from stretto.graphs.memory.needs import MemoryNeeds, counts_objects
 from stretto.graphs.memory.repair import fit_memory
 from stretto.graphs.search.annealing import Annealing
 from stretto.graphs.search.anytime import OPTIMAL, Solution, run_chains
 from stretto.graphs.search.paths import PathChain
 from stretto.graphs.search.starts import decoded_s, floor_s
-from stretto.graphs.simulator import progress
 
 #: Moves of a turn: at first, at least and at most. What does not run is tried again with fewer moves.
 _MOVES, _FEWEST, _MOST = 2_000, 20, 20_000

@@ -73,7 +73,9 @@ def lanes_of(problem: Problem, packing: Packing) -> tuple[Problem, Ints]:
     )
     bandwidth = np.where(own[:, None] == own[None, :], np.inf, problem.cluster.bandwidth[np.ix_(own, own)])
     cluster = Cluster(devices, problem.cluster.latency_s[np.ix_(own, own)], bandwidth, rules=problem.cluster.rules)
-    graph = replace(problem.graph, cores=None, memory_bytes=None, resident_bytes=None, gpus=None, other_needs={})
+    graph = replace(
+        problem.graph, cores=None, memory_bytes=None, resident_bytes=None, weights=None, gpus=None, other_needs={}
+    )
     laid_out = arrays._replace(
         device_class=np.ascontiguousarray(arrays.device_class[own]),
         latency=np.ascontiguousarray(arrays.latency[np.ix_(own, own)]),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stretto.core.csr import Floats, Ints
+from stretto.core.devices.weights import Weights, resident_of_tasks
 from stretto.core.problem import Problem
 from stretto.core.provenance import are_objects_in_memory
 
@@ -23,8 +24,10 @@ class MemoryNeeds:
     """
 
     limit: Floats  # [m]
-    resident: Floats  # [n]
+    resident: Floats  # [n] a weight that several tasks read counts at the first of them: never too much in all
     running: Floats  # [n] own bytes, outputs and inputs
+    own: Floats  # [n] residents without weights
+    weights: Weights | None = None
 
     @staticmethod
     def of(problem: Problem) -> MemoryNeeds | None:
@@ -34,13 +37,13 @@ class MemoryNeeds:
         if graph.resources is not None or not np.any(np.isfinite(limit)):
             return None
         zeros = np.zeros(graph.num_tasks)
-        resident = np.ceil(graph.resident_bytes) if graph.resident_bytes is not None else zeros
+        own = np.ceil(graph.resident_bytes) if graph.resident_bytes is not None else zeros
         running = np.ceil(graph.memory_bytes) if graph.memory_bytes is not None else zeros.copy()
         if counts_objects(problem):
             size = np.ceil(graph.object_size)
             np.add.at(running, graph.object_task, size)
             np.add.at(running, graph.read_task, size[graph.read_object])
-        return MemoryNeeds(np.floor(limit), resident, running)
+        return MemoryNeeds(np.floor(limit), resident_of_tasks(graph), running, own, graph.weights)
 
     def fits(self, assignment: Ints) -> bool:
         """Say whether an assignment keeps the necessary conditions on every device."""
@@ -49,7 +52,9 @@ class MemoryNeeds:
     def excess(self, assignment: Ints) -> Floats:
         """Return by how many bytes each device exceeds its limit in its worst moment, [m]."""
         m = len(self.limit)
-        kept = np.bincount(assignment, weights=self.resident, minlength=m)
+        kept = np.bincount(assignment, weights=self.own, minlength=m).astype(np.float64)
+        if self.weights is not None:
+            kept += self.weights.on_devices(assignment, m)
         most = np.zeros(m)
         np.maximum.at(most, assignment, self.running)
         return np.asarray(kept + most - self.limit, dtype=np.float64)
@@ -57,11 +62,14 @@ class MemoryNeeds:
     def impossible(self, problem: Problem) -> str | None:
         """Return a proof that no assignment fits, in words, or None where none is so easy to see."""
         able = np.isfinite(problem.device_duration)
-        alone = (self.resident + self.running)[:, None] <= self.limit[None, :]
+        least = self.own + self.running
+        if self.weights is not None:
+            least = least + self.weights.of_readers(len(least))
+        alone = least[:, None] <= self.limit[None, :]
         lost = np.flatnonzero(~np.any(alone & able, axis=1))
         if len(lost):
             task = int(lost[0])
-            need = float(self.resident[task] + self.running[task])
+            need = float(least[task])
             name = problem.graph.task_name(task)
             return f"task {name!r} needs {need:,.0f} bytes at one moment, more than any device that can run it has"
         if float(self.resident.sum()) > float(self.limit.sum()):

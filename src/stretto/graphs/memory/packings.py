@@ -17,17 +17,30 @@ class Bins:
     def __init__(self, needs: MemoryNeeds) -> None:
         self.needs = needs
         self.kept = np.zeros(len(needs.limit))
+        self.reads = needs.weights.read_by(len(needs.resident)) if needs.weights is not None else None
+        self.holds = np.zeros((needs.weights.num_weights if needs.weights is not None else 0, len(needs.limit)), bool)
         self.most = np.zeros(len(needs.limit))
 
     def has_room(self, task: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         """Say which devices can take a task."""
         needs = self.needs
-        worst = self.kept + needs.resident[task] + np.maximum(self.most, needs.running[task])
+        worst = self.kept + self._added(task) + np.maximum(self.most, needs.running[task])
         return np.asarray(worst <= needs.limit, dtype=np.bool_)
 
     def put(self, task: int, device: int) -> None:
-        self.kept[device] += self.needs.resident[task]
+        self.kept[device] += self._added(task)[device]
+        if self.reads is not None:
+            self.holds[self.reads[task], device] = True
         self.most[device] = max(self.most[device], self.needs.running[task])
+
+    def _added(self, task: int) -> Floats:
+        """Return what a task would add to the residents of each device: its own, and weights that are not there."""
+        added = np.full(len(self.kept), self.needs.own[task])
+        if self.reads is not None and self.reads[task]:
+            assert self.needs.weights is not None
+            size = np.ceil(self.needs.weights.size_bytes[self.reads[task]])
+            added += size @ ~self.holds[self.reads[task]]
+        return added
 
     @property
     def left(self) -> Floats:

@@ -11,14 +11,13 @@ from stretto.core.csr import Ints
 from stretto.core.plan import DISCIPLINES, Discipline, Plan
 from stretto.core.problem import Problem
 from stretto.errors import Infeasible
+from stretto.graphs.memory.feasible import exact_assignment, nothing_packed
 from stretto.graphs.memory.needs import MemoryNeeds
 from stretto.graphs.memory.packings import assignments, lean_order
 
 #: Task and read visits that the search may take in all, and the fewest and most plans that it tries.
 _WORK = 4_000_000
 _FEWEST, _MOST = 60, 3_000
-#: The exact packing is tried up to so many pairs of tasks and devices.
-_MAX_EXACT = 20_000
 #: Keys of ``Plan.info``.
 REPAIR, TRIED = "memory_repair", "memory_plans_tried"
 
@@ -74,7 +73,7 @@ def fit_memory(problem: Problem, plan: Plan, execute: Execute, *, discipline: Di
     for name, assignment in assignments(problem, needs, plan.assignment, plan.order):
         _offer_all(best, assignment, orders, tuple(dict.fromkeys(disciplines)), name)
     if best.plan is None:
-        exact = _exact_assignment(problem, needs)
+        exact = exact_assignment(problem, needs)
         if exact is not None:
             _offer_all(best, exact, orders, tuple(dict.fromkeys(disciplines)), "exact packing")
     if best.plan is not None:
@@ -146,22 +145,10 @@ def _shifted(problem: Problem, order: Ints, rng: np.random.Generator) -> Ints:
     return np.insert(without, target, task).astype(np.int32)
 
 
-def _exact_assignment(problem: Problem, needs: MemoryNeeds) -> Ints | None:
-    """Pack by the solver where the instance is small; raise where it proves that nothing fits."""
-    if problem.num_tasks * problem.num_devices > _MAX_EXACT:
-        return None
-    from stretto.graphs.bounds.cpsat_memory import impossible, pack_exactly
-
-    found, is_proven = pack_exactly(needs, np.isfinite(problem.device_duration))
-    if is_proven:
-        raise Infeasible(impossible(problem))
-    return found
-
-
 def _not_found(problem: Problem, best: _Best) -> str:
     what = f"no plan of {problem.graph.name!r} was found that fits the memory of {problem.cluster.name!r}"
     if best.plan is None:
-        return f"{what}: its resident bytes could not be packed (by size, along the graph, near the plan); not proven"
+        return nothing_packed(problem)
     return (
         f"{what}: {best.tried} plans were tried, and the best of them leaves {best.value[0]} of {problem.num_tasks} "
         "tasks waiting for memory; it is not proven that none exists"

@@ -17,8 +17,6 @@ from stretto.graphs.kernels.construct.appending import (
     BY_FINISH,
     BY_IDLE,
     BY_START,
-    at_random,
-    in_turn,
 )
 from stretto.graphs.planners import placing
 from stretto.graphs.planners.listing import (
@@ -95,7 +93,7 @@ class RoundRobin(DevicePlanner):
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         order = np.ascontiguousarray(by_arrival(problem))
-        return plan_assigned(problem, in_turn(problem.arrays, order), order)
+        return plan_assigned(problem, placing.devices_in_turn(problem, order), order)
 
 
 @dataclass(frozen=True)
@@ -109,7 +107,7 @@ class RandomPlacement(DevicePlanner):
         arrays = problem.arrays
         urgency = np.random.default_rng([budget.seed, 1]).random(problem.num_tasks)
         order = by_priority(arrays, urgency)
-        return plan_assigned(problem, at_random(arrays, seeded(budget.seed, 1)), order)
+        return plan_assigned(problem, placing.devices_at_random(problem, order, seeded(budget.seed, 1)), order)
 
 
 @dataclass(frozen=True)
@@ -117,7 +115,8 @@ class SingleDevice(DevicePlanner):
     """All tasks, by arrival and topological order, on the device that runs them in the least time.
 
     Where transfers are expensive this is hard to beat. It needs a device that can run every task;
-    equal devices: lower index. O(n C + E) for C classes of devices.
+    equal devices: lower index. What its memory cannot hold goes to the next best device.
+    O(n C + E) for C classes of devices.
     """
 
     def supports(self, problem: Problem) -> str | None:
@@ -130,9 +129,9 @@ class SingleDevice(DevicePlanner):
         totals = _totals(problem)
         if not np.isfinite(totals).any():
             raise Infeasible(f"no single device of {problem.cluster.name!r} can run every task; use heft")
-        best = int(np.argmin(totals[problem.arrays.device_class]))
-        assignment = np.full(problem.num_tasks, best, dtype=np.int32)
-        return plan_assigned(problem, assignment, np.ascontiguousarray(by_arrival(problem)))
+        order = np.ascontiguousarray(by_arrival(problem))
+        by_total = np.argsort(totals[problem.arrays.device_class], kind="stable").astype(np.int32)
+        return plan_assigned(problem, placing.fewest_devices(problem, order, by_total), order)
 
 
 def _totals(problem: Problem) -> Floats:

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from stretto.core.plan import Plan
 from stretto.core.planner import Budget
 from stretto.core.problem import Problem
-from stretto.graphs.kernels.construct.enabling import fast_critical_path, fast_load_balancing
+from stretto.graphs.planners import placing
 from stretto.graphs.planners.listing import AveragingPlanner, MeanLink, b_levels, by_priority, timed_plan
-from stretto.graphs.planners.placing import devices_only
 
 
 @dataclass(frozen=True)
@@ -18,18 +17,15 @@ class Fcp(AveragingPlanner):
 
     The ready task of the highest b-level starts on the device that is idle first or on the one
     that its last data comes from, whichever lets it start earlier. Devices that cannot run it do
-    not count. The paper's bounded queue of ready tasks is not needed here. Equal ones: lower
-    index. O(n log n + E m).
+    not count. The paper's bounded queue of ready tasks is not needed here. On nodes, the first of
+    the two is where enough for the task is free first. Equal ones: lower index. O(n log n + E m).
     """
-
-    def supports(self, problem: Problem) -> str | None:
-        return devices_only(problem)
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         arrays = problem.arrays
         order = by_priority(arrays, b_levels(arrays, MeanLink.of(problem, self.average)))
         message = MeanLink.of(problem, "distinct")  # data that is sent leaves its device
-        return timed_plan(order, *fast_critical_path(arrays, order, message.latency_s, message.inv_bandwidth))
+        return timed_plan(order, *placing.on_two(problem, order, message.latency_s, message.inv_bandwidth))
 
 
 @dataclass(frozen=True)
@@ -39,14 +35,12 @@ class Flb(AveragingPlanner):
     Each round commits the earlier start of two candidates: the task that waits for data from a
     device which is idle before it comes, on that device; and the task whose data is there first,
     on the device that is idle first. On equal devices this is ETF's choice. Equal starts: higher
-    b-level, then lower index. O(n r) for r ready tasks.
+    b-level, then lower index. O(n r) for r ready tasks. On nodes, and within memory limits, all pairs are weighed as
+    ETF does: which of them is idle first depends on what the task needs.
     """
-
-    def supports(self, problem: Problem) -> str | None:
-        return devices_only(problem)
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         arrays = problem.arrays
         level = b_levels(arrays, MeanLink.of(problem, self.average))
         message = MeanLink.of(problem, "distinct")  # data that is sent leaves its device
-        return timed_plan(*fast_load_balancing(arrays, level, message.latency_s, message.inv_bandwidth))
+        return timed_plan(*placing.load_balancing(problem, level, message.latency_s, message.inv_bandwidth))

@@ -8,9 +8,8 @@ from stretto.core import argument_checks as checks
 from stretto.core.plan import Plan
 from stretto.core.planner import Budget
 from stretto.core.problem import Problem
-from stretto.graphs.kernels.construct.lookahead import place_with_lookahead
+from stretto.graphs.planners import placing
 from stretto.graphs.planners.listing import AveragingPlanner, MeanLink, b_levels, by_priority, timed_plan
-from stretto.graphs.planners.placing import devices_only
 
 
 @dataclass(frozen=True)
@@ -20,7 +19,7 @@ class Lookahead(AveragingPlanner):
     Tasks by descending upward rank. Each device is tried for the task: its readers are placed
     after it by earliest finish, as far as their other data is known, and the device with the least
     latest finish among them wins. Equal ones: earlier finish of the task, then lower index.
-    O(E m²) gap searches.
+    O(E m²) gap searches. On nodes each reader is tried alone: there they mostly fit side by side.
 
     Attributes
     ----------
@@ -35,11 +34,8 @@ class Lookahead(AveragingPlanner):
         super().__post_init__()
         checks.at_least(1, max_readers=self.max_readers)
 
-    def supports(self, problem: Problem) -> str | None:
-        return devices_only(problem)
-
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         arrays = problem.arrays
         rank = b_levels(arrays, MeanLink.of(problem, self.average))
         order = by_priority(arrays, rank)
-        return timed_plan(order, *place_with_lookahead(arrays, order, rank, self.max_readers))
+        return timed_plan(order, *placing.with_lookahead(problem, order, rank, self.max_readers))

@@ -9,7 +9,6 @@ from stretto.core.plan import Plan
 from stretto.core.planner import Budget, no_projects
 from stretto.core.problem import Problem
 from stretto.errors import InvalidInput
-from stretto.graphs.kernels.construct.imaginary import schedule_by_imaginary_level
 from stretto.graphs.kernels.construct.optimistic import mean_rows, optimistic_costs, optimistic_costs_by_mean
 from stretto.graphs.kernels.construct.ranks import mean_durations
 from stretto.graphs.planners import placing
@@ -76,8 +75,7 @@ class Bil:
     """
 
     def supports(self, problem: Problem) -> str | None:
-        return placing.devices_only(problem) or table_fits(problem)
+        return table_fits(problem)
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
-        arrays = problem.arrays
-        return timed_plan(*schedule_by_imaginary_level(arrays, optimistic_costs(arrays)))
+        return timed_plan(*placing.by_imaginary_level(problem, optimistic_costs(problem.arrays)))

@@ -14,6 +14,7 @@ from stretto.core.problem import Problem
 from stretto.core.provenance import duration_basis
 from stretto.core.schedule import Schedule
 from stretto.core.units import format_wait, format_waits_alike
+from stretto.graphs.plan_document import head_fields, task_fields
 from stretto.graphs.rental.billing import Rental
 from stretto.graphs.rental.fleet import Fleet, kind_of
 from stretto.graphs.rental.goal import RentalGoal, Reserve
@@ -130,13 +131,7 @@ class RentalPlan:
         """Return what ``stretto plan --pools --output json`` prints; a saved plan holds the same."""
         graph, reserve = self.problem.graph, self.reserve
         return {
-            "format": "stretto-plan",
-            "version": 1,
-            "policy": self.policy,
-            "params": dict(self.params),
-            "graph": graph.name,
-            "cluster": self.problem.cluster.name,
-            "seed": self.seed,
+            **head_fields(self.problem, self.policy, self.params, self.seed),
             "objective": self.goal.objective,
             "deadline_s": _finite(self.goal.deadline_s),
             "budget_usd": _finite(self.goal.budget_usd),
@@ -155,12 +150,7 @@ class RentalPlan:
             "num_tried": len(self.tried),
             "discipline": self.schedule.discipline,
             "contention": self.schedule.contention,
-            "devices": [device.name for device in self.problem.cluster.devices],
-            "assignment": self.plan.assignment.tolist(),
-            "order": self.plan.order.tolist(),
-            "start_s": self.schedule.start_s.tolist(),
-            "finish_s": self.schedule.finish_s.tolist(),
-            "tasks": list(graph.task_names) if graph.task_names is not None else None,
+            **task_fields(self.problem, self.plan, self.schedule),
         }
 
 

@@ -15,6 +15,7 @@ from stretto.errors import InvalidInput
 from stretto.graphs.kernels.search.anneal import AnnealState, anneal, load_state, mean_rise, new_state
 from stretto.graphs.kernels.search.anneal_conserving import anneal_conserving, load_conserving
 from stretto.graphs.kernels.search.decode import tails
+from stretto.graphs.memory.limits import binding_needs
 from stretto.graphs.search.anytime import DEFAULT_TIME_LIMIT_S, ROUNDS, Chain, KernelChain, Slice, Solution, run_chains
 from stretto.graphs.search.project import ProjectChain, project_floor_s
 from stretto.graphs.search.starts import SearchPlanner, floor_s, starting_points
@@ -71,6 +72,8 @@ class Annealing(SearchPlanner):
             floor = project_floor_s(problem, resources, tail)
         else:
             starts = starting_points(problem, self.starts, budget.seed)
+            if binding_needs(problem) is not None and self.discipline == "sequence":
+                return self._plan_within(problem, tail, starts, budget)
             if problem.packing is not None:
                 return self._plan_packed(problem, problem.packing, tail, starts, budget)
             chain = AnnealingChain if self.discipline == "sequence" else ConservingChain
@@ -78,6 +81,15 @@ class Annealing(SearchPlanner):
             floor = floor_s(problem, tail)
         found = run_chains(chains, budget, max_evaluations=self.max_evaluations, floor_s=floor)
         return found.plan("sequence" if resources is not None else self.discipline)
+
+    def _plan_within(self, problem: Problem, tail: Floats, starts: list[Solution], budget: Budget) -> Plan:
+        """Search where memory binds; proposals that it stops are rejected."""
+        from stretto.graphs.search.limited import LimitedChain
+
+        streams = range(max(1, budget.num_threads))
+        chains = [LimitedChain(problem, tail, starts[s % len(starts)], self, budget, s) for s in streams]
+        floor = floor_s(problem, tail)
+        return run_chains(chains, budget, max_evaluations=self.max_evaluations, floor_s=floor).plan()
 
     def _plan_packed(
         self, problem: Problem, packing: Packing, tail: Floats, starts: list[Solution], budget: Budget

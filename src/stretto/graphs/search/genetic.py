@@ -38,6 +38,10 @@ class Genetic(SearchPlanner):
     def chain(
         self, problem: Problem, tail: Floats, starts: list[Solution], budget: Budget, stream: int
     ) -> PopulationChain:
+        if self.is_limited(problem):
+            from stretto.graphs.search.limited import LimitedPopulation
+
+            return LimitedPopulation(problem, starts, self, budget.seed, stream)
         return PopulationChain(problem, starts, self, budget.seed, stream)
 
 
@@ -51,16 +55,20 @@ class PopulationChain:
         self.assigns = np.empty((size, n), dtype=np.int32)
         self.orders = np.empty((size, n), dtype=np.int32)
         self.values = np.empty(size)
-        start, finish = np.empty(n), np.empty(n)
         for member in range(size):
             parent = starts[member % len(starts)]
             self.assigns[member], self.orders[member] = parent.assignment, parent.order
             if member >= len(starts):
                 changes = 1 + n * member // (4 * size)
                 mutate(problem.arrays, self.assigns[member], self.orders[member], changes, self.rng)
-            self.values[member] = decode(problem.arrays, self.assigns[member], self.orders[member], start, finish)
+            self.values[member] = self.value_of(member)
         self.evaluations = 0
         self._evolve(0)  # compiles before the clock starts
+
+    def value_of(self, member: int) -> float:
+        """Return the makespan of a member."""
+        start, finish = np.empty(self.problem.num_tasks), np.empty(self.problem.num_tasks)
+        return float(decode(self.problem.arrays, self.assigns[member], self.orders[member], start, finish))
 
     def meet(self, best: Solution, next_round: int) -> None:
         if best.makespan_s < self.best.makespan_s:

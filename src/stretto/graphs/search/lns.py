@@ -43,7 +43,13 @@ class LargeNeighbourhood(SearchPlanner):
         checks.not_negative(noise=self.noise)
         Annealing(hot=self.hot, cold=self.cold)  # refuses temperatures that do not fall
 
-    def chain(self, problem: Problem, tail: Floats, starts: list[Solution], budget: Budget, stream: int) -> RuinChain:
+    def chain(
+        self, problem: Problem, tail: Floats, starts: list[Solution], budget: Budget, stream: int
+    ) -> AnnealingChain:
+        if self.is_limited(problem):
+            from stretto.graphs.search.limited import LimitedRuinChain
+
+            return LimitedRuinChain(problem, tail, starts[stream % len(starts)], self, budget, stream)
         return RuinChain(problem, tail, starts[stream % len(starts)], self, budget, stream)
 
 

@@ -17,8 +17,8 @@ from stretto.graphs.bounds.area import least_area
 from stretto.graphs.bounds.bound import QUICK_FROM, bound
 from stretto.graphs.kernels.search.decode import decode, decode_greedy, tails
 from stretto.graphs.kernels.search.decode_packed import decode_packed, new_scratch
+from stretto.graphs.memory.limits import binding_needs
 from stretto.graphs.planners.listing import DevicePlanner
-from stretto.graphs.planners.placing import devices_only
 from stretto.graphs.search.anytime import Chain, Solution, run_chains
 
 
@@ -41,15 +41,16 @@ class SearchPlanner(DevicePlanner):
         if self.max_evaluations is not None:
             checks.at_least(1, max_evaluations=self.max_evaluations)
 
-    def supports(self, problem: Problem) -> str | None:
-        return devices_only(problem)
-
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         tail = tails(problem.arrays)
         starts = starting_points(problem, self.starts, budget.seed)
         chains = [self.chain(problem, tail, starts, budget, stream) for stream in range(max(1, budget.num_threads))]
         floor = floor_s(problem, tail)
         return run_chains(chains, budget, max_evaluations=self.max_evaluations, floor_s=floor).plan()
+
+    def is_limited(self, problem: Problem) -> bool:
+        """Say whether proposals must be executed within capacities or memory (``search/limited.py``)."""
+        return problem.packing is not None or binding_needs(problem) is not None
 
     def chain(self, problem: Problem, tail: Floats, starts: list[Solution], budget: Budget, stream: int) -> Chain:
         """Return the chain of one core."""
@@ -74,14 +75,19 @@ def floor_s(problem: Problem, tail: Floats) -> float:
 
 
 def starting_points(problem: Problem, names: Sequence[str], seed: int) -> list[Solution]:
-    """Return the plans of the named heuristics and a greedy list schedule, best first."""
-    found = [_greedy(problem)] if problem.packing is None else []
+    """Return the plans of the named heuristics and a greedy list schedule, best first; all run within memory."""
+    is_bound = binding_needs(problem) is not None
+    found = [_greedy(problem)] if problem.packing is None and not is_bound else []
     for name in names:
         planner = registry.construct("policy", name, catalog.PLANNERS, {})
         if planner.supports(problem) is None:
             plan = planner.plan(problem, Budget(seed=seed))
             makespan = decoded_s(problem, plan)
             found.append(Solution(makespan, plan.assignment, plan.order))
+    if is_bound:
+        from stretto.graphs.search.limited import starts_within
+
+        return starts_within(problem, found, seed)
     return sorted(found, key=lambda solution: solution.makespan_s)
 
 

@@ -11,6 +11,7 @@ from stretto.core.planner import Budget
 from stretto.core.problem import Problem
 from stretto.graphs.kernels.search.tabu import tabu_search
 from stretto.graphs.kernels.search.tabu_state import TabuState, load_tabu, new_tabu_state
+from stretto.graphs.memory.limits import NO_LIMITS, binding_needs, open_room
 from stretto.graphs.search.anytime import ROUNDS, KernelChain, Slice, Solution
 from stretto.graphs.search.starts import SearchPlanner
 
@@ -40,6 +41,14 @@ class TabuSearch(SearchPlanner):
         super().__post_init__()
         checks.at_least(1, patience=self.patience)
 
+    def supports(self, problem: Problem) -> str | None:
+        if problem.packing is not None:
+            return (
+                "it evaluates places in the sequences of devices that run one task at a time, and nodes that pack have "
+                "no such sequence; for nodes use annealing, lns, genetic or cp-sat"
+            )
+        return super().supports(problem)
+
     def chain(self, problem: Problem, tail: Floats, starts: list[Solution], budget: Budget, stream: int) -> TabuChain:
         return TabuChain(problem, starts[stream % len(starts)], self.patience, budget.seed, stream)
 
@@ -51,6 +60,8 @@ class TabuChain(KernelChain):
         self.problem, self.patience = problem, patience
         self.rng = seeded(seed, stream)
         self.state: TabuState = new_tabu_state(problem.num_tasks, problem.num_devices)
+        needs = binding_needs(problem)
+        self.room = NO_LIMITS if needs is None else open_room(problem, needs)
         self.evaluations = 0
         self.adopt(start)
         self.advance(0)  # compiles before the clock starts
@@ -76,4 +87,4 @@ class TabuChain(KernelChain):
     def advance(self, moves: int) -> None:
         """Make so many moves."""
         self.evaluations += moves
-        self._search(tabu_search, self.rng, moves, self.patience)
+        self._search(tabu_search, self.room, self.rng, moves, self.patience)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -56,6 +57,7 @@ class JobNetwork:
         self.rank_s: Floats = np.zeros(len(self.jobs))
         self.num_assumed = 0
         self._groups: list[list[int]] = []
+        self._identities: dict[int, tuple[str, str, Mapping[str, str]]] = {}
         self.forecast()
 
     def _size(self, job: SnakemakeJob) -> float | None:
@@ -77,9 +79,11 @@ class JobNetwork:
         job = self.jobs[number]
         if is_empty(job):
             return NOTHING
-        if not self.forecaster.knows(rule_of(job)):
-            return self.forecaster.forecast(rule_of(job))
-        return self.forecaster.forecast(rule_of(job), output_of(job), wildcards_of(job), self._input_bytes[number])
+        if number not in self._identities:
+            if not self.forecaster.knows(rule_of(job)):
+                return self.forecaster.forecast(rule_of(job))
+            self._identities[number] = rule_of(job), output_of(job), wildcards_of(job)
+        return self.forecaster.forecast(*self._identities[number], self._input_bytes[number])
 
     def set_input_bytes(self, number: int, size: float) -> None:
         """Take the size of a job's inputs once they are there; its forecast and its rank follow."""

@@ -61,7 +61,7 @@ class Episode:
     site
         Nodes and partitions to replay on, in place of ``num_procs``.
     slack
-        Of backfill ``promise``, as in replays; ``24h+4e`` by default.
+        Of backfill ``promise``, as in replays; ``24h+4e+1wait`` by default.
     """
 
     trace: TraceLike = None

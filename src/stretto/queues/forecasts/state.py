@@ -16,13 +16,15 @@ from stretto.queues.forecasts.kernels.online import (
 )
 
 
-def new_forecasts(jobs: QueueArrays, trace: Trace | None = None) -> ForecastState:
+def new_forecasts(jobs: QueueArrays, trace: Trace | None = None, least_s: float = LEAST_S) -> ForecastState:
     """Return a forecaster that has seen nothing.
 
     Parameters
     ----------
     trace
         The same jobs with what else is known of them: queue, partition, account; columns that are absent are left out.
+    least_s
+        Run times and estimates below this count as this.
     """
     n = len(jobs.submit)
     level, num_groups = _levels(jobs, trace)
@@ -30,7 +32,8 @@ def new_forecasts(jobs: QueueArrays, trace: Trace | None = None) -> ForecastStat
     return ForecastState(
         user=jobs.user.astype(np.int64),
         level=level,
-        log_limit=np.log(np.maximum(LEAST_S, jobs.estimate)),
+        log_limit=np.log(np.maximum(least_s, jobs.estimate)),
+        least=np.full(1, least_s),
         ring=np.zeros((num_groups, RING), np.float32),
         ended=np.zeros(num_groups, np.int64),
         learned=np.zeros(int(jobs.user.max()) + 1, np.int64),

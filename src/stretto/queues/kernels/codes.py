@@ -29,6 +29,7 @@ FASTEST = 2
 #: From here on, rules leave pool 0 only where that is worth it.
 BURST = 3
 PACK = 4
+OWNED = 5
 
 #: An order with weights; it stands beside the codes of ``queue_keys``.
 MULTIFACTOR = 30
@@ -52,6 +53,7 @@ class RuleCodes(NamedTuple):
     one_event: bool
     slack: float  # of SLACK and PROMISE, a share of the estimate
     slack_s: float  # of PROMISE, the same for all jobs
+    slack_wait: float  # of PROMISE, a share of the planned wait
     quantile: float
     wait_usd_per_hour: float  # what an hour of waiting is worth, for BURST and PACK
     age: float

@@ -19,6 +19,7 @@ class ReplayOutcome(NamedTuple):
     node_s: np.ndarray  # [K] billed
     usd: np.ndarray  # [K]
     due: np.ndarray  # [n] promised latest start, inf = none
+    margin: np.ndarray  # [n] in pools: least time between a start and its promise, inf = none
 
 
 def new_outcome(num_jobs: int, num_pools: int) -> ReplayOutcome:
@@ -32,5 +33,6 @@ def new_outcome(num_jobs: int, num_pools: int) -> ReplayOutcome:
         np.zeros(num_jobs, np.int32),
         np.zeros(num_pools),
         np.zeros(num_pools),
+        np.full(num_jobs, np.inf),
         np.full(num_jobs, np.inf),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stretto.core.kernels.compile import njit
 from stretto.core.kernels.pair_sort import sort_pairs
-from stretto.queues.kernels.codes import BURST, FASTEST, FIRST_FIT, PACK
+from stretto.queues.kernels.codes import BURST, FASTEST, FIRST_FIT, OWNED, PACK
 from stretto.queues.kernels.state import expects, nodes_of, span
 
 
@@ -60,7 +60,7 @@ def is_usable(q, p, rules, s, job, k, ahead):
         return False
     if rules.pool_rule < BURST or k == 0 or not can_ever(p, s, job, 0):
         return True
-    return is_worth(q, p, rules, s, job, k, ahead)
+    return rules.pool_rule != OWNED and is_worth(q, p, rules, s, job, k, ahead)
 
 
 @njit(cache=True, nogil=True)

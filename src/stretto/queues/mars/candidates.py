@@ -82,12 +82,12 @@ def untrained_nets() -> list[MarsNet]:
 
 def network_candidate(net: MarsNet, *, is_trained: bool = True) -> Candidate:
     """Return the candidate of a network."""
-    return Candidate(net.name, GIVEN, net.with_hidden(P.num_hidden).net, is_trained)
+    return Candidate(net.name, GIVEN, net.net, is_trained)
 
 
 @functools.cache
 def _no_net() -> ScoreNet:
-    return linear_net("none", {}).with_hidden(P.num_hidden).net
+    return linear_net("none", {}).net
 
 
 def classic_candidate(name: str, *, on_site: bool = False) -> Candidate:

@@ -65,7 +65,7 @@ class JobCost:
 
     Money is what the processors of a job cost for as long as it holds them. On one plain machine that is the same
     under every order: it cannot put one candidate before another, and only makes their costs more alike, so that the
-    queue changes between them less readily. Where there are pools to choose from, ``stretto plan --pools`` weighs it.
+    queue changes between them less readily. In pools it is what is paid for rented nodes, at the prices of the pools.
 
     Attributes
     ----------

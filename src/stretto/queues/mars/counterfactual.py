@@ -70,12 +70,11 @@ class CounterfactualReplays:
         self.jobs = jobs._replace(run=np.maximum(1.0, 0.5 * jobs.estimate))
         self._states: list[PromiseState | None] = []
         self._scores: list[ScoreState] = []
-        for one in candidates:
+        for _ in candidates:
             queue = PromiseQueue.of(self.jobs, real.num_procs, slack_s)
             self._states.append(queue.state._replace(length=real.state.length))
-            own = np.zeros(n), np.zeros((n, len(one.net.bias)))
             told = scores.mean, scores.sharp, np.full(n, -1.0), scores.reference, scores.width
-            self._scores.append(ScoreState(scores.static, *own, *told))
+            self._scores.append(ScoreState(scores.static, np.zeros(n), *told))
         self._costs = CostTable(len(candidates) + 1, n, cost)  # the last row is that of the real queue
         self._shares = cost.shares
 

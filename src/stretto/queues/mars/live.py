@@ -116,7 +116,7 @@ def _foreseen(view: QueueView, one: Candidate) -> tuple[PromiseQueue, ScoreState
     # Only what has ended is known: a job that has not is taken to end later than now.
     known = ~np.isnan(view.end_s) & ~np.isnan(view.start_s)
     queue.state.start[:] = np.where(np.isnan(view.start_s), -1.0, np.where(known, view.end_s - jobs.run, view.now_s))
-    scores = new_scores(len(jobs.submit), len(one.net.bias))
+    scores = new_scores(len(jobs.submit))
     ended = view.ended
     foresee_all(
         *(jobs, view.num_procs, queue.state, queue.forecasts, one.net, scores, ended, np.nan_to_num(view.end_s))

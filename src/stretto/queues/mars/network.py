@@ -13,13 +13,10 @@ from numpy.typing import NDArray
 from stretto.core.csr import Floats
 from stretto.errors import InvalidInput
 from stretto.queues.mars.kernels import score as features
-from stretto.queues.mars.parameters import MARS_PARAMETERS as P
 
-_PARTS = ("skip", "hidden", "bias", "out", "reserve")
+_PARTS = ("weight", "reserve")
 #: What ``stretto train mars`` calls the network that it trains, for ``--default`` beside ``--nets``.
 TRAINED = "trained"
-#: Hidden units that a file may bring: kernels have room for so many, whichever candidate is followed.
-_MOST_HIDDEN = P.num_hidden
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,36 +33,16 @@ class MarsNet:
     net: features.ScoreNet
 
     def __post_init__(self) -> None:
-        num_hidden = len(self.net.bias)
-        if num_hidden > _MOST_HIDDEN:
-            raise InvalidInput(f"{num_hidden} hidden units; at most {_MOST_HIDDEN}", field="bias")
-        shapes = ((features.NUM_JOB,), (num_hidden, features.NUM_FEATURES), (num_hidden,), (num_hidden,), (1,))
-        for part, shape in zip(_PARTS, shapes, strict=True):
+        for part, shape in zip(_PARTS, ((features.NUM_JOB,), (1,)), strict=True):
             array = getattr(self.net, part)
             if array.shape != shape:
                 raise InvalidInput(f"{part} has shape {array.shape}, expected {shape}", field=part)
             if not np.all(np.isfinite(array)):
                 raise InvalidInput(f"{part} holds a value that is not a finite number", field=part)
 
-    @property
-    def num_hidden(self) -> int:
-        return len(self.net.bias)
-
     def to_arrays(self) -> dict[str, Floats]:
         """Return the weights by name."""
         return {part: getattr(self.net, part) for part in _PARTS}
-
-    def with_hidden(self, num_hidden: int) -> MarsNet:
-        """Return the same network with more hidden units, which add nothing."""
-        more = num_hidden - self.num_hidden
-        if more <= 0:
-            return self
-        net = self.net._replace(
-            hidden=np.vstack([self.net.hidden, np.zeros((more, features.NUM_FEATURES))]),
-            bias=np.append(self.net.bias, np.zeros(more)),
-            out=np.append(self.net.out, np.zeros(more)),
-        )
-        return MarsNet(self.name, net)
 
     def order_only(self) -> MarsNet:
         """Return a network that holds no job back: what somebody else can follow who starts the jobs."""
@@ -73,7 +50,7 @@ class MarsNet:
 
 
 def linear_net(name: str, weights: Mapping[int, float], *, reserve: float = 0.0) -> MarsNet:
-    """Return a network without hidden units.
+    """Return a network of some weights.
 
     Parameters
     ----------
@@ -82,12 +59,10 @@ def linear_net(name: str, weights: Mapping[int, float], *, reserve: float = 0.0)
     reserve
         Jobs with a long forecast leave room for so many short ones, of the mean width of the latest.
     """
-    skip = np.zeros(features.NUM_JOB)
+    every = np.zeros(features.NUM_JOB)
     for feature, weight in weights.items():
-        skip[feature] = weight if feature in (features.SHARE, features.URGENCY) else weight * features.SCALE
-    hidden = np.zeros((0, features.NUM_FEATURES))
-    empty = np.zeros(0)
-    return MarsNet(name, features.ScoreNet(skip, hidden, empty, empty.copy(), np.array([reserve])))
+        every[feature] = weight if feature in (features.SHARE, features.URGENCY) else weight * features.SCALE
+    return MarsNet(name, features.ScoreNet(every, np.array([reserve])))
 
 
 def net_of(name: str, arrays: Mapping[str, NDArray[np.generic]]) -> MarsNet:
@@ -142,4 +117,4 @@ def named_nets(meta: Mapping[str, object], source: str) -> list[str]:
 def shipped_nets() -> tuple[MarsNet, ...]:
     """Return the ensemble that comes with Stretto, trained on public logs (``research/mars/make_ensemble.py``)."""
     nets, _ = load_nets(Path(__file__).with_name("ensemble.npz"))
-    return tuple(net.with_hidden(P.num_hidden) for net in nets)
+    return tuple(nets)

@@ -53,8 +53,6 @@ class MarsParameters:
         Rate of the running mean of the processors of short jobs.
     roomy
         With this share of the machine free no job is held back.
-    num_hidden
-        Hidden units of a trained network.
     learn_jobs
         Online updates: known jobs before the first one, and between two at least.
     learn_memory_jobs, learn_window_jobs
@@ -80,7 +78,6 @@ class MarsParameters:
     long_s: float = 3600.0  # former
     width_rate: float = 0.02  # unchanged: some fifty short jobs
     roomy: float = 1.0 / 3.0  # former
-    num_hidden: int = 4  # guess; the shipped networks are linear and use none
     learn_jobs: int = 3000  # speed
     learn_memory_jobs: int = 20_000  # speed
     learn_window_jobs: int = 1500  # speed

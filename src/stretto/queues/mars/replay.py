@@ -97,6 +97,8 @@ class MarsReplay:
         What was compared.
     num_unplayed
         Jobs that had not arrived when the replay was stopped; they are not in ``trace``.
+    untrained
+        Candidates that are neither networks nor orders of the catalog by themselves: pairs in pools.
     """
 
     trace: Trace
@@ -108,6 +110,7 @@ class MarsReplay:
     num_dropped: int
     cost: JobCost = USUAL
     num_unplayed: int = 0
+    untrained: tuple[str, ...] = ()
 
     @property
     def shares(self) -> dict[str, float]:
@@ -236,8 +239,7 @@ class EpochReplay:
         self.queue = PromiseQueue.of(jobs, num_procs, slack_s, new_forecasts(jobs, trace))
         self._candidates, self._rules = candidates, rules
         self._beside = PolicyQueue.of(jobs, num_procs, candidates[0])
-        blank = new_scores(n, len(candidates[0].net.bias))
-        self._scores = blank._replace(reference=self._beside.queue.state.start)
+        self._scores = new_scores(n)._replace(reference=self._beside.queue.state.start)
         self._replays = CounterfactualReplays(self.queue, self._scores, candidates, slack_s, cost=cost, seed=seed)
         self._begin(n, candidates, rules, seed)
 

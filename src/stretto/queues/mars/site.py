@@ -131,7 +131,7 @@ class SiteEpochs(EpochReplay):
         codes = SiteRules(setup, candidates)
         chosen = candidates[self.selector.chosen]
         view = PromiseQueue.of(jobs, setup.site.num_cpus, slack_s, new_forecasts(jobs, setup.trace))
-        scores = new_scores(len(self.chosen), len(chosen.net.bias))
+        scores = new_scores(len(self.chosen))
         queue = NodePromiseQueue.of(setup, slack_s, codes.of(chosen))
         self.real = CandidateQueue(queue, jobs, view.state, scores, codes, chosen, view.forecasts, is_real=True)
         self.queue = replace(view, state=self.real.view)

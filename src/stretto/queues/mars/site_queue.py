@@ -148,7 +148,7 @@ class CandidateQueue:
         self.view.waiting[: len(waiting)] = waiting
 
     def _set_keys(self) -> None:
-        fill_scores(self.jobs, self._num_procs, self.view, self.followed.net, self.scores)
+        fill_scores(self.jobs, self.view, self.followed.net, self.scores)
         self.queue.set_keys(self.view.key, self._codes)
         self._keyed_at = float(self.view.moment["now"][0])
 

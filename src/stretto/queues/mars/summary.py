@@ -24,21 +24,27 @@ class FollowedShares:
         By which share the real queue has cost more than the policy would have, as of the last comparison; negative =
         it has cost less. None where nothing was compared.
     trained
-        For which share of the jobs a trained network was followed.
+        For which share of the jobs a trained network was followed; in pools, the trained pair.
+    learned
+        What that is called.
     """
 
     shares: dict[str, float]
     policy: str
     regret: float | None
     trained: float
+    learned: str = "trained networks"
 
     @staticmethod
     def of(found: MarsReplay) -> FollowedShares:
         """Return the summary of a replay."""
         others = {*STRATEGIES, *(net.name for net in untrained_nets())}
         regret = found.choices[-1].regret if found.choices else None
-        trained = sum(share for name, share in found.shares.items() if name not in others)
-        return FollowedShares(found.shares, found.candidates[0], regret, trained)
+        trained = sum(
+            share for name, share in found.shares.items() if name not in others and name not in found.untrained
+        )
+        learned = "the trained pair" if found.untrained else "trained networks"
+        return FollowedShares(found.shares, found.candidates[0], regret, trained, learned)
 
     def to_json(self) -> dict[str, object]:
         """Return the figures by the names that programs read."""
@@ -50,4 +56,4 @@ class FollowedShares:
         if self.regret is not None:
             compared = f"regret {format_percent(self.regret, decimals=0, is_signed=True)} against {self.policy}"
         trained = format_percent(self.trained, decimals=0)
-        return f"{parts} of jobs; {compared}; trained networks decided for {trained}"
+        return f"{parts} of jobs; {compared}; {self.learned} decided for {trained}"

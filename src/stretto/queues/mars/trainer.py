@@ -19,17 +19,17 @@ from numpy.typing import NDArray
 from stretto.core.csr import Floats
 from stretto.errors import InvalidInput
 from stretto.files.checked_arrays import take, take_indices, whole
+from stretto.learning.cma import Cma
 from stretto.learning.trainer import Arrays, Meta
-from stretto.queues.mars.cma import Cma
 from stretto.queues.mars.kernels import score as features
 from stretto.queues.mars.network import MarsNet
 from stretto.queues.mars.windows import Window, WindowFigures, num_jobs_of
 from stretto.queues.promises.slack import Slack
 
-_NUM_SKIP = features.NUM_JOB
-_RESERVE = _NUM_SKIP
-#: How far weights are varied at first: of the linear part, and of the number of short jobs for which room is left.
-_SKIP_SCALE, _RESERVE_SCALE = 0.75, 0.5
+_NUM_WEIGHTS = features.NUM_JOB
+_RESERVE = _NUM_WEIGHTS
+#: How far weights are varied at first: of the features, and of the number of short jobs for which room is left.
+_WEIGHT_SCALE, _RESERVE_SCALE = 0.75, 0.5
 _MOST_RESERVE = 20.0
 #: Longest waits beyond so many times that of the policy cost; what each logarithm of them costs.
 _WAIT_RATIO, _WAIT_PENALTY = 2.0, 0.3
@@ -80,7 +80,7 @@ class MarsTrainer:
         self._rng = np.random.default_rng(seed)
         self._threads, self._count, self._every = num_threads, windows_per_generation, validate_every
         self._first = to_vector(start)
-        scale = np.array([*np.full(_NUM_SKIP, _SKIP_SCALE), _RESERVE_SCALE])
+        scale = np.array([*np.full(_NUM_WEIGHTS, _WEIGHT_SCALE), _RESERVE_SCALE])
         self._cma = Cma(self._first, sigma, scale, population)
         self._order = self._rng.permutation(len(self._train))
         self._place = 0
@@ -94,7 +94,7 @@ class MarsTrainer:
 
     def net(self, name: str) -> MarsNet:
         """Return the network that did best on the validation windows."""
-        return to_net(self._best, name, self.start)
+        return to_net(self._best, name)
 
     @property
     def best_validation(self) -> float:
@@ -133,7 +133,7 @@ class MarsTrainer:
         self._base.update({id(one): figures for one, figures in zip(missing, found, strict=True)})
 
     def _value(self, vector: Floats, windows: Sequence[Window]) -> float:
-        net = to_net(vector, "", self.start)
+        net = to_net(vector, "")
         return float(np.mean([self._loss(one, one.play(net, self._slack)) for one in windows]))
 
     def _loss(self, window: Window, found: WindowFigures) -> float:
@@ -169,10 +169,10 @@ def _excess(window: Window, found: WindowFigures) -> float:
 
 def to_vector(net: MarsNet) -> Floats:
     """Return the weights that are trained, in one row."""
-    return np.concatenate([net.net.skip, net.net.reserve])
+    return np.concatenate([net.net.weight, net.net.reserve])
 
 
-def to_net(vector: Floats, name: str, start: MarsNet) -> MarsNet:
-    """Return the network of a row of weights, with the hidden layer of another one."""
+def to_net(vector: Floats, name: str) -> MarsNet:
+    """Return the network of a row of weights."""
     reserve = np.clip(vector[_RESERVE : _RESERVE + 1], 0.0, _MOST_RESERVE)
-    return MarsNet(name, start.net._replace(skip=np.array(vector[:_NUM_SKIP]), reserve=reserve))
+    return MarsNet(name, features.ScoreNet(np.array(vector[:_NUM_WEIGHTS]), reserve))

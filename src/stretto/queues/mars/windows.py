@@ -58,7 +58,7 @@ def starts_of(trace: Trace, num_procs: int, one: Candidate, slack: Slack) -> Flo
     queue = PromiseQueue.of(jobs, num_procs, slack.of(jobs.estimate), new_forecasts(jobs, trace))
     beside = PolicyQueue.of(jobs, num_procs, classic_candidate(POLICY))
     n = len(jobs.submit)
-    scores = new_scores(n, len(one.net.bias))._replace(reference=beside.queue.state.start)
+    scores = new_scores(n)._replace(reference=beside.queue.state.start)
     play_beside(
         *(jobs, num_procs, queue.state, one.order(learns=True), queue.forecasts),
         *(one.net, scores, P.forecast_pause, n + 1),

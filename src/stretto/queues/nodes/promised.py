@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stretto.core.csr import Floats, Ints
-from stretto.errors import Infeasible, InvalidInput
+from stretto.errors import Infeasible
 from stretto.queues.kernels.codes import PROMISE
 from stretto.queues.kernels.keys import FCFS
 from stretto.queues.nodes.kernels import plan_arrays, promised
@@ -19,6 +19,7 @@ from stretto.queues.nodes.kernels.timeline import Timeline
 from stretto.queues.nodes.rules import node_rules
 from stretto.queues.nodes.run import NodeReplay, NodeRun, longer
 from stretto.queues.nodes.setup import NodeSetup
+from stretto.queues.promises.slack import parts_of_slack
 
 #: Plans that are tested per pass; a start beyond them waits for the next event.
 MAX_TESTS = 16
@@ -42,22 +43,17 @@ class NodePromiseQueue:
 
     @staticmethod
     def of(setup: NodeSetup, slack_s: Floats | float, rules: NodeRules | None = None) -> NodePromiseQueue:
-        """Return a queue before its first event; ``slack_s`` is in seconds, one for all or one per job.
+        """Return a queue before its first event; ``slack_s`` is one for all, or one per job (``promises/slack.py``).
 
         Parameters
         ----------
         rules
             With which the queue will be led, if they have a fair-share tree.
         """
-        n = len(setup.arrays.submit)
-        slack = np.asarray(slack_s, np.float64)
-        if slack.ndim > 1 or (slack.ndim == 1 and len(slack) != n):
-            raise InvalidInput(f"{slack.shape} slacks for {n} jobs", field="slack")
-        if not bool(np.all(slack >= 0)):
-            raise InvalidInput("slack must not be negative or NaN", field="slack")
+        slack, wait_share = parts_of_slack(slack_s, len(setup.arrays.submit))
         own = replace(setup, arrays=setup.arrays._replace(deadline=setup.arrays.deadline.copy()))
         replay = NodeReplay(own, 0 if rules is None else len(rules.above))
-        return NodePromiseQueue(replay, _new_plan(own, np.array(np.broadcast_to(slack, n))))
+        return NodePromiseQueue(replay, _new_plan(own, slack, wait_share))
 
     def copy(self) -> NodePromiseQueue:
         """Return a queue that goes its own way from here on."""
@@ -167,7 +163,7 @@ class NodePromiseQueue:
         self.plan = _larger(self.plan)
 
 
-def _new_plan(setup: NodeSetup, slack_s: Floats) -> NodePlan:
+def _new_plan(setup: NodeSetup, slack_s: Floats, wait_share: Floats) -> NodePlan:
     q, site = setup.arrays, setup.site_arrays
     n, num_resources = len(q.submit), len(site.capacity)
     num_islands = len(site.island_ptr) - 1
@@ -188,6 +184,7 @@ def _new_plan(setup: NodeSetup, slack_s: Floats) -> NodePlan:
 
     return NodePlan(
         slack=slack_s,
+        wait_share=wait_share,
         due=np.full(n, np.inf),
         first_planned=np.full(n, np.inf),
         refused_at=np.full(n, -1, np.int64),

@@ -61,12 +61,18 @@ class KeyedOrder:
 
 
 def fill_promised(setup: ReplaySetup, out: ReplayOutcome, key: KeyedOrder | None = None) -> None:
-    """Replay a set-up with promises; raise where they are not known."""
+    """Replay a set-up with promises; raise where they are not known. Money is billed by the caller on one machine."""
     rules = setup.rules
-    _check(setup)
+    if rules.one_event:
+        raise InvalidInput("works with tie 'batch' only", field="backfill promise")
+    if not setup.is_one_machine:
+        _fill_pools(setup, out, key)
+        return
     run = np.minimum(setup.jobs.run, setup.limit) if rules.kill else setup.jobs.run
     jobs = setup.jobs._replace(run=run)
-    slack_s = Slack(rules.slack_s, rules.slack).of(jobs.estimate) if setup.slack_s is None else setup.slack_s
+    slack_s = setup.slack_s
+    if slack_s is None:
+        slack_s = Slack(rules.slack_s, rules.slack, rules.slack_wait).of(jobs.estimate)
     if len(jobs.child):
         _fill_dependent(setup, run, slack_s, out, key)
         return
@@ -110,10 +116,17 @@ def _fill_dependent(
     out.killed[:] = run < setup.jobs.run
 
 
-def _check(setup: ReplaySetup) -> None:
-    """Raise where promises are not known."""
-    if not setup.is_one_machine:
-        message = "works on one machine of fixed size, for jobs without needs beside processors, or on a site"
+def _fill_pools(setup: ReplaySetup, out: ReplayOutcome, key: KeyedOrder | None) -> None:
+    """Replay in pools; a job is promised a start when it becomes eligible, and again when it is interrupted."""
+    from stretto.queues.pools.queue import PoolQueue
+
+    if key is not None:
+        message = "in pools works for orders of the catalog and keys that do not depend on the wait"
         raise InvalidInput(message, field="backfill promise")
-    if setup.rules.one_event:
-        raise InvalidInput("works with tie 'batch' only", field="backfill promise")
+    slack_s = Slack(setup.rules.slack_s, setup.rules.slack).of(setup.jobs.estimate)
+    queue = PoolQueue.of(setup, slack_s if setup.slack_s is None else setup.slack_s)
+    queue.advance(setup.rules)
+    for ours, theirs in zip(out, queue.out, strict=True):
+        ours[:] = theirs
+    out.due[:] = queue.plan.due
+    out.margin[:] = queue.plan.margin

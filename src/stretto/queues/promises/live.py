@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from stretto.queues.kernels.profile import ProcsProfile, new_profile, reserve
-from stretto.queues.promises.slack import DEFAULT_SLACK, Slack
+from stretto.queues.promises.slack import DEFAULT_SLACK, Slack, parts_of_slack
 from stretto.queues.view import KeptOrder, QueueDecision, QueueOrder, QueueView
 
 #: How often further late jobs are raised before all jobs go by their latest start.
@@ -98,9 +98,10 @@ class PromisedOrder:
         old = [job for job in able if int(view.job_id[job]) in self._allowed]
         old.sort(key=lambda job: (float(view.submit_s[job]) + self._allowed[int(view.job_id[job])], job))
         planned = planned_starts(view, [*old, *new])
-        slack = self.slack.of(view.estimate_s)
+        slack, wait_share = parts_of_slack(self.slack.of(view.estimate_s), len(view.estimate_s))
         for job in new:
-            self._allowed[int(view.job_id[job])] = planned[job] + float(slack[job]) - float(view.submit_s[job])
+            wait = planned[job] - float(view.submit_s[job])
+            self._allowed[int(view.job_id[job])] = wait + float(slack[job] + wait_share[job] * wait)
         self.counts = replace(self.counts, given=self.counts.given + len(new))
 
     def _safe(self, view: QueueView, order: Sequence[int], due: dict[int, float]) -> tuple[list[int], list[int]]:

@@ -27,6 +27,7 @@ from stretto.queues.promises.kernels.starts import (
     try_start,
 )
 from stretto.queues.promises.kernels.state import PromiseState, copied, new_promise_state
+from stretto.queues.promises.slack import parts_of_slack
 
 __all__ = [
     "BY_ESTIMATE",
@@ -42,7 +43,7 @@ __all__ = [
 
 #: Plans that are tested per pass; with a thousand waiting jobs a test takes about a millisecond.
 MAX_TESTS = 16
-_NO_RULES = RuleCodes(0, 0, 0, 0, False, False, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0)
+_NO_RULES = RuleCodes(0, 0, 0, 0, False, False, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0)
 
 
 def preference(
@@ -83,16 +84,12 @@ class PromiseQueue:
     def of(
         jobs: QueueArrays, num_procs: int, slack_s: Floats | float, forecasts: ForecastState | None = None
     ) -> PromiseQueue:
-        """Return a queue before its first event; ``slack_s`` is in seconds, one for all or one per job."""
-        slack = np.asarray(slack_s, np.float64)
-        if slack.ndim > 1 or (slack.ndim == 1 and len(slack) != len(jobs.submit)):
-            raise InvalidInput(f"{slack.shape} slacks for {len(jobs.submit)} jobs", field="slack")
-        if not bool(np.all(slack >= 0)):
-            raise InvalidInput("slack must not be negative or NaN", field="slack")
+        """Return a queue before its first event; ``slack_s`` is one for all, or one per job as in ``slack.py``."""
+        slack, wait_share = parts_of_slack(slack_s, len(jobs.submit))
         if bool(np.any(jobs.procs > num_procs)):
             job = int(np.argmax(jobs.procs > num_procs))
             raise InvalidInput(f"job {job} needs {jobs.procs[job]} of {num_procs} processors", field="machine")
-        state = new_promise_state(jobs, num_procs, slack)
+        state = new_promise_state(jobs, num_procs, slack, wait_share)
         return PromiseQueue(jobs, num_procs, state, nothing_foreseen() if forecasts is None else forecasts)
 
     def copy(self) -> PromiseQueue:

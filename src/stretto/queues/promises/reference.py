@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterable
 
 from stretto.core.csr import Floats
 from stretto.core.trace import QueueArrays
+from stretto.queues.promises.slack import parts_of_slack
 
 #: From, until, and processors.
 Taken = tuple[float, float, int]
@@ -57,7 +58,9 @@ class PromiseReference:
         self.num_procs, self.key, self.reserves, self.max_tests = num_procs, key, reserves, max_tests
         self.submit, self.run_s = jobs.submit.tolist(), jobs.run.tolist()
         self.estimate, self.procs = jobs.estimate.tolist(), [int(p) for p in jobs.procs]
-        self.slack: list[float] = slack_s.tolist()
+        time_s, wait_share = parts_of_slack(slack_s, n)
+        self.slack: list[float] = time_s.tolist()
+        self.wait_share: list[float] = wait_share.tolist()
         self.length: list[float] | None = None if length is None else length.tolist()
         self.start, self.due, self.latest = [-1.0] * n, [math.inf] * n, [math.inf] * n
         self.expected: dict[int, float] = {}  # of jobs that run
@@ -96,7 +99,9 @@ class PromiseReference:
             self.waiting.append(job)
             if self.slack[job] < math.inf:
                 self.planned[job] = self.earliest(job, self.running() + self.plans(self.planned), self.now)
-                self.due[job] = self.latest[job] = self.planned[job] + self.slack[job]
+                begin = self.planned[job]
+                self.due[job] = begin + self.slack[job] + self.wait_share[job] * (begin - self.submit[job])
+                self.latest[job] = self.due[job]
 
     def propose(self) -> None:
         head: tuple[float, int] | None = None

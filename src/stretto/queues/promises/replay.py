@@ -33,7 +33,12 @@ class PromiseFigures:
     @staticmethod
     def of(start_s: Floats, due_s: Floats) -> PromiseFigures:
         """Count promises; jobs that were promised nothing are due at infinity."""
-        margin = (due_s - start_s)[np.isfinite(due_s)]
+        return PromiseFigures.of_margins(due_s - start_s)
+
+    @staticmethod
+    def of_margins(margin_s: Floats) -> PromiseFigures:
+        """Count promises by how long before them jobs started; inf = nothing was promised."""
+        margin = margin_s[np.isfinite(margin_s)]
         lowest = float(np.percentile(margin, 1)) if len(margin) else float("nan")
         return PromiseFigures(len(margin), int(np.count_nonzero(margin < 0)), lowest)
 

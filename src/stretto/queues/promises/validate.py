@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from stretto.core.csr import Floats
 from stretto.core.trace import QueueArrays
 from stretto.errors import InvalidPlan
+from stretto.queues.promises.slack import parts_of_slack
 from stretto.queues.result import QueueResult
 
 Jobs = NDArray[np.int64]
@@ -43,6 +44,7 @@ class PromiseCheck:
 
 def check_promises(jobs: QueueArrays, num_procs: int, slack_s: Floats, start_s: Floats, due_s: Floats) -> PromiseCheck:
     """Check every promise, every start, and the machine at every start."""
+    slack_s = parts_of_slack(slack_s, len(jobs.submit))[0]
     promised = np.isfinite(slack_s)
     unpromised = (promised & ~(due_s >= jobs.submit + slack_s)) | (~promised & np.isfinite(due_s))
     return PromiseCheck(
@@ -60,6 +62,7 @@ def check_given(result: QueueResult, slack_s: Floats) -> None:
     """
     if result.due_s is None:
         raise InvalidPlan("the replay promised nothing")
+    slack_s = parts_of_slack(slack_s, len(result.ready_s))[0]
     promised = np.isfinite(slack_s)
     given = np.isfinite(result.due_s)
     little = (promised & ~(given & (result.due_s >= result.ready_s + slack_s))) | (~promised & given)

@@ -36,6 +36,8 @@ class PoolChoice(Jobs):
         able = [k for k in range(len(self.pools)) if self.can_ever(job, k)]
         if self.rules.pool_rule < codes.BURST or 0 not in able:
             return able
+        if self.rules.pool_rule == codes.OWNED:
+            return [0]
         return [k for k in able if k == 0 or self.is_worth(job, k, ahead)]
 
     def is_worth(self, job: int, k: int, ahead: float) -> bool:

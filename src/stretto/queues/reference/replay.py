@@ -43,7 +43,8 @@ the steps of Tsafrir, Etsion, Feitelson (2007) when outlived.
 **Pools.** ``first`` takes the first pool that fits, ``cheapest`` the least USD by estimate, ``fastest`` the least
 time. ``burst`` takes pool 0, and another only where it cannot start in pool 0 now and either that saves its deadline,
 or the wait in pool 0 (work running and ahead in the queue, over its processors) is worth more than the additional
-price.
+price. ``pack`` counts, of nodes that are up and have room, only the job's part, and of new ones also what they idle.
+``owned`` takes pool 0 for every job that fits it.
 
 **Nodes** are paid from coming up to going, in ``billing_s`` begun, at the prices of the time. Jobs are packed: free
 processors make as many idle nodes as they can; the node idle for the shortest time is used first and the oldest idle

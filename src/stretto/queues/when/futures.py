@@ -18,6 +18,8 @@ from stretto.queues.when.learner import Outlook
 from stretto.queues.when.parameters import WHEN_PARAMETERS
 
 Rows = NDArray[np.int64]
+#: Shorter run times count as this; futures of many jobs that end at once must not last longer.
+_LEAST_RUN_S = 1.0
 
 
 class Futures(Protocol):
@@ -38,17 +40,22 @@ class PlainFutures:
     def __init__(self, queue: KnownQueue, seed: int = 0, num_futures: int = WHEN_PARAMETERS.num_futures) -> None:
         self.queue, self.num_futures = queue, num_futures
         self.known = queue.known()
-        self.forecasts = new_forecasts(queue.jobs, queue.trace)
+        self.forecasts = new_forecasts(queue.jobs, queue.trace, _LEAST_RUN_S)
         ended = np.flatnonzero(np.isfinite(queue.end_s))
         self._by_end = ended[np.argsort(queue.end_s[ended], kind="stable")]
         self._place = np.zeros(3, np.int64)
         self._active = np.zeros(queue.num_jobs, np.int64)
-        self._state = seeded(seed)
+        self.random = seeded(seed)
         self._room(256)
 
     def _room(self, num_active: int) -> None:
         self._most = num_active + MAX_ARRIVALS
-        self._moment, self._stage = new_moment(self._most), new_stage(self._most)
+        self.moment, self._stage = new_moment(self._most), new_stage(self._most)
+
+    @property
+    def num_arrived(self) -> int:
+        """How many jobs had been submitted by the last moment."""
+        return int(self._place[ARRIVED])
 
     def look(self, now_s: float, asked: int = -1) -> None:
         """Go to a moment and note who runs and who waits; ``asked`` waits even if it starts at this very moment."""
@@ -56,17 +63,17 @@ class PlainFutures:
         num_active = int(self._place[ACTIVE])
         if num_active + MAX_ARRIVALS > self._most:
             self._room(2 * num_active)
-        fill_moment(self.known, self.forecasts, self._active[:num_active], now_s, asked, self._moment)
+        fill_moment(self.known, self.forecasts, self._active[:num_active], now_s, asked, self.moment)
 
     def outlooks(self, now_s: float, rows: Rows) -> list[Outlook]:
         """Return what is known of waiting jobs at a moment, no earlier than the last one."""
         self.look(now_s, int(rows[0]) if len(rows) == 1 else -1)
-        m = self._moment
+        m = self.moment
         begin, end = int(m.num[0]), int(m.num[0] + m.num[1])
         place = begin + np.searchsorted(m.job[begin:end], rows)
         first, last = int(place.min()), int(place.max()) + 1
         wait = np.empty((1 + self.num_futures, last - first))
-        rules, arrived = self.queue.rules, int(self._place[ARRIVED])
+        rules, arrived = self.queue.rules, self.num_arrived
         play_futures(
             self.known,
             self.forecasts,
@@ -79,7 +86,7 @@ class PlainFutures:
             self._stage,
             first,
             last,
-            self._state,
+            self.random,
             wait,
         )
         share = float(m.procs[begin:end].sum()) / self.queue.num_procs
@@ -108,6 +115,10 @@ def outlooks_of(queue: KnownQueue, now_s: float, rows: Rows, wait_s: Floats, wai
 
 def futures_of(queue: KnownQueue, seed: int = 0, num_futures: int = WHEN_PARAMETERS.num_futures) -> Futures:
     """Return what plays the futures of a queue, by its rules."""
+    if queue.site is not None or queue.rules.needs_nodes:
+        from stretto.queues.when.on_site import SiteFutures
+
+        return SiteFutures(queue, seed, num_futures)
     if queue.rules.is_plain:
         return PlainFutures(queue, seed, num_futures)
     from stretto.queues.when.promised import PromisedFutures

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,9 @@ from stretto.errors import InvalidInput
 from stretto.queues.kernels import codes, keys
 from stretto.queues.promises.queue import GIVEN
 from stretto.queues.when.kernels.moment import Known
+
+if TYPE_CHECKING:
+    from stretto.queues.when.on_site import PlacedQueue
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,11 @@ class FutureRules:
         """Whether the fast loop can play it: keys that do not change, and no promises."""
         return not self.promises and self.code < keys.FIRST_DYNAMIC
 
+    @property
+    def needs_nodes(self) -> bool:
+        """Whether only the loop over nodes plays it fast: keys that change with the wait, and no promises."""
+        return not self.promises and keys.FIRST_DYNAMIC <= self.code < codes.MULTIFACTOR
+
 
 @dataclass(frozen=True, eq=False)
 class KnownQueue:
@@ -58,6 +67,8 @@ class KnownQueue:
         The promised latest starts, where there are any; inf = none.
     given
         The keys of the jobs where the rules say so: the lowest comes first.
+    site
+        The same jobs on the nodes of a site; None = one machine of equal processors.
     """
 
     trace: Trace
@@ -69,6 +80,7 @@ class KnownQueue:
     slack_s: Floats | None = None
     due_s: Floats | None = None
     given: Floats | None = None
+    site: PlacedQueue | None = None
 
     def __post_init__(self) -> None:
         if int(self.jobs.procs.max(initial=0)) > self.num_procs:

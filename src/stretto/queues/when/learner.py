@@ -2,10 +2,9 @@
 
 Everything is in logarithms of the wait. Three predictions compete: the replay by estimates, the median of the futures,
 and a ridge regression that corrects the median by what the futures and the queue look like; the one with the least
-recent error is believed. Intervals are adaptive conformal (Gibbs and Candes 2021, as quantile tracking of Angelopoulos
-et al. 2023): quantiles of recent errors over their expected size, stretched by a factor that grows with every miss and
-shrinks with every hit, so that the share that is covered is right in the long run whatever the queue does. An outcome
-is used once it is known, never before.
+recent error is believed. Intervals are conformal: an error is measured in what the futures themselves are spread to
+that side, and an interval reaches as far as the given share of recent errors did. A queue without outcomes begins with
+those of other queues. An outcome is used once it is known, never before.
 """
 
 from __future__ import annotations
@@ -24,10 +23,6 @@ LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 #: The predictions that compete.
 REPLAY, MEDIAN, REGRESSION = 0, 1, 2
 _HOUR = math.log(3600.0)
-#: Errors below this, as a logarithm, count as this where their size is learned.
-_SMALL = 0.02
-#: Bounds of the expected size of an error, as a logarithm of a logarithm.
-_LEAST_SIZE, _MOST_SIZE = -4.0, 1.0
 #: What rounding may do to a logarithm.
 _SAME = 1e-9
 
@@ -38,8 +33,8 @@ class WhenParts:
 
     futures: bool = True
     regression: bool = True
-    size: bool = True
-    conformal: bool = True
+    spread: bool = True
+    prior: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,12 +77,10 @@ class StartInterval:
     believed: int
     outlook: Outlook
     candidates: Floats  # [3] logarithms
-    size: float
+    below: float  # what errors to either side are measured in
+    above: float
     weight: float
     inputs: Floats
-    size_inputs: Floats
-    low: float  # logarithms of the bounds, before they were cut
-    high: float
 
 
 class _FadingRidge:
@@ -118,19 +111,18 @@ class StartLearner:
         self, coverage: float = 0.9, parts: WhenParts | None = None, parameters: WhenParameters = WHEN_PARAMETERS
     ) -> None:
         self.coverage, self.parts, self.p = coverage, parts or WhenParts(), parameters
-        self._correction, self._size = _FadingRidge(10, parameters), _FadingRidge(4, parameters)
-        self._scores: deque[tuple[float, float]] = deque(maxlen=parameters.recent_scores)
-        self._tail = (1.0 - coverage) / 2.0
-        self._growth = [0.0, 0.0]  # of the lower and the upper bound
+        self._correction = _FadingRidge(10, parameters)
+        self.scores: deque[tuple[float, float]] = deque(maxlen=parameters.recent_scores)  # with weights
         # The first is believed where nothing is known: the median, or without futures the replay.
         self._loss = np.array([_SAME, 0.0, _SAME]) if self.parts.futures else np.array([0.0, np.inf, np.inf])
         if not self.parts.regression:
             self._loss[REGRESSION] = np.inf
         self._last_s, self._in_burst = -math.inf, 0
+        self._reach = self._new_reach()
 
     @property
     def num_outcomes(self) -> int:
-        return len(self._scores)
+        return len(self.scores)
 
     def predict(self, outlook: Outlook) -> StartInterval:
         """Return an interval; tell :meth:`learn` later what became of it."""
@@ -138,28 +130,24 @@ class StartLearner:
         quantile = np.log(p.offset_s + np.quantile(outlook.futures_s, LEVELS))
         median, replayed = float(quantile[2]), math.log(p.offset_s + outlook.by_estimates_s)
         inputs = self._inputs(outlook, quantile, replayed)
-        spread = float(quantile[-1] - quantile[0])
-        size_inputs = np.array([1.0, spread, median - _HOUR, abs(replayed - median)])
         correction = float(np.clip(inputs @ self._correction.weights, -p.largest_correction, p.largest_correction))
         corrected = max(math.log(p.offset_s), median + correction)
         candidates = np.array([replayed, median, corrected])
         believed = int(np.argmin(self._loss))
-        size = math.exp(float(np.clip(size_inputs @ self._size.weights - 1.0, _LEAST_SIZE, _MOST_SIZE)))
         middle = float(candidates[believed])
-        low, high = self._bounds(middle, size if self.parts.size else 1.0, quantile)
+        below, above = self._units(quantile)
+        low, high = self._reach
         return StartInterval(
-            low_s=max(0.0, math.exp(low) - p.offset_s),
+            low_s=max(0.0, math.exp(middle + below * low) - p.offset_s),
             likely_s=max(0.0, math.exp(middle) - p.offset_s),
-            high_s=max(0.0, math.exp(high) - p.offset_s),
+            high_s=max(0.0, math.exp(middle + above * high) - p.offset_s),
             believed=believed,
             outlook=outlook,
             candidates=candidates,
-            size=size if self.parts.size else 1.0,
+            below=below,
+            above=above,
             weight=self._weight(outlook.moment_s),
             inputs=inputs,
-            size_inputs=size_inputs,
-            low=max(low, math.log(p.offset_s)),
-            high=high,
         )
 
     def learn(self, said: StartInterval, wait_s: float) -> None:
@@ -173,13 +161,8 @@ class StartLearner:
             self._correction.learn(said.inputs, actual - float(said.candidates[MEDIAN]), pull)
         self._loss = p.choice_memory**weight * self._loss
         self._loss += weight * np.minimum(p.choice_cap, np.abs(actual - said.candidates))
-        if self.parts.size:
-            self._size.learn(said.size_inputs, math.log(abs(error) + _SMALL) + 1.0, weight)
-        self._scores.append((error / said.size, weight))
-        if self.parts.conformal:
-            for side, missed in enumerate((actual < said.low - _SAME, actual > said.high + _SAME)):
-                moved = self._growth[side] + p.step * weight * (missed - self._tail)
-                self._growth[side] = min(p.most_growth, max(p.least_growth, moved))
+        self.scores.append((error / (said.below if error < 0 else said.above), weight))
+        self._reach = self._new_reach()
 
     def _inputs(self, outlook: Outlook, quantile: Floats, replayed: float) -> Floats:
         """Return what the regression looks at; all are of the order of one."""
@@ -193,18 +176,26 @@ class StartLearner:
         )
         return np.array([1.0, replayed - median, *others, *rest])
 
-    def _bounds(self, middle: float, size: float, quantile: Floats) -> tuple[float, float]:
-        """Return the logarithms of the bounds."""
-        p = self.p
-        if len(self._scores) < p.least_scores:
-            return min(middle, float(quantile[0])) - p.first_margin, max(middle, float(quantile[-1])) + p.first_margin
-        score, weight = np.array(self._scores).T
+    def _units(self, quantile: Floats) -> tuple[float, float]:
+        """Return what errors are measured in: how far the futures are spread below and above their median."""
+        if not self.parts.spread:
+            return 1.0, 1.0
+        least, median = self.p.least_spread, quantile[2]
+        return least + float(median - quantile[0]), least + float(quantile[-1] - median)
+
+    def _new_reach(self) -> tuple[float, float]:
+        """Return how far an interval reaches below and above what is likely: quantiles of recent errors."""
+        prior = [(score, 1.0) for score in self.p.prior] if self.parts.prior else []
+        known = [*prior, *self.scores]
+        if not known:
+            return -1.0, 1.0
+        score, weight = np.array(known).T
         order = np.argsort(score, kind="stable")
         score, weight = score[order], weight[order]
         share = (np.cumsum(weight) - 0.5 * weight) / weight.sum()
-        low, high = np.interp([self._tail, 1.0 - self._tail], share, score)
-        less, more = (math.exp(growth) for growth in self._growth)
-        return middle + size * min(0.0, float(low) * less), middle + size * max(0.0, float(high) * more)
+        tail = (1.0 - self.coverage) / 2.0
+        low, high = np.interp([tail, 1.0 - tail], share, score)
+        return min(0.0, float(low)), max(0.0, float(high))
 
     def _weight(self, moment_s: float) -> float:
         """Return what the outcome of a prediction at a moment will count."""

@@ -41,7 +41,9 @@ class PredictedStart:
     method
         How ``likely_s`` was found.
     num_learned
-        Outcomes from which the interval was made; with few of them it is only that of the futures, widened.
+        Outcomes from which the interval was made, beside those of other queues that every queue begins with.
+    num_futures
+        Simulated futures; fewer where many jobs wait.
     """
 
     row: int
@@ -54,6 +56,7 @@ class PredictedStart:
     coverage: float
     method: str
     num_learned: int
+    num_futures: int
 
 
 class StartPredictor:
@@ -140,6 +143,7 @@ class StartPredictor:
             coverage=self.learner.coverage,
             method=METHODS[said.believed],
             num_learned=self.learner.num_outcomes,
+            num_futures=len(said.outlook.futures_s),
         )
 
 

@@ -33,6 +33,7 @@ _LEAST_FUTURES = 3
 #: Arrays of the state with an entry per job, and what it is of a job that has not come.
 _PER_JOB = {
     "slack": np.inf,
+    "wait_share": 0.0,
     "start": -1.0,
     "expected": np.inf,
     "due": np.inf,
@@ -63,14 +64,14 @@ class PromisedFutures:
     def outlooks(self, now_s: float, rows: Rows) -> list[Outlook]:
         """Return what is known of waiting jobs at a moment, no earlier than the last one."""
         self._plain.look(now_s, int(rows[0]) if len(rows) == 1 else -1)
-        num_waiting = int(self._plain._moment.num[1])
+        num_waiting = int(self._plain.moment.num[1])
         if num_waiting > P.promised_waiting and self.order.code < keys.FIRST_DYNAMIC:
             return self._plain.outlooks(now_s, rows)
         num_futures = self._num_futures(num_waiting)
         self.promises.advance(self.order, now_s)
         there = _Present(self.promises)
         wanted = np.searchsorted(there.rows, rows)
-        m, known, forecasts = self._plain._moment, self._plain.known, self._plain.forecasts
+        m, known, forecasts = self._plain.moment, self._plain.known, self._plain.forecasts
         wait = np.zeros((1 + num_futures, len(rows)))
         for i in range(1 + num_futures):
             jobs, state = there.new_future()
@@ -78,7 +79,7 @@ class PromisedFutures:
                 jobs.run[: there.num] = there.by_estimates()
             else:
                 draw_runs(known, forecasts, m, now_s, self._state)
-                arrived = int(self._plain._place[1])
+                arrived = self._plain.num_arrived
                 draw_arrivals(known, forecasts, self.order.code, m, arrived, now_s, self._state)
                 there.fill(jobs, state, m, now_s)
             play_promised(jobs, self.queue.num_procs, state, self.in_futures, nothing_foreseen(), wanted)
@@ -181,4 +182,5 @@ class _Present:
         jobs.user[begin] = whole.user[past]
         jobs.deadline[begin] = whole.deadline[past] + jobs.submit[begin] - whole.submit[past]
         state.slack[begin] = self._queue.state.slack[past]
+        state.wait_share[begin] = self._queue.state.wait_share[past]
         state.length[begin] = whole.estimate[past]

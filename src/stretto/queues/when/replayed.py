@@ -18,6 +18,7 @@ from stretto.queues.result import QueueResult
 from stretto.queues.setup import procs_of
 from stretto.queues.strategies import Strategy, StrategySelector, strategy_of
 from stretto.queues.when.known import FutureRules, KnownQueue
+from stretto.queues.when.on_site import PlacedQueue
 
 #: The order of the futures where the queue's own is not known or changes.
 ASSUMED_ORDER = "fcfs"
@@ -71,6 +72,8 @@ def replayed_queue(
     fits &= result.start_s >= result.trace.submit_s
     zero = float(trace.submit_s[rows[0]])
     queue = _queue(trace, result, rows, fits, num_procs, future)
+    if isinstance(machine, Site) and _is_playable(strategy):
+        queue = replace(queue, site=_site_queue(trace, machine, result, future, given))
     notes = result.notes
     if not bool(np.all(fits)):
         count = int(np.count_nonzero(~fits))
@@ -101,15 +104,34 @@ def future_rules(machine: Machine, strategy: str, rules: RuleArguments) -> tuple
         raise InvalidInput(f"starts are predicted for named orders only, not for {strategy!r}", field="strategy")
     promises = backfill == "promise" and strategy != RECORDED
     if isinstance(machine, Site):
-        assumed.append(
-            f"futures see the site as {machine.num_cpus:,} processors, without nodes and partitions; "
-            "the regression and the intervals learn what that leaves out"
-        )
+        if not _is_playable(strategy):
+            assumed.append(
+                f"futures see the site as {machine.num_cpus:,} processors, without nodes and partitions: "
+                "where jobs run is known of fixed orders only"
+            )
         if order.code == codes.MULTIFACTOR or promises:
             raise InvalidInput("on a site, starts are predicted without promises and multifactor", field="site")
     made = make_rules(order, **rules)
     easy = strategy == RECORDED or backfill != "none"
     return FutureRules(order.code, easy=easy, promises=promises, rules=made), tuple(assumed)
+
+
+def _is_playable(strategy: str) -> bool:
+    """Say whether futures on a site know where jobs run: the replay says so where its order does not change."""
+    return strategy != RECORDED and not isinstance(strategy_of(strategy), StrategySelector)
+
+
+def _site_queue(
+    trace: Trace, site: Site, result: QueueResult, future: FutureRules, rules: RuleArguments
+) -> PlacedQueue:
+    """Return where the jobs of a result ran; the replay is the same once more."""
+    backfill = codes.EASY if future.easy else codes.NONE
+    perfect = rules.get("estimates", "user") == "perfect"
+    queue, run = PlacedQueue.of(
+        trace, site, future.code, backfill, kill=bool(rules.get("kill", False)), perfect=perfect
+    )
+    assert np.array_equal(run.start_s, result.start_s)
+    return queue
 
 
 def _queue(
@@ -131,7 +153,8 @@ def _queue(
     jobs = part.arrays()
     slack = None
     if future.promises and future.rules is not None:
-        slack = Slack(future.rules.slack_s, future.rules.slack).of(jobs.estimate)
+        rules = future.rules
+        slack = Slack(rules.slack_s, rules.slack, rules.slack_wait).of(jobs.estimate)
     return KnownQueue(
         trace=part,
         jobs=jobs,

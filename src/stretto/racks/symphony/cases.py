@@ -17,7 +17,7 @@ from stretto.racks.kernels.features import fill_rows
 from stretto.racks.kernels.state import Streams
 from stretto.racks.machine_work import KernelSpec, RackModel, rack_model
 from stretto.racks.simulator import BeliefParams, RackBatch, counters_of
-from stretto.racks.symphony.settings import A2c
+from stretto.racks.workloads.generated import generated
 from stretto.racks.workloads.graphs import PAPER_MIX, SHUFFLE_MIX
 from stretto.racks.workloads.kernels import PAPER_KERNELS, SHUFFLES
 from stretto.racks.workloads.streams import ForeignLoad, StreamSpec, streams_of
@@ -73,11 +73,7 @@ def observe(batch: RackBatch, out: NDArray[np.float32]) -> None:
 
 @dataclass(frozen=True)
 class Case:
-    """A world by name, with the settings it is learned with.
-
-    ``lookahead`` are those of a training by priced candidates, where that pays: on racks, choices differ by much less
-    than streams do, and an actor-critic is long in hearing of it.
-    """
+    """A world by name."""
 
     name: str
     rack: str
@@ -86,8 +82,6 @@ class Case:
     mix: tuple[TaskGraph, ...]
     stream: StreamSpec
     belief: BeliefParams
-    a2c: A2c
-    lookahead: A2c | None = None
     _worlds: dict[tuple[int | None, int], World] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def world(self, *, seed: int | None, num_instances: int) -> World:
@@ -116,7 +110,6 @@ def _two_nics() -> Case:
         SHUFFLE_MIX,
         StreamSpec(num_jobs=40, utilization=0.2, foreign=ForeignLoad(0.5, levels, 20.0)),
         BeliefParams(share=0.5, period_s=20.0, level=levels, spread=_SPREAD["two-nics"]),
-        A2c(horizon_s=3.0, anneal=120),
     )
 
 
@@ -130,9 +123,17 @@ def rack_case(name: str, num_jobs: int) -> Case:
         PAPER_MIX,
         StreamSpec(num_jobs=num_jobs, utilization=0.6),
         BeliefParams(spread=_SPREAD.get(name, 1.0)),
-        A2c(horizon_s=20.0, anneal=120),
-        A2c(num_envs=24, num_rollouts=1, epochs=4, entropy=0.02, anneal=60),
     )
+
+
+def generated_world(number: int, *, seed: int, num_instances: int, num_machines: int | None = None) -> World:
+    """Return the rack that ``workloads/generated.py`` draws by a number, with streams of a seed."""
+    made = generated(number, num_machines=num_machines)
+    model = rack_model(made.rack, made.kernels)
+    streams = streams_of(model, made.mix, made.stream, num_instances=num_instances, seed=seed)
+    foreign = made.stream.foreign
+    belief = BeliefParams(share=foreign.share, period_s=foreign.period_s, level=foreign.level)
+    return World.of(model, streams._replace(arrival_s=streams.arrival_s + LEAD_S), belief)
 
 
 CASES: dict[str, Callable[[], Case]] = {

@@ -77,11 +77,11 @@ class HostTelemetry:
         with PerfCounters() as perf:
             is_here = self.root == Path("/")
             before = perf.totals() if is_here else {}
-            self._sample()
+            self.sample()
             begun_s = self.clock()
             for _ in range(num_samples):
                 time.sleep(interval_s)
-                rows.append(self._sample())
+                rows.append(self.sample())
                 if is_here:
                     ended_s, after = self.clock(), perf.totals()
                     rows[-1] |= self._events(before, after, ended_s - begun_s)
@@ -89,17 +89,25 @@ class HostTelemetry:
             hardware = perf.notes if is_here else ["hardware events: this is not the host itself"]
         return summarised(rows, (*hardware, *self._notes()))
 
-    def _sample(self) -> dict[str, float]:
+    def sample(self) -> dict[str, float]:
         """Return rates since the sample before; counters that went backwards are left out."""
         now_s = self.clock()
         found: dict[str, float] = {}
-        for name, total, capacity in (*self._cpus(), *self._networks(), *self._throttling()):
+        for name, total, capacity in self._totals():
             before = self._before.get(name)
             self._before[name] = (now_s, total)
             if before is not None and now_s > before[0] and total >= before[1]:
                 found[name] = (total - before[1]) / (now_s - before[0]) / capacity
         found |= self._memory()
         return found
+
+    def _totals(self) -> Iterable[tuple[str, float, float]]:
+        """Counters that grow: name, total, and what they grow by in a second at full use."""
+        yield from self._cpus()
+        yield from self._networks()
+        yield from self._disks()
+        yield from self._throttling()
+        yield from self._pressure()
 
     def _text(self, path: str) -> str:
         try:
@@ -125,12 +133,30 @@ class HostTelemetry:
                 megabits = float(speed) if speed.isdigit() and int(speed) > 0 else 10_000.0
                 yield f"nic/{name.strip()}", float(words[0]) + float(words[8]), megabits * 1e6 / 8
 
+    def _disks(self) -> Iterable[tuple[str, float, float]]:
+        """Seconds for which each disk had requests; partitions and devices in memory are left out."""
+        for line in self._text("proc/diskstats").splitlines():
+            words = line.split()
+            is_disk = len(words) >= 13 and (self.root / "sys/block" / words[2]).exists()
+            if is_disk and not words[2].startswith(("loop", "ram", "zram")) and words[12].isdigit():
+                yield f"disk/{words[2]}", float(words[12]) / 1e3, 1.0
+
     def _throttling(self) -> Iterable[tuple[str, float, float]]:
-        """Seconds for which the control group was held back."""
-        for line in self._text("sys/fs/cgroup/cpu.stat").splitlines():
-            key, _, value = line.partition(" ")
-            if key == "throttled_usec" and value.strip().isdigit():
-                yield "cgroup/throttled", float(value) / 1e6, 1.0
+        """Seconds for which the control group was held back, in either version of control groups."""
+        for path, key, per_s in (("cpu.stat", "throttled_usec", 1e6), ("cpu/cpu.stat", "throttled_time", 1e9)):
+            for line in self._text(f"sys/fs/cgroup/{path}").splitlines():
+                name, _, value = line.partition(" ")
+                if name == key and value.strip().isdigit():
+                    yield "cgroup/throttled", float(value) / per_s, 1.0
+                    return
+
+    def _pressure(self) -> Iterable[tuple[str, float, float]]:
+        """Seconds for which some task of the host waited for CPU, memory or disks (pressure stall information)."""
+        for what in ("cpu", "memory", "io"):
+            for line in self._text(f"proc/pressure/{what}").splitlines():
+                total = line.rpartition("total=")[2]
+                if line.startswith("some") and total.isdigit():
+                    yield f"pressure/{what}", float(total) / 1e6, 1.0
 
     def _memory(self) -> dict[str, float]:
         """Share of memory in use, of the control group's limit where there is one."""

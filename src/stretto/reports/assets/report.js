@@ -38,7 +38,7 @@
     return { task: name(task), device: chosen ? chosen.device : actual, reason: all.reason[low], alternatives };
   }
   views.forEach((view, k) => {
-    const by = view.settings.policy || view.settings.strategy || view.settings.algorithm || "";
+    const by = view.settings.dispatch || view.settings.policy || view.settings.strategy || view.settings.algorithm || "";
     const weights = view.settings.weights ? " (" + view.settings.weights + ")" : "";
     const on = view.settings.cluster || (view.settings.procs ? view.settings.procs + " processors" : "");
     const text = [view.kind + (by ? " by " + by + weights : "") + (on ? " on " + on : ""), view.id].filter(Boolean).join(" · ");

@@ -10,6 +10,7 @@ from stretto.core.csr import Floats, Ints
 from stretto.core.metrics import shares_held
 from stretto.core.nodes.packing import CORES
 from stretto.core.nodes.words import size_of
+from stretto.core.notes import verdict
 from stretto.core.problem import Problem
 from stretto.core.schedule import Schedule, Transfers
 from stretto.core.units import format_gap, format_seconds, is_zero_gap
@@ -169,6 +170,9 @@ def _facts(problem: Problem, schedule: Schedule, lower_bound_s: float | None) ->
     ]
     if lower_bound_s is not None and lower_bound_s > 0:
         above = makespan / lower_bound_s - 1.0
-        gap = format_gap(above) if is_zero_gap(above) else f"gap {format_gap(above)}"
+        words = format_gap(above)
+        if is_zero_gap(above) and verdict(problem, above) != words:
+            words = "0 %"  # it hangs on something that was not checked, or assumed
+        gap = words if words == format_gap(0.0) else f"gap {words}"
         facts.insert(1, f"lower bound {format_seconds(lower_bound_s)} ({gap})")
     return tuple(facts)

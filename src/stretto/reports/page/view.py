@@ -61,7 +61,8 @@ def command_of(info: RunInfo) -> str | None:
     if info.kind != "run" or "command" in settings or not isinstance(settings.get("workflow"), str):
         return settings.get("command")
     words = ["stretto", "run", settings["workflow"], "--cluster", str(settings.get("cluster"))]
-    for name in ("engine", "policy", "scale", "seed"):
+    decider = "dispatch" if settings.get("dispatch") else "policy"  # they exclude each other
+    for name in ("engine", decider, "scale", "seed"):
         if name in settings:
             words += [f"--{name}", str(settings[name])]
     return shlex.join(words)

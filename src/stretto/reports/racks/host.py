@@ -22,7 +22,7 @@ from stretto.runlog import Run, RunLog
 EVERY_S = 1.0
 _NUM_SAMPLES = 4
 #: So many samples are all kept, then every second one of as many, every third, and so on.
-_DENSE = 600
+DENSE = 600
 #: Networks of containers come by the dozen; the first few are shown.
 _MAX_NICS = 4
 #: The estimate of a load before it is read, and the time after which an old reading counts for little.
@@ -105,7 +105,7 @@ class HostWatch:
             belief.take_in(mean, sd, num, max(0.0, now_s - before_s))
             before_s = now_s
             # The longer a run, the fewer of its samples are kept: a page shows a few hundred at most.
-            if is_over or num_read % (1 + num_read // _DENSE) == 0:
+            if is_over or num_read % (1 + num_read // DENSE) == 0:
                 raw = np.where(num > 0, mean, np.nan)
                 record_sample(run, BeliefSample(now_s - started_s, belief.mean, np.sqrt(belief.variance), raw))
             if is_over:

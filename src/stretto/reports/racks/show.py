@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stretto.core.csr import Floats
-from stretto.errors import InvalidInput, MissingExtra
+from stretto.errors import InvalidInput
 from stretto.racks.dispatch import DispatchFunction, RackDispatcher, RackEpisode, dispatcher_of
 from stretto.racks.kernels.state import CONFIGURING, DONE, IDLE
 from stretto.racks.kernels.time import refresh
@@ -64,7 +64,7 @@ class RackShow:
         #: Of Symphony: whether its weights are untrained, or for how long they were trained.
         self.weights: str | None = None
         if isinstance(dispatcher, SymphonyDispatcher):
-            self.weights = training_state(dispatcher.policy(self.batch)[1])
+            self.weights = training_state(dispatcher.about())
         self._dispatcher, self._seed = dispatcher, seed
         self._kernels = [spec.name for spec in world.model.kernels]
 
@@ -150,10 +150,6 @@ def record_moment(run: Run, sample: BeliefSample | None, ended: Sequence[TaskBar
 
 def _world(case: str) -> World:
     """Return a case with the streams that nothing is trained on."""
-    try:
-        from stretto.racks.symphony.cases import case as case_named
-    except ImportError as error:
-        if (error.name or "").partition(".")[0] not in ("jax", "jaxlib", "optax"):
-            raise
-        raise MissingExtra(str(error.name), "learn", "a rack") from None
+    from stretto.racks.symphony.cases import case as case_named
+
     return case_named(case).world(seed=None, num_instances=NUM_STREAMS)

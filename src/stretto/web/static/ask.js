@@ -51,6 +51,7 @@
     ["utilization", "utilization", Stretto.percent],
   ];
   function decider({ settings }) {
+    if (settings.dispatch) return settings.dispatch;
     if (settings.policy || !settings.strategy) return settings.policy || settings.algorithm || "";
     return settings.strategy + (settings.procs ? "" : ", " + (settings.pool_rule || "cheapest"));
   }

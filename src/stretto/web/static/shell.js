@@ -101,5 +101,5 @@ Stretto.headline = function (run) {
   return run.num_events ? run.num_events.toLocaleString("en") + " events" : "";
 };
 Stretto.decider = run =>
-  (run.settings.policy || run.settings.strategy || run.settings.algorithm || run.settings.engine || "") +
+  (run.settings.dispatch || run.settings.policy || run.settings.strategy || run.settings.algorithm || run.settings.engine || "") +
   (run.settings.weights ? ` (${run.settings.weights})` : "");

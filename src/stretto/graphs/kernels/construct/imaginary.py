@@ -43,7 +43,7 @@ def schedule_by_imaginary_level(p: Arrays, behind: Floats) -> tuple[Ints, Ints, 
         most = -np.inf
         for j in range(count):
             num_able = _imaginary(p, task[j], ready[j], free, behind, count, makespan)
-            value = _largest(makespan) if count >= num_able else _smallest(makespan, count)
+            value = largest(makespan) if count >= num_able else smallest(makespan, count)
             if value > most or (value == most and task[j] < task[k]):
                 k, most = j, value
         v = task[k]
@@ -83,7 +83,7 @@ def _imaginary(p: Arrays, v: int, row: Floats, free: Floats, behind: Floats, num
 
 
 @njit(cache=True, nogil=True)
-def _smallest(values: Floats, k: int) -> float:
+def smallest(values: Floats, k: int) -> float:
     """Return the k-th smallest value, counted from one, which must be finite."""
     least = -np.inf
     seen = 0
@@ -105,7 +105,7 @@ def _smallest(values: Floats, k: int) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _largest(values: Floats) -> float:
+def largest(values: Floats) -> float:
     """Return the largest finite value."""
     largest = -np.inf
     for i in range(values.shape[0]):

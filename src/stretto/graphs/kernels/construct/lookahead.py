@@ -49,7 +49,7 @@ def place_with_lookahead(p: Arrays, order: Ints, rank: Floats, max_readers: int)
     for i in range(n):
         v = order[i]
         ready_everywhere(p, assign, finish, v, row)
-        count = _top_readers(p, v, rank, readers)
+        count = top_readers(p, v, rank, readers)
         for k in range(count):
             ready_everywhere(p, assign, finish, readers[k], before[k])
         best = np.inf
@@ -75,7 +75,7 @@ def place_with_lookahead(p: Arrays, order: Ints, rank: Floats, max_readers: int)
 
 
 @njit(cache=True, nogil=True)
-def _top_readers(p: Arrays, v: int, rank: Floats, readers: Ints) -> int:
+def top_readers(p: Arrays, v: int, rank: Floats, readers: Ints) -> int:
     """Fill the distinct readers of task v by descending rank, the lower index first; return how many."""
     count = 0
     for o in range(p.out_ptr[v], p.out_ptr[v + 1]):

@@ -1,6 +1,8 @@
 """List scheduling on nodes that pack: tasks in a given order, each where and when enough is free for it.
 
-Devices that run one task at a time take part as nodes with one slot; ``core/nodes/packing.py`` has the units.
+Devices that run one task at a time take part as nodes with one slot; ``core/nodes/packing.py`` has the units. Where
+memory is limited, tasks go only where ``room`` has room for them; a task that finds none ends the placing, with -1 for
+its device.
 """
 
 from __future__ import annotations
@@ -9,16 +11,17 @@ import numpy as np
 
 from stretto.core.kernels.compile import njit
 from stretto.core.kernels.rng import below
-from stretto.core.kernels.shapes import Arrays, Floats, Ints, Words
+from stretto.core.kernels.shapes import Arrays, Flags, Floats, Ints, Words
 from stretto.graphs.kernels.construct.appending import BY_DURATION, BY_IDLE, BY_START
 from stretto.graphs.kernels.construct.arrival import first_ready, open_devices, ready_everywhere
 from stretto.graphs.kernels.construct.profile import find_fit, open_profile, take
+from stretto.graphs.kernels.construct.room import NO_ROOM, Room, hold, mask_full, rate_devices
 from stretto.graphs.kernels.construct.rounds import ETF, SUFFERAGE, pick, release_readers
 
 
 @njit(cache=True, nogil=True)
 def pack_by_finish(
-    p: Arrays, need: Floats, capacity: Floats, order: Ints, pinned: Ints, bias: Floats
+    p: Arrays, need: Floats, capacity: Floats, room: Room, order: Ints, pinned: Ints, bias: Floats
 ) -> tuple[Ints, Floats, Floats]:
     """Give each task the node on which its finish, plus the bias, is least; with insertion.
 
@@ -27,15 +30,19 @@ def pack_by_finish(
     m = p.device_class.shape[0]
     assign, start, finish, _, row = open_devices(p)
     profile = open_profile(capacity, order.shape[0])
+    limited, rated = room.limit.shape[0] > 0, np.zeros(p.device_class.shape[0], dtype=np.uint8)
     extra = np.zeros(m)
     for v in order:
         ready_everywhere(p, assign, finish, v, row)
+        if limited and not mask_full(p, room, v, row, rated):
+            assign[v] = -1
+            break
         if bias.shape[0] > 0:
             extra = bias[v]
         best = np.inf
         device = -1
         begin = 0.0
-        if pinned.shape[0] > 0 and pinned[v] >= 0:
+        if pinned.shape[0] > 0 and pinned[v] >= 0 and row[pinned[v]] < np.inf:
             device = pinned[v]
             span = p.duration[v, p.device_class[device]]
             begin = find_fit(profile, device, row[device], span, need[v], np.inf)
@@ -54,16 +61,22 @@ def pack_by_finish(
         start[v] = begin
         finish[v] = begin + p.duration[v, p.device_class[device]]
         take(profile, device, begin, finish[v], need[v])
+        if limited:
+            hold(p, room, v, device)
     return assign, start, finish
 
 
 @njit(cache=True, nogil=True)
-def pack_by_start(p: Arrays, need: Floats, capacity: Floats, order: Ints) -> tuple[Ints, Floats, Floats]:
+def pack_by_start(p: Arrays, need: Floats, capacity: Floats, room: Room, order: Ints) -> tuple[Ints, Floats, Floats]:
     """Give each task the node on which it starts first; of these, where it ends first; with insertion."""
     assign, start, finish, _, row = open_devices(p)
     profile = open_profile(capacity, order.shape[0])
+    limited, rated = room.limit.shape[0] > 0, np.zeros(p.device_class.shape[0], dtype=np.uint8)
     for v in order:
         ready_everywhere(p, assign, finish, v, row)
+        if limited and not mask_full(p, room, v, row, rated):
+            assign[v] = -1
+            break
         begin = np.inf
         end = np.inf
         device = -1
@@ -78,57 +91,71 @@ def pack_by_start(p: Arrays, need: Floats, capacity: Floats, order: Ints) -> tup
         start[v] = begin
         finish[v] = end
         take(profile, device, begin, end, need[v])
+        if limited:
+            hold(p, room, v, device)
     return assign, start, finish
 
 
 @njit(cache=True, nogil=True)
-def pack_by_rule(p: Arrays, need: Floats, capacity: Floats, order: Ints, rule: int) -> tuple[Ints, Floats, Floats]:
+def pack_by_rule(
+    p: Arrays, need: Floats, capacity: Floats, room: Room, order: Ints, rule: int
+) -> tuple[Ints, Floats, Floats]:
     """Give each task the node that a rule of ``appending`` prefers, not before the tasks that the node has."""
     assign, start, finish, _, row = open_devices(p)
     profile = open_profile(capacity, order.shape[0])
+    limited, rated = room.limit.shape[0] > 0, np.zeros(p.device_class.shape[0], dtype=np.uint8)
     for v in order:
         ready_everywhere(p, assign, finish, v, row)
+        if limited and not mask_full(p, room, v, row, rated):
+            assign[v] = -1
+            break
         best = np.inf
         begin = 0.0
         end = np.inf
         device = -1
         for d in range(row.shape[0]):
             span = p.duration[v, p.device_class[d]]
-            if span == np.inf:
+            if span == np.inf or row[d] == np.inf:
                 continue
-            room = find_fit(profile, d, profile.last_start[d], span, need[v], np.inf)
-            at = room if row[d] <= room else find_fit(profile, d, row[d], span, need[v], np.inf)
+            opens = find_fit(profile, d, profile.last_start[d], span, need[v], np.inf)
+            at = opens if row[d] <= opens else find_fit(profile, d, row[d], span, need[v], np.inf)
             score = at + span
             if rule == BY_START:
                 score = at
             elif rule == BY_DURATION:
                 score = span
             elif rule == BY_IDLE:
-                score = room
+                score = opens
             if score < best or (score == best and at + span < end):
                 best, begin, end, device = score, at, at + span, d
         assign[v] = device
         start[v] = begin
         finish[v] = end
         take(profile, device, begin, end, need[v])
+        if limited:
+            hold(p, room, v, device)
     return assign, start, finish
 
 
 @njit(cache=True, nogil=True)
 def pack_by_start_at_random(
-    p: Arrays, need: Floats, capacity: Floats, order: Ints, state: Words
+    p: Arrays, need: Floats, capacity: Floats, room: Room, order: Ints, state: Words
 ) -> tuple[Ints, Floats, Floats]:
     """Give each task, in order, a node on which it starts first; equal ones are drawn at random."""
     assign, start, finish, _, row = open_devices(p)
     profile = open_profile(capacity, order.shape[0])
+    limited, rated = room.limit.shape[0] > 0, np.zeros(p.device_class.shape[0], dtype=np.uint8)
     for v in order:
         ready_everywhere(p, assign, finish, v, row)
+        if limited and not mask_full(p, room, v, row, rated):
+            assign[v] = -1
+            break
         best = np.inf
         device = -1
         ties = 0
         for d in range(row.shape[0]):
             span = p.duration[v, p.device_class[d]]
-            if span == np.inf or row[d] > best:
+            if span == np.inf or row[d] == np.inf or row[d] > best:
                 continue
             at = find_fit(profile, d, max(row[d], profile.last_start[d]), span, need[v], best)
             if at < best:
@@ -141,6 +168,8 @@ def pack_by_start_at_random(
         start[v] = best
         finish[v] = best + p.duration[v, p.device_class[device]]
         take(profile, device, best, finish[v], need[v])
+        if limited:
+            hold(p, room, v, device)
     return assign, start, finish
 
 
@@ -161,7 +190,7 @@ def pack_assigned(p: Arrays, need: Floats, capacity: Floats, order: Ints, assign
 
 @njit(cache=True, nogil=True)
 def pack_in_rounds(
-    p: Arrays, need: Floats, capacity: Floats, rule: int, level: Floats
+    p: Arrays, need: Floats, capacity: Floats, room: Room, rule: int, level: Floats
 ) -> tuple[Ints, Ints, Floats, Floats]:
     """Commit the best pair of ready task and node again and again, by a rule of ``rounds``."""
     n = p.release.shape[0]
@@ -174,6 +203,7 @@ def pack_in_rounds(
     score = np.empty((n, 3))
     where = np.empty(n, dtype=np.int32)
     order = np.empty(n, dtype=np.int32)
+    limited, rated = room.limit.shape[0] > 0, np.zeros(m, dtype=np.uint8)
     count = 0
     missing, fresh, num_fresh = first_ready(p)
     for i in range(n):
@@ -190,7 +220,12 @@ def pack_in_rounds(
                 begin[count, d] = np.inf
                 if span < np.inf:
                     begin[count, d] = find_fit(profile, d, max(row[d], profile.last_start[d]), span, need[v], np.inf)
-            where[count] = _best_node(p, rule, v, begin[count], score[count])
+            if limited:
+                rate_devices(p, room, v, rated)
+            where[count] = _best_node(p, rule, v, begin[count], limited, rated, score[count])
+            if where[count] < 0:
+                assign[v] = -1
+                return order, assign, start, finish
             count += 1
         k = pick(rule, count, task, score, level)
         v = task[k]
@@ -200,6 +235,8 @@ def pack_in_rounds(
         start[v] = begin[k, d]
         finish[v] = score[k, 2]
         take(profile, d, start[v], finish[v], need[v])
+        if limited:
+            hold(p, room, v, d)
         count -= 1
         if k != count:
             task[k], where[k] = task[count], where[count]
@@ -211,7 +248,12 @@ def pack_in_rounds(
                 continue
             begin[j, d] = find_fit(profile, d, max(ready[j, d], profile.last_start[d]), span, need[u], np.inf)
             if where[j] == d or rule == SUFFERAGE:
-                where[j] = _best_node(p, rule, u, begin[j], score[j])
+                if limited:
+                    rate_devices(p, room, u, rated)
+                where[j] = _best_node(p, rule, u, begin[j], limited, rated, score[j])
+                if where[j] < 0:
+                    assign[u] = -1
+                    return order, assign, start, finish
         num_fresh = release_readers(p, v, missing, fresh)
     return order, assign, start, finish
 
@@ -225,14 +267,17 @@ def _grown(table: Floats, room: int) -> Floats:
 
 
 @njit(cache=True, nogil=True)
-def _best_node(p: Arrays, rule: int, v: int, begin: Floats, score: Floats) -> int:
+def _best_node(p: Arrays, rule: int, v: int, begin: Floats, limited: bool, rated: Flags, score: Floats) -> int:
     """Fill best score, second best and finish on the best node; equal ones by finish, then index."""
     best = np.inf
     second = np.inf
     end = np.inf
     node = -1
+    best_rating = rated.max() if limited else NO_ROOM
+    if limited and best_rating == NO_ROOM:
+        return node
     for d in range(begin.shape[0]):
-        if begin[d] == np.inf:
+        if begin[d] == np.inf or (limited and rated[d] < best_rating):
             continue
         finish = begin[d] + p.duration[v, p.device_class[d]]
         value = begin[d] if rule == ETF else finish

@@ -14,6 +14,7 @@ import numpy as np
 
 from stretto.core.kernels.compile import njit
 from stretto.core.kernels.rng import below
+from stretto.graphs.kernels.construct.room import tally
 from stretto.graphs.kernels.search.decode import reads_arrive, way_after
 from stretto.graphs.kernels.search.tabu_state import load_tabu, relocate, take_out, time_all
 
@@ -33,15 +34,18 @@ def limits(in_ptr, in_task, first_reader, last_reader, object_reader, v, start, 
 
 
 @njit(cache=True, nogil=True)
-def shake(p, s, rng, num_moves, start, finish, rest, missing):
+def shake(p, s, room, kept, most, rng, num_moves, start, finish, rest, missing):
     """Put random tasks at random places; return the makespan."""
     n = s.order.shape[0]
     m = s.first.shape[0]
     value = s.peak[n - 1]
+    limited = room.limit.shape[0] > 0
     for _ in range(num_moves):
         v = np.int32(below(rng, n))
         d = np.int32(below(rng, m))
         if p.duration[v, p.device_class[d]] == np.inf:
+            continue
+        if limited and not has_room(room.limit, room.resident, room.running, s.assign, kept, most, v, d):
             continue
         take_out(p, s, v, start, finish, rest)
         readers = p.object_ptr[p.out_ptr[v]], p.object_ptr[p.out_ptr[v + 1]]
@@ -64,7 +68,15 @@ def shake(p, s, rng, num_moves, start, finish, rest, missing):
         if chosen > -2:
             relocate(s, v, d, chosen)
             value = time_all(p, s, missing)
+            if limited:
+                tally(room, s.assign, kept, most)
     return value
+
+
+@njit(cache=True, nogil=True, inline="always")
+def has_room(limit, resident, running, assign, kept, most, v, d):
+    """Say whether device d has memory for task v beside what ``room.tally`` found there; the task's own always has."""
+    return assign[v] == d or kept[d] + resident[v] + max(most[d], running[v]) <= limit[d]
 
 
 @njit(cache=True, nogil=True)
@@ -99,12 +111,14 @@ def keep_best(s, value, best_value, best_assign, best_order):
 
 
 @njit(cache=True, nogil=True)
-def choose_place(p, s, rng, critical, count, best_value, start, finish, rest):
+def choose_place(p, s, room, kept, most, rng, critical, count, best_value, start, finish, rest):
     """Return the task, the device and the task before it of the best place for one of the critical tasks.
 
     The task is -1 where there is none. ``start``, ``finish`` and ``rest`` are scratch space.
     """
     clock = s.clock[0]
+    limit, resident, running = room.limit, room.resident, room.running
+    limited = limit.shape[0] > 0
     in_ptr, in_task, in_size = p.in_ptr, p.in_task, p.in_size
     out_ptr, object_ptr, reader, sizes = p.out_ptr, p.object_ptr, p.object_reader, p.object_size
     latency, inv_bandwidth, duration, classes = p.latency, p.inv_bandwidth, p.duration, p.device_class
@@ -126,6 +140,8 @@ def choose_place(p, s, rng, critical, count, best_value, start, finish, rest):
         for d in range(first.shape[0]):
             work = duration[v, classes[d]]
             if work == np.inf:
+                continue
+            if limited and not has_room(limit, resident, running, assign, kept, most, v, d):
                 continue
             ready = reads_arrive(
                 in_ptr, in_task, in_size, latency, inv_bandwidth, assign, finish, v, d, p.release[v], -1
@@ -169,12 +185,12 @@ def choose_place(p, s, rng, critical, count, best_value, start, finish, rest):
 
 
 @njit(cache=True, nogil=True)
-def tabu_search(p, s, rng, num_moves, patience, value, best_value, best_assign, best_order):
+def tabu_search(p, s, room, rng, num_moves, patience, value, best_value, best_assign, best_order):
     """Make ``num_moves`` moves; return the current and the best makespan.
 
     Each takes the best place, among those of a few critical tasks, that is not barred, even if it is
     worse than where the task stood. After ``patience`` moves without improvement, the best solution is changed at
-    random and another descent begins, evaluating fewer or more tasks per move.
+    random and another descent begins, evaluating fewer or more tasks per move. Devices without ``room`` are left out.
     """
     n = s.order.shape[0]
     start = np.empty(n)
@@ -182,14 +198,22 @@ def tabu_search(p, s, rng, num_moves, patience, value, best_value, best_assign, 
     rest = np.empty(n)
     missing = np.empty(n, dtype=np.int32)
     critical = np.empty(n, dtype=np.int32)
+    limited = room.limit.shape[0] > 0
+    kept, most = np.empty(s.first.shape[0]), np.empty(s.first.shape[0])
     for _ in range(num_moves):
         s.clock[0] += 1
+        if limited:
+            tally(room, s.assign, kept, most)
         if s.clock[1] > patience:
             load_tabu(p, s, best_assign, best_order)
-            value = shake(p, s, rng, 2 + below(rng, max(1, n // 4)), start, finish, rest, missing)
+            if limited:
+                tally(room, s.assign, kept, most)
+            value = shake(p, s, room, kept, most, rng, 2 + below(rng, max(1, n // 4)), start, finish, rest, missing)
             s.clock[2] = 2 << below(rng, WIDTHS)
         count = find_critical(s, rng, value, s.clock[2], critical)
-        chosen, device, behind = choose_place(p, s, rng, critical, count, best_value, start, finish, rest)
+        chosen, device, behind = choose_place(
+            p, s, room, kept, most, rng, critical, count, best_value, start, finish, rest
+        )
         if chosen < 0:
             s.clock[1] = patience + 1
             continue

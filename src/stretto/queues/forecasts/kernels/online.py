@@ -36,6 +36,7 @@ class ForecastState(NamedTuple):
     user: np.ndarray  # [n]
     level: np.ndarray  # [n, NUM_LEVELS] groups of a job, the narrowest first
     log_limit: np.ndarray  # [n] logarithm of the estimate
+    least: np.ndarray  # [1] run times below this count as this
     ring: np.ndarray  # [G, RING] float32 log(run / estimate) of the last jobs
     ended: np.ndarray  # [G]
     learned: np.ndarray  # [U] number of ends when a job of a user last ended
@@ -52,7 +53,7 @@ class ForecastState(NamedTuple):
 @njit(cache=True, nogil=True)
 def remember(f, job, run, now):
     """Learn from the run time of a job that has ended."""
-    ratio = np.log(max(LEAST_S, run)) - f.log_limit[job]
+    ratio = np.log(max(f.least[0], run)) - f.log_limit[job]
     for k in range(NUM_LEVELS):
         of = f.level[job, k]
         f.ring[of, f.ended[of] % RING] = ratio
@@ -126,7 +127,7 @@ def fill_quantiles(f, job):
                 reached += f.weight[by_value[at]]
                 at += 1
             value = f.value[by_value[at]]
-        least = np.log(LEAST_S) - f.log_limit[job]
+        least = np.log(f.least[0]) - f.log_limit[job]
         f.quantile[k] = certain * min(0.0, max(least, value + f.shift[of, k]))
         if k > 0:
             f.quantile[k] = max(f.quantile[k], f.quantile[k - 1])

@@ -42,7 +42,7 @@ def order_now(q, num_procs, s, order, f, net, t, now, free):
     key = np.empty(m.num_waiting)
     fill_keys(q, s, order)
     if order.code == GIVEN:
-        fill_scores(q, num_procs, s, net, t)
+        fill_scores(q, s, net, t)
     for i in range(m.num_waiting):
         job = s.waiting[i]
         key[i] = s.key[job] if order.code == GIVEN else key_now(q, num_procs, s, order, job)

@@ -25,19 +25,19 @@ def play(q, num_procs, s, order, f, net, t, pause, num_jobs):
     then = next_event(q, s)
     while then < np.inf and m.num_arrived < num_jobs:
         happen(q, s, order, f, then)
-        decide(q, num_procs, s, order, f, net, t, pause)
+        refresh(q, num_procs, s, f, net, t, pause, order.quantile >= 0)
+        decide(q, num_procs, s, order, net, t)
         num_events += 1
         then = next_event(q, s)
     return num_events
 
 
 @njit(cache=True, nogil=True)
-def decide(q, num_procs, s, order, f, net, t, pause):
+def decide(q, num_procs, s, order, net, t):
     """Start what the order proposes and the promises allow."""
-    refresh(q, num_procs, s, f, net, t, pause, order.quantile >= 0)
     if can_start(q, s):
         if order.code == GIVEN:
-            fill_scores(q, num_procs, s, net, t)
+            fill_scores(q, s, net, t)
             offer(q, num_procs, s, order, net, t)
         else:
             propose(q, num_procs, s, order)
@@ -74,7 +74,7 @@ def play_beside(q, num_procs, s, order, f, net, t, pause, num_jobs, believed_job
         for job in range(first, m.num_arrived):
             believed_jobs.run[job] = max(1.0, s.length[job])
         advance(believed_jobs, num_procs, beside, policy, nothing, then)
-        decide(q, num_procs, s, order, f, net, t, pause)
+        decide(q, num_procs, s, order, net, t)
         num_events += 1
         then = next_event(q, s)
     return num_events

@@ -1,9 +1,9 @@
 """The scoring network of MARS over waiting jobs: the job with the highest score comes first.
 
 One small network is shared by all jobs, so that the order does not depend on how they are listed and any number may
-wait. A score is a linear part, in whose reach most classic orders lie, plus one hidden layer. What a job brings along
-is put through both when it arrives, and again when more is known of its run time; at a pass only its wait, its promise
-and the state of the queue are added.
+wait. It is one layer over logarithms, in whose reach most classic orders lie: a hidden layer was tried and paid for
+nothing. What a job brings along is put through it when the job arrives, and again when more is known of its run time;
+at a pass only its wait and its promise are added.
 """
 
 from __future__ import annotations
@@ -25,10 +25,6 @@ MEAN, SHARP, HIGH, ESTIMATE, WIDTH, SHARE = range(NUM_STATIC)
 NUM_DYNAMIC = 4
 WAIT, STRETCH, URGENCY, OVERDUE = range(NUM_STATIC, NUM_STATIC + NUM_DYNAMIC)
 NUM_JOB = NUM_STATIC + NUM_DYNAMIC
-#: Features of the queue: waiting jobs, free processors, and hours of waiting work.
-NUM_QUEUE = 3
-LENGTH, FREE, BACKLOG = range(NUM_JOB, NUM_JOB + NUM_QUEUE)
-NUM_FEATURES = NUM_JOB + NUM_QUEUE
 #: Logarithms are divided by this, so that features are of the order of one.
 SCALE = 3.0
 LOG_HOUR = np.log(3600.0)
@@ -39,12 +35,9 @@ MEDIAN, UPPER = 2, 4
 
 
 class ScoreNet(NamedTuple):
-    """Weights; H hidden units."""
+    """Weights."""
 
-    skip: np.ndarray  # [NUM_JOB] of the linear part
-    hidden: np.ndarray  # [H, NUM_FEATURES]
-    bias: np.ndarray  # [H]
-    out: np.ndarray  # [H]
+    weight: np.ndarray  # [NUM_JOB] of the features of a job
     reserve: np.ndarray  # [1] jobs with long forecasts leave room for so many short ones of mean width
 
 
@@ -52,8 +45,7 @@ class ScoreState(NamedTuple):
     """What is kept of each job between passes."""
 
     static: np.ndarray  # [n, NUM_STATIC]
-    base: np.ndarray  # [n] linear part of the static features
-    inner: np.ndarray  # [n, H] hidden layer before what changes
+    base: np.ndarray  # [n] score by the static features
     mean: np.ndarray  # [n] forecast mean run time
     sharp: np.ndarray  # [n] forecast harmonic mean
     looked: np.ndarray  # [n] when the job was last forecast, -1 = never
@@ -62,12 +54,11 @@ class ScoreState(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def new_scores(n, num_hidden):
+def new_scores(n):
     """Return room for n jobs."""
     return ScoreState(
         np.zeros((n, NUM_STATIC)),
         np.zeros(n),
-        np.zeros((n, num_hidden)),
         np.ones(n),
         np.ones(n),
         np.full(n, -1.0),
@@ -122,13 +113,8 @@ def put_through(net, t, job):
     x = t.static[job]
     base = 0.0
     for i in range(NUM_STATIC):
-        base += net.skip[i] * x[i]
+        base += net.weight[i] * x[i]
     t.base[job] = base
-    for h in range(net.bias.shape[0]):
-        inner = net.bias[h]
-        for i in range(NUM_STATIC):
-            inner += net.hidden[h, i] * x[i]
-        t.inner[job, h] = inner
 
 
 @njit(cache=True, nogil=True)
@@ -163,19 +149,9 @@ def refresh(q, num_procs, s, f, net, t, pause, is_real):
 
 
 @njit(cache=True, nogil=True)
-def fill_scores(q, num_procs, s, net, t):
+def fill_scores(q, s, net, t):
     """Write minus the score of every waiting job where orders look for keys."""
     m = s.moment[0]
-    num_hidden = net.bias.shape[0]
-    backlog = 0.0
-    for i in range(m.num_waiting):
-        backlog += t.mean[s.waiting[i]] * q.procs[s.waiting[i]]
-    length = np.log(1.0 + m.num_waiting) / SCALE
-    free = m.free / num_procs
-    hours = np.log(1.0 + backlog / num_procs / 3600.0) / SCALE
-    shared = np.empty(num_hidden)
-    for h in range(num_hidden):
-        shared[h] = net.hidden[h, LENGTH] * length + net.hidden[h, FREE] * free + net.hidden[h, BACKLOG] * hours
     for i in range(m.num_waiting):
         job = s.waiting[i]
         waited = m.now - q.submit[job]
@@ -187,10 +163,6 @@ def fill_scores(q, num_procs, s, net, t):
             urgency = min(1.0, waited / max(1.0, s.latest[job] - q.submit[job]))
         if t.reference[job] >= 0.0:
             overdue = np.log(1.0 + max(0.0, m.now - t.reference[job]) / 60.0) / SCALE
-        score = t.base[job] + net.skip[WAIT] * wait + net.skip[STRETCH] * stretch
-        score += net.skip[URGENCY] * urgency + net.skip[OVERDUE] * overdue
-        for h in range(num_hidden):
-            inner = t.inner[job, h] + shared[h] + net.hidden[h, WAIT] * wait + net.hidden[h, STRETCH] * stretch
-            inner += net.hidden[h, URGENCY] * urgency + net.hidden[h, OVERDUE] * overdue
-            score += net.out[h] * inner / (1.0 + abs(inner))
+        score = t.base[job] + net.weight[WAIT] * wait + net.weight[STRETCH] * stretch
+        score += net.weight[URGENCY] * urgency + net.weight[OVERDUE] * overdue
         s.key[job] = -score

@@ -321,7 +321,7 @@ def join_plan(site, shapes, q, s, store, p, job):
     p.kept.start[job] = found
     set_planned(site, shapes, q, p, p.kept, job, -1)
     p.first_planned[job] = found
-    p.due[job] = found + p.slack[job]
+    p.due[job] = found + p.slack[job] + p.wait_share[job] * (found - s.clock[0])
     p.jobs[p.numbers[NUM_PLANNED]] = job
     p.numbers[NUM_PLANNED] += 1
     sort_plan(p)

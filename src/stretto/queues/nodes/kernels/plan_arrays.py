@@ -24,6 +24,7 @@ class NodePlan(NamedTuple):
     """What is promised, and the plan that keeps it."""
 
     slack: Floats  # [n] seconds; inf = no promise
+    wait_share: Floats  # [n] of the wait that is planned when a job becomes eligible, added to the slack
     due: Floats  # [n] the promised latest start, inf = none
     first_planned: Floats  # [n] planned start when the job became eligible
     refused_at: Longs  # [n] jobs that had ended when a start was last refused, -1 = never

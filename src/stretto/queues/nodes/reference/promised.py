@@ -28,6 +28,7 @@ from stretto.queues.nodes.kernels.arrays import NodeRules
 from stretto.queues.nodes.reference.nodes import Room, TaskPlace
 from stretto.queues.nodes.reference.replay import NodeReference, Planned
 from stretto.queues.nodes.setup import NodeSetup
+from stretto.queues.promises.slack import parts_of_slack
 
 #: The plan: waiting jobs with a promise.
 Plan = dict[int, Planned]
@@ -39,7 +40,8 @@ class PromisedReference(NodeReference):
     def __init__(self, setup: NodeSetup, rules: NodeRules, slack_s: Floats, max_tests: int = 1 << 30) -> None:
         super().__init__(setup, rules)
         n = len(self.q.submit)
-        self.slack, self.max_tests = slack_s.tolist(), max_tests
+        time_s, wait_share = parts_of_slack(slack_s, len(setup.arrays.submit))
+        self.slack, self.wait_share, self.max_tests = time_s.tolist(), wait_share.tolist(), max_tests
         self.due = [math.inf] * n
         self.planned: Plan = {}
         self.refused_at: dict[int, int] = {}
@@ -68,7 +70,7 @@ class PromisedReference(NodeReference):
             found = None if self.slack[job] == math.inf else self.earliest(job, self.planned, (self.now, math.inf))
             if found is not None:
                 self.planned[job] = found
-                self.due[job] = found.start + self.slack[job]
+                self.due[job] = found.start + self.slack[job] + self.wait_share[job] * (found.start - self.now)
         self.num_tests = 0
         self.has_changed |= {self.island(job) for job, item in self.planned.items() if item.start <= self.now}
         if self.now in self.site.closed_until:

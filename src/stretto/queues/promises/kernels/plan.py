@@ -221,7 +221,7 @@ def join_plan(q, s, job):
     add(s.steps, begin, begin + span, -q.procs[job])
     s.planned[job] = begin
     s.first_planned[job] = begin
-    s.due[job] = begin + s.slack[job]
+    s.due[job] = begin + s.slack[job] + s.wait_share[job] * (begin - q.submit[job])
     s.latest[job] = s.due[job]
     s.plan[m.num_planned] = job
     m.num_planned += 1

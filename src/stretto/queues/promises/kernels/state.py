@@ -36,6 +36,7 @@ class PromiseState(NamedTuple):
 
     moment: np.ndarray  # [1] PROMISE_MOMENT
     slack: np.ndarray  # [n] seconds; inf = no promise
+    wait_share: np.ndarray  # [n] of the wait that is planned at submission, added to the slack
     start: np.ndarray  # [n] -1 = not yet
     expected: np.ndarray  # [n] when a job that runs is expected to end
     due: np.ndarray  # [n] the promised latest start, inf = none
@@ -58,7 +59,7 @@ class PromiseState(NamedTuple):
     num_past: np.ndarray  # [U]
 
 
-def new_promise_state(jobs: QueueArrays, num_procs: int, slack_s: np.ndarray) -> PromiseState:
+def new_promise_state(jobs: QueueArrays, num_procs: int, slack_s: np.ndarray, wait_share: np.ndarray) -> PromiseState:
     """Return the state before the first event."""
     n = len(jobs.submit)
     moment = np.zeros(1, PROMISE_MOMENT)
@@ -69,7 +70,8 @@ def new_promise_state(jobs: QueueArrays, num_procs: int, slack_s: np.ndarray) ->
     num_users = int(jobs.user.max()) + 1
     return PromiseState(
         moment=moment,
-        slack=np.array(np.broadcast_to(slack_s, n), np.float64),  # a copy: a view that cannot be written compiles anew
+        slack=slack_s,
+        wait_share=wait_share,
         start=np.full(n, -1.0),
         expected=np.full(n, np.inf),
         due=np.full(n, np.inf),

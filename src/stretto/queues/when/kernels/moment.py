@@ -8,11 +8,11 @@ import numpy as np
 
 from stretto.core.kernels.compile import njit
 from stretto.core.kernels.rng import below, next_word, uniform
-from stretto.queues.forecasts.kernels.online import LEAST_S, NUM_QUANTILES, QUANTILES, fill_quantiles
+from stretto.queues.forecasts.kernels.online import NUM_QUANTILES, QUANTILES, fill_quantiles
 from stretto.queues.kernels.keys import DEADLINE, F1, F4, static_key
 from stretto.queues.when.parameters import WHEN_PARAMETERS as P
 
-MAX_ARRIVALS, MEMORY_DAYS, SHARED = P.max_arrivals, P.memory_days, P.shared
+MAX_ARRIVALS, MEMORY_DAYS = P.max_arrivals, P.memory_days
 NUM_KNOTS = NUM_QUANTILES + 2
 #: Probabilities of the knots of a distribution of run times.
 LEVELS = (0.0, *QUANTILES, 1.0)
@@ -69,7 +69,7 @@ def fill_knots(f, job, knots):
     The first knot lies as far below the lowest quantile as the next one above, the last is the estimate.
     """
     fill_quantiles(f, job)
-    least = np.log(LEAST_S) - f.log_limit[job]
+    least = np.log(f.least[0]) - f.log_limit[job]
     knots[0] = max(min(least, f.quantile[0]), 2.0 * f.quantile[0] - f.quantile[1])
     for k in range(NUM_QUANTILES):
         knots[k + 1] = f.quantile[k]
@@ -157,14 +157,13 @@ def of_group(group, word, state):
 def draw_runs(jobs, f, m, now, state):
     """Draw how long everybody who is there runs from now on.
 
-    A job has either luck of its own or that of its group: jobs that a user submits together often run equally long.
+    All jobs of a user and shape have the same luck in one future: what a user submits together often runs equally long,
+    or fails together. With luck of its own for each job, a batch of a hundred averages out and futures are too narrow.
     """
     word = next_word(state)
     shared = np.empty(1, np.uint64)
     for k in range(m.num[0] + m.num[1]):
-        luck = uniform(state)
-        if uniform(state) < SHARED:
-            luck = of_group(f.level[m.job[k], 0], word, shared)
+        luck = of_group(f.level[m.job[k], 0], word, shared)
         share = m.passed[k] + (1.0 - m.passed[k]) * luck
         run = np.exp(f.log_limit[m.job[k]] + value_at(m.knots[k], share))
         if k < m.num[0]:

@@ -1,0 +1,147 @@
+"""Placements against accelerate's: ``python benchmarks/place_torch.py [--seconds 2] [--seed 0]``.
+
+Three PyTorch modules with random weights (a transformer encoder, a ResNet, an MLP) are placed on GPUs under several
+memory limits. The opponent is ``accelerate.infer_auto_device_map`` in its best form: the better of its own map and the
+one with ``get_balanced_memory``, over all orders of the GPUs, with and without ``no_split_module_classes``. Its maps
+are executed by the same simulator, with the same durations and links; only the memory of parameters counts for it, and
+its activations are free. Where it leaves modules on the host (``cpu``), each step copies their weights to the first
+GPU, which runs them: that is what ``dispatch_model`` does. Stretto's time is that of the placement which its own device
+map holds (``placement.by_module``), with activations within the limits. Costs are assumed (roofline).
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import pairwise, permutations
+from typing import Any
+
+import numpy as np
+
+import stretto
+from stretto.core.plan import Plan
+from stretto.core.problem import Problem
+from stretto.files.graphs.pytorch.torch_cost import num_bytes
+from stretto.files.graphs.pytorch.torch_export import module_path
+from stretto.graphs.simulator import simulate
+
+#: Bytes per second between the host and a GPU: 16 lanes of the third generation of PCI Express.
+HOST_LINK = 16e9
+#: GPUs and their links; two of the clusters have a fast and a slow kind.
+CLUSTERS = {
+    "2 alike": "gpu:2@16GB/s",
+    "3 unlike": "gpu:1x2.0,gpu:2x1.0@16GB/s",
+    "slow first": "gpu:1x0.5,gpu:2x1.0@16GB/s",
+}
+#: Memory of each GPU as a share of all parameters; the GPUs together hold all of them and little more.
+SHARES = {"2 alike": (0.6, 0.7, 0.85), "3 unlike": (0.42, 0.5, 0.65), "slow first": (0.42, 0.6)}
+
+
+def models() -> dict[str, tuple[Any, tuple[Any, ...], list[str]]]:
+    """Return the modules, example arguments, and the classes that accelerate should not split."""
+    import torch
+    from torch import nn
+
+    class Block(nn.Module):  # type: ignore[misc,name-defined]
+        def __init__(self, num_in: int, num_out: int, stride: int) -> None:
+            super().__init__()
+            self.conv1, self.norm1 = nn.Conv2d(num_in, num_out, 3, stride, 1, bias=False), nn.BatchNorm2d(num_out)
+            self.conv2, self.norm2 = nn.Conv2d(num_out, num_out, 3, 1, 1, bias=False), nn.BatchNorm2d(num_out)
+            self.shortcut = nn.Conv2d(num_in, num_out, 1, stride) if num_in != num_out else nn.Identity()
+
+        def forward(self, x: Any) -> Any:
+            y = torch.relu(self.norm1(self.conv1(x)))
+            return torch.relu(self.norm2(self.conv2(y)) + self.shortcut(x))
+
+    widths = (64, 64, 128, 128, 256, 256, 512, 512)
+    blocks = [Block(a, b, 1 + (a != b)) for a, b in zip((64, *widths), widths, strict=False)]
+    stem = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
+    resnet = nn.Sequential(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 1000))
+    layer = nn.TransformerEncoderLayer(512, 8, 2048, batch_first=True)
+    encoder = nn.TransformerEncoder(layer, 6, enable_nested_tensor=False)
+    sizes = (1024, 4096, 4096, 2048, 4096, 4096, 1024)
+    linear = [part for a, b in pairwise(sizes) for part in (nn.Linear(a, b), nn.GELU())]
+    return {
+        "encoder": (encoder.eval(), (torch.zeros(2, 128, 512),), ["TransformerEncoderLayer"]),
+        "resnet": (resnet.eval(), (torch.zeros(1, 3, 128, 128),), ["Block"]),
+        "mlp": (nn.Sequential(*linear), (torch.zeros(16, 1024),), []),
+    }
+
+
+def maps(module: Any, memory: list[int], no_split: list[str]) -> Iterator[tuple[dict[str, Any], int]]:
+    """Yield what accelerate proposes and its main GPU: filled or balanced, in every order of the GPUs, split or not."""
+    from accelerate import infer_auto_device_map
+    from accelerate.utils import get_balanced_memory
+
+    host = sum(p.numel() * p.element_size() for p in module.parameters()) * 4
+    for order in permutations(range(len(memory))):
+        filled: dict[Any, Any] = {place: memory[gpu] for place, gpu in enumerate(order)} | {"cpu": host}
+        for classes in (no_split, []):
+            for limits in (filled, get_balanced_memory(module, dict(filled), no_split_module_classes=classes)):
+                found = infer_auto_device_map(module, max_memory=dict(limits), no_split_module_classes=classes)
+                yield {path: d if d in ("cpu", "disk") else order[d] for path, d in found.items()}, order[0]
+
+
+def map_seconds(placement: Any, names: Mapping[str, Any], main: int) -> tuple[float, float]:
+    """Return the simulated step time of a device map, and the bytes that it keeps on the host."""
+    problem, program = placement.result.problem, placement.program
+    devices = np.zeros(problem.num_tasks, dtype=np.int32)
+    extra = np.zeros(problem.num_tasks)
+    for number, group in enumerate(program.groups):
+        found = _entry(names, module_path(next((n for n in group.nodes if n.all_input_nodes), group.nodes[0])))
+        found = _entry(names, group.path) if found is None else found
+        devices[number] = found if isinstance(found, int) else main
+        if not isinstance(found, int) and found is not None:
+            extra[number] = sum(num_bytes(weight.meta["val"]) for weight in group.weights)
+    graph = problem.graph
+    cluster = problem.cluster
+    speeds = np.array([device.speed for device in cluster.devices])[devices]
+    table = graph.kind_duration_s + (extra / HOST_LINK * speeds)[:, None]  # a copy takes no less on a fast GPU
+    slowed = Problem.of(replace(graph, kind_duration_s=table), cluster)
+    plan = Plan(devices, graph.topo)
+    return simulate(slowed, plan, memory_limits=False).makespan_s, float(extra.sum())
+
+
+def _entry(names: Mapping[str, Any], path: str) -> Any:
+    while path not in names:
+        if not path:
+            return None
+        path = path.rpartition(".")[0]
+    return names[path]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=2.0, help="time of the search for each placement")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--policy", default="annealing")
+    options = parser.parse_args()
+    logging.disable(logging.WARNING)  # accelerate misses the GPUs, which only exist in simulation
+    print(f"{'model':8} {'cluster':10} {'share':>5} {'accelerate':>11} {'on host':>9} {'stretto':>10} {'ratio':>6}")
+    ratios = []
+    for name, (module, args, no_split) in models().items():
+        total = sum(p.numel() * p.element_size() for p in module.parameters())
+        for cluster, text in CLUSTERS.items():
+            for share in SHARES[cluster]:
+                limit = int(share * total)
+                placement = stretto.place(
+                    module, *args, devices=text, policy=options.policy, memory=limit,
+                    time_limit_s=options.seconds, seed=options.seed,
+                )  # fmt: skip
+                num = placement.result.problem.num_devices
+                theirs, host = min(map_seconds(placement, *found) for found in maps(module, [limit] * num, no_split))
+                ours = placement.by_module.makespan_s
+                ratios.append(ours / theirs)
+                print(
+                    f"{name:8} {cluster:10} {share:5.2f} {theirs * 1e3:8.3f} ms {host / 1e6:6.1f} MB "
+                    f"{ours * 1e3:7.3f} ms {ours / theirs:6.3f}",
+                    flush=True,
+                )
+    worst, best = max(ratios), min(ratios)
+    print(f"{len(ratios)} cases: at most {worst:.3f} of accelerate's time, at best {best:.3f}")
+
+
+if __name__ == "__main__":
+    main()

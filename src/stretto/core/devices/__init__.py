@@ -1,0 +1,1 @@
+"""Kinds of devices by name, and weights that stay on devices."""

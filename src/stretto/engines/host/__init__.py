@@ -1,0 +1,1 @@
+"""Dispatchers that watch the host on which they place tasks."""

@@ -1,0 +1,61 @@
+"""A model that a function of a Python file builds: ``FILE.py:FUNCTION``, executed only where the user says so."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+from stretto.errors import InvalidInput
+
+
+def python_function(source: str) -> tuple[Path, str] | None:
+    """Split ``FILE.py:FUNCTION``; None for everything else."""
+    path, colon, name = source.rpartition(":")
+    if colon and path.endswith(".py") and name.isidentifier():
+        return Path(path), name
+    if source.endswith(".py"):
+        raise InvalidInput(
+            f"say which function builds the model, as in {source}:build; it returns the model and example arguments",
+            field="model",
+        )
+    return None
+
+
+def call_builder(path: Path, name: str, *, allow_code: bool) -> tuple[Any, tuple[Any, ...]]:
+    """Execute a Python file and call one of its functions, which returns a model and its example arguments."""
+    where = f"{path}:{name}"
+    if not path.is_file():
+        raise InvalidInput("there is no such file", source=str(path))
+    if not allow_code:
+        raise InvalidInput(
+            "placing it executes this Python file: say --allow-code (allow_code=True) if you trust it", source=where
+        )
+    build = getattr(_module(path), name, None)
+    if not callable(build):
+        raise InvalidInput(f"the file has no function {name!r}", source=str(path))
+    made = build()
+    if isinstance(made, tuple) and len(made) == 2 and isinstance(made[1], tuple):
+        return made[0], made[1]
+    raise InvalidInput(
+        f"{name} returned {type(made).__name__}, expected the model and a tuple of example arguments, as in "
+        "return apply, (weights, batch)",
+        source=where,
+    )
+
+
+def _module(path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    sys.path.insert(0, str(path.resolve().parent))  # its neighbors, as for a script
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # somebody else's program
+        raise InvalidInput(f"cannot be executed: {type(error).__name__}: {error}", source=str(path)) from error
+    finally:
+        sys.path.pop(0)
+    return module

@@ -1,0 +1,1 @@
+"""PyTorch: exported modules, their costs, and traces of its profiler."""

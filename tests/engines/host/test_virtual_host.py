@@ -1,0 +1,119 @@
+"""Dispatchers on a host in virtual time: nothing lost or repeated, parents first, and worth their place."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engines.host.virtual_host import MEASURED_LAW, VirtualHost, mixed_problem, watching
+from stretto.engines.driver.dispatch import GreedyDispatcher, LateDispatcher
+from stretto.racks.host.law import LawValues
+
+
+def phases(seed: int, mean_s: float, level: float):  # type: ignore[no-untyped-def]
+    ends = np.cumsum(np.random.default_rng(seed).uniform(0.5, 1.5, 500) * mean_s)
+    return lambda now_s: level * float(np.searchsorted(ends, now_s) % 2)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    num_compute=st.integers(0, 12),
+    num_memory=st.integers(1, 12),
+    num_edges=st.integers(0, 30),
+    cores=st.integers(1, 4),
+    rule=st.sampled_from(["look-ahead", "earliest-completion"]),
+)
+def test_every_task_runs_once_after_its_parents_one_at_a_time(seed, num_compute, num_memory, num_edges, cores, rule):
+    problem = mixed_problem(num_compute, num_memory, seed=seed, num_edges=num_edges, cores=cores)
+    load = phases(seed, 0.5, 1.0)
+    host = VirtualHost(problem, foreign_load=lambda now_s: (load(now_s),) * cores)
+    host.play(watching(host, rule))
+    assert sorted(host.ends) == list(range(problem.num_tasks))
+    start = {task: at_s for task, _, at_s in host.starts}
+    source, target, _ = problem.graph.edges
+    for parent, child in zip(source.tolist(), target.tolist(), strict=True):
+        assert host.ends[parent] <= start[child] + 1e-9
+
+
+def test_memory_bound_tasks_alone_run_one_after_the_other_once_contention_is_known():
+    problem = mixed_problem(0, 30)
+    host = VirtualHost(problem)
+    dispatcher = watching(host)
+    host.play(dispatcher)
+    late = [at_s for _, _, at_s in host.starts if at_s > 1.0]
+    ends = sorted(host.ends.values())
+    together = sum(any(begin < end - 0.03 for end in ends if end > begin and end - begin < 0.1) for begin in late)
+    assert dispatcher.num_held >= 15
+    assert together <= 5
+    greedy = VirtualHost(problem)
+    assert host.now_s < 1.05 * 30 * 0.15 * 1.1
+    greedy.play(GreedyDispatcher())
+    assert host.now_s < 0.8 * greedy.now_s, "two together finish later than one after the other"
+
+
+def test_tasks_that_do_not_slow_each_other_down_never_wait():
+    problem = mixed_problem(15, 15)
+    host = VirtualHost(problem, LawValues(0.0, 0.0, np.ones(2), np.zeros(2)))
+    dispatcher = watching(host)
+    host.play(dispatcher)
+    assert dispatcher.num_held <= 2  # the last task, and one while the law is unknown
+    assert host.now_s <= 1.15 * float(problem.graph.work_s.sum()) / 2
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_symphony_beats_those_that_ignore_the_host(seed):
+    cpu, memory = phases(seed, 3.0, 1.0), phases(seed + 100, 3.0, 0.8)
+
+    def mean_s(make):  # type: ignore[no-untyped-def]
+        problem = mixed_problem(50, 50, seed=seed)
+        host = VirtualHost(problem, MEASURED_LAW, lambda now_s: (cpu(now_s), 0.0), memory, noise_sd=0.1)
+        return host.play(make(host))
+
+    symphony = mean_s(watching)
+    assert symphony < 0.95 * mean_s(lambda host: GreedyDispatcher())
+    assert symphony < 0.85 * mean_s(lambda host: LateDispatcher(num_queued=0))
+    assert symphony < 0.92 * mean_s(lambda host: watching(host, "earliest-completion"))
+
+
+def test_a_few_tasks_wait_for_the_free_core_where_the_other_would_delay_them():
+    problem = mixed_problem(3, 0, seconds=1.0)
+    host = VirtualHost(problem, foreign_load=lambda now_s: (6.0, 0.0))
+    dispatcher = watching(host)
+    dispatcher.live(problem).sense.loads.take_in(np.array([6 / 7, 0.0]), 10.0)
+    host.play(dispatcher)
+    assert {core for _, core, _ in host.starts} == {1}
+
+
+def test_trouble_with_counters_hands_over_to_greedy_and_back():
+    problem = mixed_problem(20, 20)
+    host = VirtualHost(problem)
+    told: list[tuple[float, str]] = []
+    dispatcher = watching(host, on_fallback=lambda at_s, reason: told.append((at_s, reason)))
+    sense = dispatcher.sense
+    sense.problem = lambda: "cpu1 went offline" if 0.5 < host.now_s < 1.5 else None  # type: ignore[union-attr,method-assign]
+    host.play(dispatcher)
+    assert [reason for _, reason in told] == ["cpu1 went offline", ""]
+    assert 0 < dispatcher.num_fallbacks < dispatcher.num_decisions
+    assert dispatcher.notes()[-1].endswith("cpu1 went offline")
+    assert len(host.ends) == 40
+
+
+def test_what_a_run_learned_starts_the_next_one():
+    problem = mixed_problem(30, 30)
+    host = VirtualHost(problem)
+    first = watching(host)
+    host.play(first)
+    learned = first.learned_json()
+    assert learned is not None
+    memory = learned["categories"]["memory"]
+    together = math.exp(memory["log_scale"]) * (1 + learned["coupling"] + memory["demand"] ** 2)
+    assert together == pytest.approx(1 + 0.75 + 1.07**2, rel=0.25)
+    again = VirtualHost(mixed_problem(0, 12))
+    second = watching(again, learned=learned)
+    again.play(second)
+    assert again.starts[1][2] > 0.05, "the second copy waits from the beginning: its contention is known"

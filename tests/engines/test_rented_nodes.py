@@ -1,0 +1,99 @@
+"""A plan on rented nodes is run on them: nodes come up and are released as events, and the times say what they cost."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import stretto
+from stretto.api.options import Record
+from stretto.cli.main import main
+from stretto.runlog import RunLog
+
+FLOW = """
+name = "survey"
+[[task]]
+name = "split"
+run = "echo split"
+seconds = 300
+[[task]]
+name = "north"
+run = "sleep 0.2"
+after = ["split"]
+seconds = 2400
+[[task]]
+name = "east"
+run = "sleep 0.2"
+after = ["split"]
+seconds = 2400
+[[task]]
+name = "merge"
+run = "echo merge"
+after = ["north", "east"]
+seconds = 300
+"""
+OFFERS = """
+[[pool]]
+name = "own"
+num_nodes = 1
+[[pool]]
+name = "cloud"
+num_nodes = 4
+min_nodes = 0
+price_usd_per_hour = 0.40
+provision = "90s"
+minimum = "60s"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "flow.toml").write_text(FLOW)
+    (tmp_path / "offers.toml").write_text(OFFERS)
+    assert main(["plan", "flow.toml", "--pools", "offers.toml", "--deadline", "55min", "--save", "plan.json"]) == 0
+    return tmp_path
+
+
+def test_a_rented_plan_runs_on_its_nodes_and_says_what_is_simulated(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    assert main(["run", "plan.json", "--output", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    plan = json.loads((folder / "plan.json").read_text())
+    assert found["planned_device"] == plan["assignment"] == found["device"]
+    assert [one["node"] for one in found["rentals"]] == [one["node"] for one in plan["rentals"]]
+    for one in found["rentals"]:
+        assert 0.2 <= one["end_s"] - one["start_s"] < 30
+        assert one["billed_s"] == 60.0  # the least that is paid
+        assert one["cost_usd"] == pytest.approx(0.40 * 60 / 3600)
+    assert any("no instance was requested or paid" in note for note in found["notes"])
+    with RunLog.open(None) as log:
+        run = log.run(found["run_id"])
+        kinds = [(event.kind, event.subject) for event in log.events(run.id)]
+    for one in plan["rentals"]:
+        up, released = kinds.index(("device-joined", one["node"])), kinds.index(("device-lost", one["node"]))
+        assert up < released
+
+
+def test_the_table_has_the_times_of_the_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "plan.json"]) == 0
+    out = capsys.readouterr()
+    assert "rented, by the times of this run" in out.out
+    assert "were planned" in out.out
+    assert "Simulated: no instance was requested or paid." in " ".join((out.out + out.err).split())
+
+
+def test_timed_tasks_wait_until_their_rented_nodes_are_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "offers.toml").write_text(OFFERS)
+    assert main(["plan", "workload:montage", "--pools", "offers.toml", "--objective", "time", "--save", "p.json"]) == 0
+    plan = json.loads((tmp_path / "p.json").read_text())
+    assert plan["rentals"]
+    done = stretto.run("p.json", scale=0.001, record=Record())
+    first = min(one.start_s for one in done.rentals)
+    assert first >= 90.0  # seconds of the plan
+    assert done.session.predicted_s == pytest.approx(plan["makespan_s"] * 0.001)
