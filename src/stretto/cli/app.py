@@ -25,6 +25,7 @@ COMMANDS = {
     "plan": "plan:plan",
     "place": "place:place",
     "calibrate": "place:calibrate",
+    "pipeline": "place:pipeline",
     "compare": "compare:compare",
     "bound": "bound:bound",
     "simulate": "simulate:simulate",

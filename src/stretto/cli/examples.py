@@ -20,6 +20,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "stretto compare 'trace:lublin?num_jobs=1000&num_procs=64' --strategies fcfs,sjf,saf",
         "stretto compare {jobs.swf.gz} --backfill easy,conservative --windows 10",
     ),
+    "pipeline": ("stretto pipeline workload:ffnn -c gpu:4@16GB/s --microbatches 8",),
     "bound": (
         "stretto bound workload:montage -c cpu:8",
         "stretto bound 'workload:fft?num_points=4' -c cpu:2,gpu:1 --exact --time-limit 5",
@@ -128,6 +129,7 @@ SUMMARIES = {
     "plan": "Plan a graph with one policy, and judge the plan.",
     "place": "Place a model on devices, and write it as a program.",
     "calibrate": "Measure what operations cost on this machine's devices.",
+    "pipeline": "Divide a graph into stages for throughput.",
     "compare": "Rank policies on graphs, or strategies on a trace.",
     "bound": "Print a lower bound: what no schedule can beat.",
     "simulate": "Execute a saved plan in the simulator.",

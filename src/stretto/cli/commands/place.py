@@ -1,4 +1,4 @@
-"""``stretto place`` and ``stretto calibrate``: place a model on devices, write it out, and measure what it costs."""
+"""``stretto place``, ``pipeline`` and ``calibrate``: a model on devices, its stages, and what its operations cost."""
 
 from __future__ import annotations
 
@@ -6,24 +6,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import numpy as np
 import typer
 
 from stretto.cli.checks import check_target, expanded
 from stretto.cli.completion import graph_sources, policy_names
-from stretto.cli.console import Output, new_table, print_json, print_notes, stdout
+from stretto.cli.console import Output, facts, new_table, print_json, print_notes, stdout
 from stretto.cli.options import (
+    ClusterOption,
     ContentionChoice,
     ContentionOption,
     DimOption,
+    GraphArgument,
     OutputOption,
     ParamOption,
     SeedOption,
     TimeLimitOption,
 )
-from stretto.core.units import format_bytes, format_seconds
+from stretto.core.units import format_bytes, format_count, format_seconds
 
 if TYPE_CHECKING:
     from stretto.files.cost_table import MeasuredCosts
+    from stretto.graphs.pipelines.plan import PipelinePlan
     from stretto.reports.placement import Placement
 
 
@@ -200,3 +204,47 @@ def _print_table(table: MeasuredCosts, target: Path) -> None:
         console.print(f"copies: {format_seconds(table.latency_s)} and {format_bytes(table.bytes_per_s)}/s")
         console.print(f"while all devices are busy, operations take {table.busy_factor:.2f} times as long")
     console.print(f"wrote {target}", soft_wrap=True)
+
+
+def pipeline(
+    graph: GraphArgument,
+    cluster: ClusterOption = None,
+    microbatches: Annotated[
+        int, typer.Option("--microbatches", metavar="N", min=1, help="How many; those in flight take memory.")
+    ] = 8,
+    time_limit: TimeLimitOption = None,
+    seed: SeedOption = 0,
+    dim: DimOption = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Divide a graph into stages on devices for throughput: the least time between two microbatches, within memory."""
+    from stretto.api import pipeline as plan_stages
+    from stretto.api.inputs import with_dims
+    from stretto.cli.progress import ProgressLine
+    from stretto.cli.sources import load_problem
+
+    problem = load_problem(with_dims(graph, dim), cluster)
+    with ProgressLine(f"dividing {problem.num_tasks:,} tasks"):
+        found = plan_stages(problem, microbatches=microbatches, time_limit_s=time_limit, seed=seed)
+    if output is Output.JSON:
+        print_json(found.to_json())
+    elif output is Output.QUIET:
+        print(repr(found.period_s))
+    else:
+        stdout().print(facts(f"{problem.graph.name} on {problem.cluster.name}, for throughput", _stage_facts(found)))
+        print_notes(found.notes)
+
+
+def _stage_facts(found: PipelinePlan) -> dict[str, str]:
+    rate = f"{1 / found.period_s:,.3g} microbatches per second" if found.period_s > 0 else "nothing takes time"
+    devices = found.problem.cluster.devices
+    counts = np.bincount(found.assignment, minlength=len(devices)).tolist()
+    rows = {
+        "period": f"{format_seconds(found.period_s)}: {rate}, {found.verdict}",
+        "first result": f"after {format_seconds(found.latency_s)}",
+        "last result": f"after {format_seconds(found.total_s)}, for {found.num_microbatches:,} microbatches",
+    }
+    for device, count, held in zip(devices, counts, found.memory_bytes.tolist(), strict=True):
+        limit = f" of {format_bytes(device.memory_bytes)}" if np.isfinite(device.memory_bytes) else ""
+        rows[device.name] = f"{format_count(count, 'task')}, {format_bytes(held)}{limit} with those in flight"
+    return rows

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from stretto.core import argument_checks as checks
 from stretto.core.csr import Floats, Ints
 from stretto.core.kernels.rng import below, seeded
+from stretto.core.metrics import gap
+from stretto.core.notes import problem_notes, verdict
 from stretto.core.problem import Problem
+from stretto.core.provenance import duration_basis
 from stretto.errors import Infeasible, InvalidInput
 from stretto.graphs.memory.packings import lean_order
 from stretto.graphs.pipelines.cuts import best_cuts
@@ -41,6 +45,7 @@ class PipelinePlan:
         Per device: parameters and the activations of the microbatches in flight.
     """
 
+    problem: Problem
     assignment: Ints
     period_s: float
     cut_period_s: float
@@ -49,6 +54,40 @@ class PipelinePlan:
     total_s: float
     num_microbatches: int
     memory_bytes: Floats
+
+    @property
+    def gap(self) -> float:
+        """How far the period is above the bound, as a fraction of it."""
+        return gap(self.period_s, self.lower_bound_s)
+
+    @property
+    def verdict(self) -> str:
+        """How good the period is, in words."""
+        return verdict(self.problem, self.gap)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the plan takes for granted."""
+        return tuple(problem_notes(self.problem))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what ``stretto pipeline --output json`` prints."""
+        names = [device.name for device in self.problem.cluster.devices]
+        return {
+            "graph": self.problem.graph.name,
+            "cluster": self.problem.cluster.name,
+            "microbatches": self.num_microbatches,
+            "period_s": self.period_s,
+            "lower_bound_s": self.lower_bound_s,
+            "verdict": self.verdict,
+            "latency_s": self.latency_s,
+            "total_s": self.total_s,
+            "durations": duration_basis(self.problem.graph),
+            "notes": list(self.notes),
+            "devices": names,
+            "memory_bytes": self.memory_bytes.tolist(),
+            "assignment": self.assignment.tolist(),
+        }
 
 
 def plan_pipeline(
@@ -87,7 +126,15 @@ def plan_pipeline(
     done = run_pipeline(loads.compute_s + loads.transfer_s, stages, num_microbatches)
     period_s = loads.period_s
     return PipelinePlan(
-        found, period_s, cut_s, least_period_s(problem), float(done[0]), float(done[-1]), num_microbatches, memory
+        problem,
+        found,
+        period_s,
+        cut_s,
+        least_period_s(problem),
+        float(done[0]),
+        float(done[-1]),
+        num_microbatches,
+        memory,
     )
 
 
