@@ -55,6 +55,7 @@ NEEDS: dict[str, Callable[[Any], bool]] = {
     "KERNELS": inspect.isfunction,
     "DISPATCHERS": _has("summary", "decider"),
     "ENGINES": inspect.isclass,
+    "EMITTERS": inspect.isfunction,
 }
 
 
