@@ -55,7 +55,7 @@ ADDED = {
     "lists_left_out",
 }
 #: Rows that were added to the tables of ``stretto list`` since the record was made.
-ADDED_ROWS = {"promise", "recorded", "kubernetes", "alcf", "nextflow"}
+ADDED_ROWS = {"promise", "recorded", "kubernetes", "alcf", "nextflow", "kineto", "execution-trace"}
 #: Texts that were reworded since the record was made: new text to old text. A text is compared as a whole.
 REWORDED: dict[str, str] = {
     "at each epoch, the order or network that has done best in counterfactual replays": "at each epoch, the network or "

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from itertools import permutations
 from typing import NamedTuple
 
 import numpy as np
 
+from stretto.core.plan import Plan
 from stretto.core.problem import Problem
 from stretto.errors import Infeasible, InvalidInput
 from stretto.files.graphs.pytorch.torch_export import TorchProgram, module_path
+
+#: Devices whose every order is tried.
+_MOST_PERMUTED = 4
 
 
 class PipelineStage(NamedTuple):
@@ -101,11 +106,13 @@ def _stage_costs(problem: Problem, places: Sequence[int], device: int, before: i
         arrives = 0.0
         if before is not None and crossing:
             arrives = float(arrays.latency[before, device] + crossing * arrays.inv_bandwidth[before, device])
+        first = places[a]
+        held = (
+            resident[1:] - resident[first] + np.maximum.accumulate(np.r_[np.zeros(first), running[first:]]) + crossing
+        )
         for b in range(a + 1, num):
-            first, last = places[a], places[b]
-            held = resident[last] - resident[first] + float(running[first:last].max()) + crossing
-            if held <= limit:
-                costs[a, b] = seconds[last] - seconds[first] + arrives
+            if held[places[b] - 1] <= limit:
+                costs[a, b] = seconds[places[b]] - seconds[first] + arrives
     return costs
 
 
@@ -117,13 +124,13 @@ def _bytes_across(problem: Problem, place: int) -> float:
     return float(graph.object_size[crossing].sum())
 
 
-def _cheapest(costs: Sequence[Matrix], end: int) -> list[int] | None:
-    """Return the cuts, from 0 to ``end``, whose slowest stage is fastest; ties by the earlier cut."""
+def _cheapest(costs: Sequence[Matrix], end: int, *, total: bool = False) -> list[int] | None:
+    """Return the cuts, from 0 to ``end``, whose slowest stage, or whose total, is fastest; ties by the earlier cut."""
     best = np.full(end + 1, np.inf)
     best[0] = 0.0
     came: list[list[int]] = []
     for matrix in costs:
-        worst = np.maximum(best[:, None], matrix)
+        worst = best[:, None] + matrix if total else np.maximum(best[:, None], matrix)
         came.append(np.argmin(worst, axis=0).tolist())
         best = worst.min(axis=0)
     if not np.isfinite(best[end]):
@@ -132,3 +139,31 @@ def _cheapest(costs: Sequence[Matrix], end: int) -> list[int] | None:
     for back in reversed(came):
         cuts.append(back[cuts[-1]])
     return cuts[::-1]
+
+
+def best_chain(problem: Problem) -> Plan | None:
+    """Return the fastest plan that gives each device one range of operations, or None where none fits.
+
+    Every order of up to four devices is tried; more are taken by speed. A device may get nothing.
+    """
+    m, n = problem.num_devices, problem.num_tasks
+    by_speed = np.argsort(problem.device_duration.sum(axis=0), kind="stable").tolist()
+    orders = list(permutations(range(m))) if m <= _MOST_PERMUTED else [tuple(by_speed)]
+    places = list(range(n + 1))
+    known: dict[tuple[int, int | None], Matrix] = {}
+    best: tuple[float, Plan] | None = None
+    for order in orders:
+        costs = []
+        for pair in _pairs(order):
+            if pair not in known:
+                known[pair] = _stage_costs(problem, places, *pair)
+                np.fill_diagonal(known[pair], 0.0)
+            costs.append(known[pair])
+        cuts = _cheapest(costs, n, total=True)
+        if cuts is None:
+            continue
+        seconds = sum(float(matrix[a, b]) for matrix, a, b in zip(costs, cuts, cuts[1:], strict=False))
+        if best is None or seconds < best[0]:
+            lengths = np.diff(np.array(cuts))
+            best = seconds, Plan(np.repeat(np.array(order, dtype=np.int32), lengths), problem.arrays.topo)
+    return best[1] if best is not None else None

@@ -11,19 +11,29 @@ from typing import NoReturn
 import numpy as np
 
 from stretto.core.cluster import Cluster
+from stretto.core.notes import has_memory_limit
+from stretto.core.plan import Plan
 from stretto.core.planner import Budget
 from stretto.core.problem import Problem
 from stretto.core.units import format_bytes
-from stretto.errors import InvalidInput
+from stretto.errors import Infeasible, InvalidInput
 from stretto.files.graphs.pytorch.torch_cost import Torch, num_bytes
 from stretto.files.graphs.pytorch.torch_export import SHARED_BYTES, TorchProgram, export_module, from_torch_program
 from stretto.files.graphs.roofline import costs_of
-from stretto.graphs.evaluate import Setting, evaluate
+from stretto.graphs.evaluate import PlanResult, Setting, evaluate
+from stretto.graphs.memory.repair import REPAIR
 from stretto.reports.device_map import DeviceNames, conflicts, module_devices
-from stretto.reports.pipeline_split import PipelineStage, best_stages
+from stretto.reports.pipeline_split import PipelineStage, best_chain, best_stages
 from stretto.reports.place_devices import Devices
 from stretto.reports.placement import Placement
 from stretto.runlog.record import Json
+
+#: Key of ``Plan.info``: the plan is a contiguous one, in place of the policy's.
+CONTIGUOUS = "contiguous_ranges"
+_CONTIGUOUS_NOTE = (
+    "The policy's own plan does not fit the memory of the devices. This one does: each device has one range of the "
+    "operations, the fastest such plan."
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -36,11 +46,15 @@ class TorchPlacement(Placement):
     @property
     def notes(self) -> tuple[str, ...]:
         """What the placement takes for granted."""
+        notes = list(super().notes)
         shared = float(self.graph.meta.get(SHARED_BYTES, 0.0))
-        if not shared:
-            return super().notes
-        told = f"Parameters that several operations use ({format_bytes(shared)}) were counted at each of them."
-        return (*super().notes, told)
+        if shared:
+            notes.append(
+                f"Parameters that several operations use ({format_bytes(shared)}) were counted at each of them."
+            )
+        if CONTIGUOUS in self.plan.info:
+            notes.append(_CONTIGUOUS_NOTE)
+        return tuple(notes)
 
     @cached_property
     def parameter_bytes(self) -> Mapping[str, float]:
@@ -93,7 +107,7 @@ class TorchPlacement(Placement):
     def _planned(self, program: TorchProgram) -> TorchPlacement:
         old = self.result
         problem = _problem(program, old.problem.cluster)
-        result = evaluate(problem, old.policy, params=old.params, budget=self.budget, setting=old.setting)
+        result = _planned_within_memory(problem, old.policy, old.params, self.budget, old.setting)
         return replace(self, result=result, program=program)
 
     def device_map(self, devices: Sequence[object] | None = None) -> DeviceNames:
@@ -165,7 +179,7 @@ def place_torch(
     """Export a module on example arguments and plan its operations on devices."""
     program = export_module(module, args, kwargs)
     problem = _problem(program, devices.cluster)
-    result = evaluate(problem, policy, params=params, budget=budget, setting=setting)
+    result = _planned_within_memory(problem, policy, params, budget, setting)
     return TorchPlacement(result, program, remarks=devices.notes, budget=budget)
 
 
@@ -173,3 +187,42 @@ def _problem(program: TorchProgram, cluster: Cluster) -> Problem:
     """Return the operations with costs for the kinds of a cluster."""
     models, basis = costs_of(cluster)
     return Problem.of(from_torch_program(program, rooflines=models, basis=basis), cluster)
+
+
+def _planned_within_memory(
+    problem: Problem, policy: str, params: Mapping[str, Json] | None, budget: Budget, setting: Setting
+) -> PlanResult:
+    """Plan with a policy; where its own plan exceeds a limit, take the best contiguous ranges if they are faster.
+
+    Raises
+    ------
+    Infeasible
+        Neither the policy, nor its repair, nor contiguous ranges fit.
+    """
+    try:
+        result = evaluate(problem, policy, params=params, budget=budget, setting=setting)
+    except Infeasible:
+        if not has_memory_limit(problem):
+            raise
+        chain = best_chain(problem)
+        if chain is None:
+            raise
+        return _as_policy(problem, chain, policy, params, budget, setting)
+    if REPAIR not in result.plan.info:
+        return result
+    chain = best_chain(problem)
+    if chain is None:
+        return result
+    try:
+        other = _as_policy(problem, chain, policy, params, budget, setting)
+    except Infeasible:
+        return result
+    return other if other.makespan_s < result.makespan_s else result
+
+
+def _as_policy(
+    problem: Problem, chain: Plan, policy: str, params: Mapping[str, Json] | None, budget: Budget, setting: Setting
+) -> PlanResult:
+    found = evaluate(problem, lambda _problem, _budget: chain, budget=budget, setting=setting)
+    plan = replace(found.plan, info={**found.plan.info, CONTIGUOUS: True})
+    return replace(found, policy=policy, params=dict(params or {}), plan=plan)
