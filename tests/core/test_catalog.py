@@ -54,6 +54,7 @@ NEEDS: dict[str, Callable[[Any], bool]] = {
     "POOL_RULES": _has("summary"),
     "KERNELS": inspect.isfunction,
     "DISPATCHERS": _has("summary", "decider"),
+    "RUN_DISPATCHERS": _has("summary", "watches_host"),
     "ENGINES": inspect.isclass,
     "EMITTERS": _takes("placement"),
 }
