@@ -6,15 +6,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from stretto.core.plan import Discipline, Plan
 from stretto.core.planner import Budget, Progress
 from stretto.core.problem import Problem
 from stretto.graphs.doppler.tuning import TUNED
 from stretto.graphs.kernels.search.decode import tails
 from stretto.graphs.memory.execution import progress
-from stretto.graphs.memory.needs import MemoryNeeds, counts_objects
+from stretto.graphs.memory.limits import binding_needs
 from stretto.graphs.memory.repair import fit_memory
 from stretto.graphs.search.annealing import Annealing
 from stretto.graphs.search.anytime import OPTIMAL, Solution, run_chains
@@ -26,12 +24,8 @@ _MOVES, _FEWEST, _MOST = 2_000, 20, 20_000
 
 
 def binds(problem: Problem) -> bool:
-    """Say whether a plan may exist that exceeds the memory of a device: everything at once is more than it has."""
-    needs = MemoryNeeds.of(problem)
-    if needs is None or problem.packing is not None:
-        return False
-    objects = np.ceil(problem.arrays.object_size).sum() if counts_objects(problem) else 0.0
-    return bool(needs.resident.sum() + needs.running.max(initial=0.0) + objects > needs.limit.min())
+    """Say whether a plan on devices may exceed their memory."""
+    return problem.packing is None and binding_needs(problem) is not None
 
 
 def improve_within(
