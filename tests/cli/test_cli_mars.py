@@ -144,7 +144,7 @@ def test_a_live_queue_is_ordered_as_the_operator_says(run: Run, nets: Path) -> N
     assert order.candidates is not None
     assert (order.candidates[0].name, order.cost.measure) == ("specialist", "fairness")
     assert all(one.net.reserve[0] == 0.0 for one in order.candidates), "who does not start jobs cannot hold them back"
-    np.testing.assert_array_equal(order.candidates[0].net.skip, specialist().net.skip)
+    np.testing.assert_array_equal(order.candidates[0].net.weight, specialist().net.weight)
 
 
 def test_what_is_not_as_usual_travels_with_the_result() -> None:

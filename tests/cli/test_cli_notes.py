@@ -159,7 +159,9 @@ def test_a_placed_function_says_what_it_takes_for_granted() -> None:
     placed = stretto.place(lambda x, w: x @ w, shape, shape, devices=2, policy="heft")
     assert placed.notes == (
         "Durations are assumed (roofline, typical CPU and GPU), not measured.",
-        "Memory is not planned for: arguments (524.3 kB) are taken to be everywhere.",
+        "No device states its memory: weights and data fit wherever they are put.",
+        "Arrays of 1.049 MB or more are assumed to be weights (say weights=0 for the first). "
+        "Weights: 0 B, inputs: 524.3 kB.",
     )
     assert all(f"note: {note}" in repr(placed) for note in placed.notes)
     limited = stretto.Cluster.uniform([stretto.Device("gpu0", "gpu", memory_bytes=1e9)])

@@ -212,12 +212,17 @@ def test_all_strategies_that_say_something(run: Run, swf: Path) -> None:
     assert [row["strategy"] for row in asked] == ["edf", "recorded"]
 
 
-def test_a_portfolio_is_a_strategy_of_a_plain_machine_with_easy(run: Run, swf: Path) -> None:
+def test_a_portfolio_is_a_strategy_with_easy(run: Run, swf: Path) -> None:
     found = run("replay", swf, "--strategy", "portfolio", "--output", "json")
     assert found.code == 0, found.err
     assert found.json["strategy"] == "portfolio"
     assert found.json["num_jobs"] == 4
-    for words in (("--backfill", "none"), ("--estimates", "last-two"), ("--kill",), ("--pools", "own:1*4")):
+    for words in (
+        ("--backfill", "none"),
+        ("--estimates", "last-two"),
+        ("--kill",),
+        ("--pools", "own:1*4", "--backfill", "promise"),
+    ):
         refused = run("replay", swf, "--strategy", "portfolio", *words)
         assert refused.code != 0
         assert "portfolio" in refused.err

@@ -181,6 +181,12 @@ def searches() -> Iterator[Case]:
     yield "watch", (signal_and_watch(words, 0, np.array([1, 0]), 2, 5), words)
 
 
+def _limited() -> Problem:
+    """Three tasks in a chain on devices that hold two of their objects."""
+    devices = [Device("a", memory_bytes=11.0), Device("b", memory_bytes=11.0)]
+    return Problem.of(TaskGraph.from_edges([1.0, 1.0, 1.0], [0, 1], [1, 2], 5.0), Cluster.uniform(devices))
+
+
 def gaps() -> list[float]:
     """Place so many tasks on a device that the blocks of its gaps fill up, split and run empty."""
     rng = np.random.default_rng(1)

@@ -50,7 +50,7 @@ CHANGES = [_cut, _deepen, _drop, _nan, _complex, _int8]
 @pytest.fixture(scope="module")
 def nets_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("nets") / "nets.npz"
-    save_nets(path, [net.with_hidden(2) for net in untrained_nets()[:2]], {})
+    save_nets(path, untrained_nets()[:2], {})
     return path
 
 
@@ -108,7 +108,7 @@ def test_doppler_where_a_training_starts_with_them(change: Change, tmp_path: Pat
 @pytest.mark.parametrize("change", CHANGES)
 def test_mars(change: Change, tmp_path: Path, nets_file: Path) -> None:
     path, net = tmp_path / "forged.npz", _first_net(nets_file)
-    for name in (f"{net}.skip", f"{net}.hidden", f"{net}.bias", f"{net}.reserve"):
+    for name in (f"{net}.weight", f"{net}.hidden", f"{net}.bias", f"{net}.reserve"):
         _refused(load_nets, nets_file, path, name, change)
 
 

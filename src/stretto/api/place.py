@@ -255,6 +255,13 @@ def emit_placement(placement: Placement, emit: str, target: Path | None = None) 
     ----------
     emit
         A name of the catalog's ``EMITTERS``.
+
+    Examples
+    --------
+    >>> import json, stretto
+    >>> placed = stretto.place_model("workload:ffnn", devices="gpu:2", policy="heft")
+    >>> json.loads(stretto.emit_placement(placed, "json"))["num_devices"]
+    2
     """
     made: bytes = lookup("emitter", emit, EMITTERS)(placement)
     if target is not None:
@@ -275,6 +282,13 @@ def calibrate(
         By default ``jax.devices()``.
     repeats
         The shortest of so many runs counts.
+
+    Examples
+    --------
+    >>> import stretto
+    >>> table = stretto.calibrate(repeats=1)
+    >>> all("elementwise" in model.classes for model in table.kinds.values())
+    True
     """
     from stretto.engines.jax_calibrate import calibrate_jax
 

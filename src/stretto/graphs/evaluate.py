@@ -131,6 +131,11 @@ class PlanResult:
         """Whether no schedule of this problem is shorter; a run with noise proves nothing."""
         return self.setting.noise == 0 and is_proven_optimal(self.makespan_s, self.lower_bound_s)
 
+    def _peaks(self) -> list[float] | None:
+        """Return peak memory where devices hold tasks and data: not on nodes that pack, nor of projects."""
+        is_on_devices = self.problem.packing is None and self.problem.graph.resources is None
+        return list(self.peak_memory_bytes) if is_on_devices else None
+
     @cached_property
     def peak_memory_bytes(self) -> tuple[float, ...]:
         """The most bytes that each device holds at one moment: residents, running tasks and live objects."""
@@ -179,7 +184,7 @@ class PlanResult:
             "contention": self.schedule.contention,
             "utilization": self.metrics.utilization,
             "utilisation": self.metrics.utilization,  # the old spelling, for one version
-            "peak_memory_bytes": list(self.peak_memory_bytes) if self.problem.packing is None else None,
+            "peak_memory_bytes": self._peaks(),
             **task_fields(self.problem, self.plan, self.schedule),
             "info": dict(self.plan.info),
         }

@@ -10,7 +10,6 @@ import pytest
 
 from stretto.catalog import ESTIMATES, STRATEGIES
 from stretto.core.csr import Floats
-from stretto.core.pool import Pool
 from stretto.core.trace import Trace
 from stretto.errors import InvalidInput, UnknownName
 from stretto.files.traces.load import load_trace
@@ -132,7 +131,6 @@ def test_slack_differs_by_user(busy: Trace) -> None:
         (64, {"slack": "soon"}, "24h"),
         (64, {"slack": -1.0}, "negative"),
         (64, {"tie": "one-event"}, "batch"),
-        ((Pool("a", 64), Pool("b", 64)), {}, "one machine"),
         (64, {"backfill": "slack", "slack": "24h"}, "share"),
     ],
 )
