@@ -167,5 +167,5 @@ def test_a_placed_function_says_what_it_takes_for_granted() -> None:
     limited = stretto.Cluster.uniform([stretto.Device("gpu0", "gpu", memory_bytes=1e9)])
     small = stretto.place(lambda x, w: x @ w, shape, shape, devices=limited, policy="heft")
     assert "proven optimal" not in repr(small)
-    assert "at its lower bound when tasks take the assumed time and memory suffices (not checked)" in repr(small)
-    assert "Memory limits were not checked for arguments (524.3 kB)." in small.notes
+    assert "at its lower bound when tasks take the assumed time" in repr(small)
+    assert "786.4 kB of 1 GB" in repr(small)
