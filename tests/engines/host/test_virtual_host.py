@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from engines.host.virtual_host import MEASURED_LAW, VirtualHost, mixed_problem, watching
 from stretto.engines.driver.dispatch import GreedyDispatcher, LateDispatcher
 from stretto.racks.host.law import LawValues
+from stretto.racks.host.parameters import HostParams
 
 
 def phases(seed: int, mean_s: float, level: float):  # type: ignore[no-untyped-def]
@@ -54,6 +55,14 @@ def test_memory_bound_tasks_alone_run_one_after_the_other_once_contention_is_kno
     assert host.now_s < 1.05 * 30 * 0.15 * 1.1
     greedy.play(GreedyDispatcher())
     assert host.now_s < 0.8 * greedy.now_s, "two together finish later than one after the other"
+
+
+def test_by_default_no_core_is_left_idle_on_purpose():
+    assert not HostParams().may_wait
+    host = VirtualHost(mixed_problem(10, 20))
+    dispatcher = watching(host, may_wait=False)
+    host.play(dispatcher)
+    assert dispatcher.num_held == 0
 
 
 def test_tasks_that_do_not_slow_each_other_down_never_wait():

@@ -148,9 +148,11 @@ def mixed_problem(
     return Problem.of(graph, Cluster.parse(f"cpu:{cores}"))
 
 
-def watching(host: VirtualHost, rule: str = "look-ahead", **options: object) -> HostDispatcher:
+def watching(
+    host: VirtualHost, rule: str = "look-ahead", *, may_wait: bool = True, **options: object
+) -> HostDispatcher:
     """Return a dispatcher that watches a virtual host."""
-    found = HostDispatcher(rule=rule, params=HostParams(), **options)  # type: ignore[arg-type]
+    found = HostDispatcher(rule=rule, params=HostParams(may_wait=may_wait), **options)  # type: ignore[arg-type]
     found.sense = VirtualSense(host)  # type: ignore[assignment]
     return found
 

@@ -69,7 +69,7 @@ class HostDispatcher:
     Attributes
     ----------
     rule
-        ``look-ahead`` plays candidates to the end of the waiting tasks and may leave a core idle;
+        ``look-ahead`` plays candidates to the end of the waiting tasks;
         ``earliest-completion`` gives each task the core where it is expected to end first.
     learned
         What an earlier run has learned (:meth:`learned_json`).

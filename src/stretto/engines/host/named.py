@@ -49,7 +49,7 @@ class RunDispatch:
 # The names of these are in ``catalog.RUN_DISPATCHERS``.
 SYMPHONY = RunDispatch(
     "symphony",
-    "look-ahead with the load of the host and learned contention; may leave a core idle",
+    "look-ahead with the load of the host and learned contention",
     "host",
 )
 MCT_BELIEF = RunDispatch(

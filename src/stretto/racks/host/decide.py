@@ -1,4 +1,4 @@
-"""Which waiting task starts on which idle core of a host, or whether a core had better stay idle for now.
+"""Which waiting task starts on which idle core of a host; where that is allowed, a core may stay idle for now.
 
 Pure functions of a view: nothing here reads a clock, a file or an engine.
 """
@@ -68,10 +68,10 @@ class HostView:
 
 
 def look_ahead(view: HostView, law: LawValues, params: HostParams) -> list[tuple[int, int]]:
-    """Return tasks with the core on which each starts now; cores that are better left idle get none.
+    """Return tasks with the core on which each starts now; cores get none where waiting is allowed and better.
 
     Every idle core, the least loaded one first, is given the category whose choice leads to the least weighted sum of
-    completion times when the tasks that wait are played to their end, or nothing until the next task ends.
+    completion times when the tasks that wait are played to their end, or with ``may_wait`` nothing until the next end.
     """
     work = _Played(view, law, params)
     chosen: list[tuple[int, int]] = []
@@ -91,6 +91,7 @@ class _Played:
         self.host = (view.share, np.ascontiguousarray(view.near), view.idle_busy)
         self.running = [view.running.astype(np.int64), view.left_s.copy(), view.work_s.copy(), view.weight.copy()]
         self.rows = by_category(view, len(law.demand), params.window)
+        self.may_wait = params.may_wait
         usable = np.flatnonzero(view.is_alive)
         self.order = usable[np.argsort(-self.host[0][usable], kind="stable")]
 
@@ -103,7 +104,7 @@ class _Played:
         options = [k for k, row in enumerate(self.rows) if row and self._can_run(row[0], core)]
         if not options:
             return None
-        if np.any(self.running[0] != IDLE):
+        if self.may_wait and np.any(self.running[0] != IDLE):
             options.append(IDLE)
         costs = [price(self.law, self.host, tasks, tuple(self.running), self.order, core, k) for k in options]
         k = options[int(np.argmin(costs))]
