@@ -1,6 +1,7 @@
-"""Devices by name: arithmetic by type, memory and links, from the data sheets of their vendors.
+"""Devices by name: arithmetic by type, memory and links, after the data sheets of their vendors.
 
-Figures are peaks without sparsity, so durations by a profile are called assumed. Links are per direction: ``peer``
+They have not been checked against the sheets. Figures are peaks without sparsity, so durations by a profile are called
+assumed. Links are per direction: ``peer``
 between devices of one kind (NVLink, ICI), ``bus`` between all others (PCI Express). ``_LATENCY_S`` and the launch
 overheads are typical figures, not data of a sheet. The memory of a CPU is that of its machine: no limit is assumed.
 """

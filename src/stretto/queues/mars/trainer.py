@@ -54,7 +54,7 @@ class MarsTrainer:
     Parameters
     ----------
     start
-        The network to begin with; its hidden layer stays as it is.
+        The network to begin with.
     slack
         Of the promises inside which it learns.
     """

@@ -1,9 +1,8 @@
 """The scoring network of MARS over waiting jobs: the job with the highest score comes first.
 
 One small network is shared by all jobs, so that the order does not depend on how they are listed and any number may
-wait. It is one layer over logarithms, in whose reach most classic orders lie: a hidden layer was tried and paid for
-nothing. What a job brings along is put through it when the job arrives, and again when more is known of its run time;
-at a pass only its wait and its promise are added.
+wait. It is one layer over logarithms, in whose reach most classic orders lie. What a job brings along is put through it
+when the job arrives, and again when more is known of its run time; at a pass only its wait and its promise are added.
 """
 
 from __future__ import annotations
