@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ import pytest
 
 from stretto.errors import InvalidInput
 from stretto.files import checkpoint
-from stretto.graphs.doppler.generalist import GENERALIST, load_weights
+from stretto.graphs.doppler.generalist import GENERALIST, load_network, load_policies
+from stretto.graphs.doppler.parameters import init_params
+from stretto.graphs.doppler.settings import DopplerSettings
 from stretto.queues.mars.candidates import untrained_nets
 from stretto.queues.mars.network import load_nets, save_nets
 from stretto.racks.symphony import network
@@ -85,24 +88,36 @@ def test_symphony_of_another_kind_or_version(field: str, tmp_path: Path) -> None
         network.load_weights(tmp_path / "old.npz")
 
 
+@pytest.fixture(scope="module")
+def doppler_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkpoint of Doppler's networks."""
+    settings = DopplerSettings(tables=False)
+    arrays = {f"params/{name}": value for name, value in init_params(settings, 0).items()}
+    path = tmp_path_factory.mktemp("doppler") / "networks.npz"
+    checkpoint.save(path, arrays, {"settings": asdict(settings)})
+    return path
+
+
 @pytest.mark.parametrize("change", CHANGES)
-def test_doppler(change: Change, tmp_path: Path) -> None:
+def test_doppler_networks(change: Change, tmp_path: Path, doppler_file: Path) -> None:
     for number, name in enumerate(("params/enc_in", "params/sel_in")):
-        _refused(load_weights, GENERALIST, tmp_path / f"forged{number}.npz", name, change)
+        _refused(load_network, doppler_file, tmp_path / f"forged{number}.npz", name, change)
+
+
+@pytest.mark.parametrize("change", [one for one in CHANGES if one is not _cut])  # fewer policies are policies
+def test_doppler_policies(change: Change, tmp_path: Path) -> None:
+    _refused(load_policies, GENERALIST, tmp_path / "forged.npz", "policies", change)
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_doppler_where_a_training_starts_with_them(change: Change, tmp_path: Path) -> None:
+def test_doppler_where_a_training_starts_with_them(change: Change, tmp_path: Path, doppler_file: Path) -> None:
     pytest.importorskip("jax")
     from stretto.graphs.doppler.run import first_weights
-    from stretto.graphs.doppler.settings import DopplerSettings
-
-    settings = DopplerSettings(**{**checkpoint.load(GENERALIST)[1]["settings"], "tables": False})
 
     def load(path: Path) -> None:
-        first_weights(str(path), None, settings)
+        first_weights(str(path), None, DopplerSettings(tables=False))
 
-    _refused(load, GENERALIST, tmp_path / "forged.npz", "params/enc_in", change)
+    _refused(load, doppler_file, tmp_path / "forged.npz", "params/enc_in", change)
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -113,13 +128,13 @@ def test_mars(change: Change, tmp_path: Path, nets_file: Path) -> None:
 
 
 @pytest.mark.parametrize("about", [None, {}, {"width": 10**9}, {"width": "x"}, {"colour": 1}, [1], {"variant": "x"}])
-def test_settings_that_describe_no_network(about: Any, tmp_path: Path, nets_file: Path) -> None:
+def test_settings_that_describe_no_network(about: Any, tmp_path: Path, nets_file: Path, doppler_file: Path) -> None:
     doppler = {"hidden": 10**9} if about == {"width": 10**9} else about
-    arrays, meta = checkpoint.load(GENERALIST)
+    arrays, meta = checkpoint.load(doppler_file)
     checkpoint.save(tmp_path / "d.npz", arrays, {**meta, "settings": doppler})
     if about != {}:  # which are the defaults
         with pytest.raises(InvalidInput, match=r"d\.npz \[settings\]"):
-            load_weights(tmp_path / "d.npz")
+            load_network(tmp_path / "d.npz")
     arrays, meta = checkpoint.load(nets_file)
     checkpoint.save(tmp_path / "m.npz", arrays, {**meta, "nets": about})
     with pytest.raises(InvalidInput, match=r"m\.npz"):

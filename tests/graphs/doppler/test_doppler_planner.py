@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +14,7 @@ from stretto.core.planner import Budget, Progress
 from stretto.core.problem import Problem
 from stretto.errors import InvalidInput
 from stretto.graphs.doppler import planner as doppler_planner
+from stretto.graphs.doppler.generalist import load_policies
 from stretto.graphs.doppler.planner import DopplerPlanner
 from stretto.graphs.doppler.tuning import TUNED
 from stretto.graphs.search.starts import starting_points
@@ -22,20 +22,11 @@ from stretto.graphs.simulator import simulate
 from stretto.graphs.workloads.random_dag import random_dag
 from stretto.graphs.workloads.tensors.llama import llama_block
 
-pytest.importorskip("jax")
-
 
 @pytest.fixture(scope="module")
 def problem() -> Problem:
-    """A problem whose update has been compiled, so that a second is enough to learn something."""
-    from stretto.graphs.doppler.trainer import DopplerTrainer
-
+    """A problem whose searches have been compiled, so that a second is enough to learn something."""
     made = Problem.of(random_dag(num_tasks=60, seed=3, ccr=4.0), Cluster.parse("gpu:3@1GB/s"))
-    warm = DopplerTrainer(made)
-    while warm.episode < TUNED.imitated:
-        warm.imitate("lookahead")
-    while warm.episode < 1500:  # ready sets grow while it learns, and with them the compiled shape
-        warm.reinforce()
     for discipline in DISCIPLINES:
         DopplerPlanner(discipline, train_share=0.0).plan(made, Budget(time_limit_s=0.2))
         search = doppler_planner.Search(made, DopplerPlanner(discipline), Budget(time_limit_s=0.2))
@@ -44,9 +35,9 @@ def problem() -> Problem:
     return made
 
 
-def test_a_short_budget_only_searches(problem: Problem) -> None:
-    plan = DopplerPlanner().plan(problem, Budget(time_limit_s=0.3, num_threads=1))
-    assert plan.info["episodes"] == 1  # the generalist's own plan
+def test_without_a_share_for_episodes_it_only_searches(problem: Problem) -> None:
+    plan = DopplerPlanner(train_share=0.0).plan(problem, Budget(time_limit_s=0.3, num_threads=1))
+    assert plan.info["episodes"] == len(load_policies())  # the policies' own plans
     assert "episodes" not in plan.info["turns"]
     starts = starting_points(problem, DopplerPlanner().starts, 0)
     assert simulate(problem, plan).makespan_s <= starts[0].makespan_s
@@ -81,10 +72,7 @@ def test_turns_warm_up_what_is_best_and_use_all_that_is_given() -> None:
 
 @pytest.mark.parametrize("discipline", ["sequence", "work-conserving"])
 @pytest.mark.parametrize("num_threads", [1, 2])
-def test_training_and_search_take_turns(
-    problem: Problem, discipline: str, num_threads: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(doppler_planner, "TUNED", replace(TUNED, least_training_s=0.1))
+def test_training_and_search_take_turns(problem: Problem, discipline: str, num_threads: int) -> None:
     news: list[Progress] = []
     planner = DopplerPlanner(discipline=discipline, start="scratch")  # type: ignore[arg-type]
     planner.plan(problem, Budget(0, 4.0, num_threads))  # compiles, which may take all of the time
@@ -98,8 +86,7 @@ def test_training_and_search_take_turns(
 
 
 @pytest.mark.parametrize("after", [1, 40])
-def test_an_interrupt_keeps_the_best_plan(problem: Problem, after: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doppler_planner, "TUNED", replace(TUNED, least_training_s=0.1))
+def test_an_interrupt_keeps_the_best_plan(problem: Problem, after: int) -> None:
     calls = 0
 
     def stop(_: Progress) -> None:
@@ -122,8 +109,7 @@ def test_bad_parameters_are_refused(bad: dict[str, object]) -> None:
         DopplerPlanner(**bad)  # type: ignore[arg-type]
 
 
-def test_kinds_and_unequal_links(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doppler_planner, "TUNED", replace(TUNED, least_training_s=0.1))
+def test_kinds_and_unequal_links() -> None:
     problem = random_problem(np.random.default_rng(21), 30, 4)
     plan = DopplerPlanner(start="scratch").plan(problem, Budget(1, 1.0))
     assert np.isfinite(simulate(problem, plan).makespan_s)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from stretto.core.planner import Budget
 from stretto.core.problem import Problem
 from stretto.errors import StrettoError
 from stretto.files.checkpoint import load, save
-from stretto.graphs.doppler.generalist import GENERALIST, load_weights
+from stretto.graphs.doppler.generalist import GENERALIST, load_policies
 from stretto.graphs.doppler.inference import heads_without_jax
 from stretto.graphs.doppler.rollout import Player
 from stretto.graphs.doppler.settings import DopplerSettings
@@ -81,15 +82,15 @@ def test_acting_does_not_import_jax() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_weights_of_another_shape_are_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("change", [lambda x: x[:, :-1], lambda x: x[0], lambda x: x[:0], lambda x: x * np.nan])
+def test_policies_of_another_shape_are_refused(tmp_path: Path, change: Callable[[np.ndarray], np.ndarray]) -> None:
     arrays, meta = load(GENERALIST)
-    arrays["params/sel_in"] = arrays["params/sel_in"][:-1]
-    save(tmp_path / "bad.npz", arrays, meta)
-    with pytest.raises(StrettoError, match="sel_in"):
-        load_weights(tmp_path / "bad.npz")
+    save(tmp_path / "bad.npz", {"policies": change(arrays["policies"])}, meta)
+    with pytest.raises(StrettoError, match="policies"):
+        load_policies(tmp_path / "bad.npz")
 
 
-@pytest.mark.parametrize("params", [{"episodes": 0}, {"polish": -1}])
+@pytest.mark.parametrize("params", [{"policies": 0}, {"polish": -1}])
 def test_bad_parameters_are_refused(params: dict[str, int]) -> None:
     with pytest.raises(StrettoError):
         DopplerZero(**params)

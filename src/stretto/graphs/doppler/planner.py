@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stretto.core import argument_checks as checks
 from stretto.core.cluster import Cluster
@@ -18,12 +17,15 @@ from stretto.core.graph import TaskGraph
 from stretto.core.plan import DISCIPLINES, Discipline, Plan
 from stretto.core.planner import Budget, Progress
 from stretto.core.problem import Problem
-from stretto.errors import InvalidInput, MissingExtra
+from stretto.errors import InvalidInput
+from stretto.files import checkpoint
 from stretto.graphs.doppler.bandit import OperatorBandit
-from stretto.graphs.doppler.generalist import load_weights
+from stretto.graphs.doppler.evolution import PolicyChain
+from stretto.graphs.doppler.generalist import load_network, load_policies
 from stretto.graphs.doppler.limited import binds, improve_within
+from stretto.graphs.doppler.linear import untrained_policies
 from stretto.graphs.doppler.nodes import plan_nodes
-from stretto.graphs.doppler.proposals import played
+from stretto.graphs.doppler.proposals import played, played_by_network
 from stretto.graphs.doppler.tuning import EPISODES, TUNED, SearchPhase
 from stretto.graphs.doppler.zero import lists_for, planned
 from stretto.graphs.kernels.search.decode import tails
@@ -35,9 +37,6 @@ from stretto.graphs.search.paths import PathChain
 from stretto.graphs.search.starts import floor_s, starting_points
 from stretto.graphs.search.tabu import TabuChain, TabuSearch
 
-if TYPE_CHECKING:
-    from stretto.graphs.doppler.trainer import DopplerTrainer
-
 
 @dataclass(frozen=True)
 class DopplerPlanner(DevicePlanner):
@@ -45,22 +44,20 @@ class DopplerPlanner(DevicePlanner):
 
     The search begins with the plans of heuristics and of the policies as they are. Then operators share the budget by
     what they gain per unit of it (a seeded bandit): windows, single steps, single tasks judged by longest paths, tabu
-    search, and episodes, in which the policies are trained on the problem (reinforcement with self-imitation; fresh
-    weights first imitate look-ahead). All of them continue from the best plan so far. The answer is never worse than
-    the heuristics that it starts from.
+    search, and episodes, in which the policies' weights evolve on the problem. Searches continue from the best plan so
+    far. The answer is never worse than the heuristics that it starts from.
 
     Parameters
     ----------
     discipline
         What the plan is for; ``work-conserving`` episodes and searches execute plans as such a runtime does.
     start
-        ``scratch``, ``generalist``, or a checkpoint's file: the first weights of the policies. None takes
-        the generalist if there is one.
+        First weights of the policies: ``generalist`` (also None), ``scratch`` for random ones, or a checkpoint's file.
+        Networks of a checkpoint propose one plan; they do not evolve.
     train_share
-        The part of the limit that training may take at most. 0 leaves only search.
+        The part of the limit that episodes may take at most. 0 leaves only search.
     max_evaluations
-        Ends by so many plans tried, in episodes and searches, and not by the clock: then the answer repeats. Nothing
-        searches beside the training.
+        Ends by so many plans tried, in episodes and searches, and not by the clock: then the answer repeats.
     """
 
     discipline: Discipline = "sequence"
@@ -107,7 +104,7 @@ class DopplerPlanner(DevicePlanner):
         """Plan where memory limits bind: the policies' masks count bytes, and plans count only where they run."""
         search._propose()
         listed = [found[1] for name in lists_for(problem) if (found := planned(problem, name, search.budget.seed))]
-        own = played(problem, load_weights(), TUNED.limited_episodes, search.budget.seed)
+        own = played(problem, load_policies())
         starts = [Plan(one.assignment, one.order, self.discipline) for one in (own, *search.starts, *listed)]
         limit_s = None if search.is_counted else search.limit
         budget = replace(search.budget, time_limit_s=limit_s)
@@ -137,9 +134,9 @@ class Search:
         self.best = self.starts[0]
         self.phases = list(TUNED.regions)  # the best first
         self.bandit = OperatorBandit(self._operators(), budget.seed, TUNED.explore, TUNED.memory)
-        self.training: DopplerTrainer | None = None
-        self.trained = 0.0  # what of the limit training has taken
-        self.is_untrained = False  # whether the policies start from fresh weights
+        self.policies: Floats = self._first_policies()
+        self.learners: list[PolicyChain] = []  # one for each core, made when first asked for
+        self.learned = 0.0  # what of the limit episodes have taken
         self.is_interrupted = False
         self.stop = threading.Event()
 
@@ -171,6 +168,8 @@ class Search:
         """Look for a region where there is time to warm up, then let the operators share what is left."""
         self._tell()  # the heuristics' plans are there; compiling the rest takes a while
         self._propose()
+        if EPISODES in self.bandit.shares():
+            self.learn(TUNED.learn_first * self.limit)
         if self.decodings_per_task >= TUNED.roomy:
             self.seek(self.starts, TUNED.seek_share * self.limit)
         self.share(self.limit)
@@ -183,76 +182,58 @@ class Search:
         return (self.limit if self.is_counted else self.limit / work) / problem.num_tasks
 
     def _operators(self) -> tuple[str, ...]:
-        """Return the operators that share the budget; training only where it has time for some batches."""
-        problem, params = self.problem, self.params
+        """Return the operators that share the budget."""
         searches = tuple(TUNED.operators)
-        if params.discipline == "work-conserving":
+        if self.params.discipline == "work-conserving":
             searches = ("windows", "steps")  # one kind of chain, at two temperatures
-        fits = self.is_counted or (
-            self.limit >= TUNED.least_training_s
-            and problem.num_tasks * problem.num_devices * TUNED.batch_s <= TUNED.turn * self.limit
+        can_learn = self.problem.num_devices > 1 and self.problem.num_tasks > 1 and self.params.train_share > 0
+        return (*searches, EPISODES) if can_learn and not self.is_short else searches
+
+    @property
+    def is_short(self) -> bool:
+        return self.is_counted and self.limit < TUNED.least_proposing
+
+    def _first_policies(self) -> Floats:
+        start = self.params.start
+        if start == "scratch":
+            return untrained_policies(self.budget.seed, max(1, self.threads))
+        return (
+            load_policies() if start in (None, "generalist") or _holds_networks(start) else load_policies(Path(start))
         )
-        can_learn = problem.num_devices > 1 and 1 < problem.num_tasks <= TUNED.most_tasks
-        return (*searches, EPISODES) if fits and can_learn and params.train_share > 0 else searches
 
     def _propose(self) -> None:
-        """Put the plan of the policies as they are among the starts."""
-        is_short = self.is_counted and self.limit < TUNED.least_proposing
-        if self.params.start == "scratch" or self.params.discipline != "sequence" or is_short:
+        """Put the plans of the policies as they are among the starts."""
+        if self.problem.num_devices == 1 or self.is_short:
             return
-        if self.problem.num_devices == 1:
-            return
-        start = self.params.start
-        weights = load_weights() if start in (None, "generalist") else load_weights(Path(start))
-        own = played(self.problem, weights, 1, self.budget.seed)
-        self.episodes += 1
-        self.starts = sorted([*self.starts, own], key=lambda solution: solution.makespan_s)
-        self._offer(own)
+        start, discipline = self.params.start, self.params.discipline
+        own = [played(self.problem, self.policies, discipline)]
+        if start is not None and _holds_networks(start):
+            own.append(played_by_network(self.problem, load_network(Path(start)), discipline))
+        self.episodes += len(self.policies) + len(own) - 1
+        self.starts = sorted([*self.starts, *own], key=lambda solution: solution.makespan_s)
+        self._offer(self.starts[0])
 
     # -- the two ways of looking ------------------------------------------------------------------------------
 
-    def train(self, until: float, beside: list[str]) -> None:
-        """Train for a while, with the other cores searching from the best plan."""
-        before, begin = self.best.makespan_s, self.spent
-        with ThreadPoolExecutor(1) as pool:
-            other: Future[SearchOutcome] | None = None
-            if beside and not self.is_counted:
-                chains = [self._chain(TUNED.operators[name], self.best, until, len(beside)) for name in beside]
-                other = pool.submit(self._search, chains, until, False)
-            try:
-                self._train_batches(until, other)
-            except BaseException:
-                self.stop.set()
-                raise
-            finally:
-                if other is not None:
-                    self._take(other.result())
-        self.trained += self.spent - begin
-        self.bandit.credit(EPISODES, 1 - self.best.makespan_s / before, self.spent - begin)
+    def learn(self, until: float) -> None:
+        """Let policies evolve on all cores."""
+        if self.is_optimal:
+            return
+        begin = self.spent
+        chains = [self._learner(number, self.best) for number in range(self.threads)]
+        found = self._search(chains, until, True)
+        self._take(found)
+        self.is_interrupted |= found.interrupted
+        self.learned += self.spent - begin
+        if found.best.makespan_s < self.starts[0].makespan_s:
+            self.starts = [found.best, *self.starts]
 
-    def _train_batches(self, until: float, other: Future[SearchOutcome] | None) -> None:
-        if self.training is None:
-            self.training = self._new_training()
-        training = self.training
-        before = training.episode
-        for start in self._examples():
-            training.add_plan(start.order, start.assignment)
-        while self.spent < until and not self.is_optimal:
-            if other is not None and other.done():  # early only when nothing is left to find
-                break
-            if self.is_untrained and training.episode < TUNED.imitated:
-                training.imitate("lookahead")
-            else:
-                training.reinforce()
-            self.episodes += training.episode - before
-            before = training.episode
-            top = training.elites[0]
-            self._offer(Solution(top.makespan_s, top.assignment, top.order))
-            self._tell()
-
-    def _examples(self) -> list[Solution]:
-        """Return plans to imitate: the best found so far, for fresh weights those of heuristics too."""
-        return [self.best, *self.starts] if self.is_untrained else [self.best]
+    def _learner(self, number: int, base: Solution) -> PolicyChain:
+        """Return one of the chains whose policies learn, ready for a turn."""
+        while len(self.learners) <= number:
+            discipline, seed, stream = self.params.discipline, self.budget.seed, len(self.learners)
+            self.learners.append(PolicyChain(self.problem, base, self.policies, discipline, seed, stream))
+        return self.learners[number].begin(base)
 
     def seek(self, starts: list[Solution], until: float) -> None:
         """Look for a good region in three ways, then in the best of them; each for as long where there is much time."""
@@ -284,19 +265,21 @@ class Search:
 
     def _take_turn(self, base: Solution, until: float) -> Solution:
         """Run the operators that the bandit chooses, one on each core; return the best of their plans and the base."""
-        if self.trained > self.params.train_share * self.limit:
+        if self.learned > self.params.train_share * self.limit:
             self.bandit.drop(EPISODES)
         names = self.bandit.choose(self.threads)
         begin = self.spent
-        if EPISODES in names:
-            self.train(until, [name for name in names if name != EPISODES])
-            return min(base, self.best, key=lambda solution: solution.makespan_s)
-        chains = [self._chain(TUNED.operators[name], base, until, len(names)) for name in names]
+        chains = [
+            self._learner(0, base) if name == EPISODES else self._chain(TUNED.operators[name], base, until, len(names))
+            for name in names
+        ]
         found = self._search(chains, until, True)
         self._take(found)
         self.is_interrupted |= found.interrupted
         for name, chain in zip(names, chains, strict=True):
             self.bandit.credit(name, 1 - chain.best.makespan_s / base.makespan_s, self.spent - begin)
+        if EPISODES in names:
+            self.learned += (self.spent - begin) / len(names)
         return min(base, found.best, key=lambda solution: solution.makespan_s)
 
     def polish(self, starts: list[Solution], until: float, phase: SearchPhase) -> Solution:
@@ -307,25 +290,6 @@ class Search:
         self._take(found)
         self.is_interrupted |= found.interrupted
         return found.best
-
-    def _new_training(self) -> DopplerTrainer:
-        try:
-            from stretto.graphs.doppler.run import first_weights
-            from stretto.graphs.doppler.settings import DopplerSettings
-            from stretto.graphs.doppler.trainer import DopplerTrainer
-        except ImportError as error:
-            raise MissingExtra(str(error.name), "learn", "the planner doppler") from None
-        settings = DopplerSettings()
-        weights = first_weights(self.params.start, self.problem, settings)
-        self.is_untrained = weights is None
-        return DopplerTrainer(
-            self.problem,
-            settings,
-            seed=self.budget.seed,
-            discipline=self.params.discipline,
-            num_threads=self.threads,
-            params=weights,
-        )
 
     def _chains(self, starts: list[Solution], num: int, phase: SearchPhase, until: float) -> list[Chain]:
         """Return chains of one kind, which begin with different plans."""
@@ -349,7 +313,7 @@ class Search:
         chain = PathChain if kind == "paths" else AnnealingChain
         return chain(problem, tail, start, _cooling("sequence", warmth), budget, stream)
 
-    def _search(self, chains: list[Chain], until: float, is_told: bool) -> SearchOutcome:
+    def _search(self, chains: Sequence[Chain], until: float, is_told: bool) -> SearchOutcome:
         left = max(until - self.spent, 1e-3)
         before = self.evaluations
 
@@ -389,6 +353,12 @@ def _compile_operators() -> None:
     search._propose()
     for phase in TUNED.operators.values():
         search._chain(phase, search.best, 1.0, 1)
+
+
+@cache
+def _holds_networks(start: str) -> bool:
+    """Say whether a start names a checkpoint of networks, not of linear policies."""
+    return start not in ("scratch", "generalist") and "policies" not in checkpoint.load(start)[0]
 
 
 def _cooling(discipline: Discipline, warmth: Mapping[str, Any]) -> Annealing:

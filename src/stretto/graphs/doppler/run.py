@@ -9,12 +9,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from stretto.core.csr import Floats
 from stretto.core.plan import Plan
 from stretto.core.problem import Problem
 from stretto.errors import InvalidInput
 from stretto.files import checkpoint
 from stretto.files.checked_arrays import take
-from stretto.graphs.doppler.generalist import GENERALIST
+from stretto.graphs.doppler.generalist import load_policies
+from stretto.graphs.doppler.kernels.state import NUM_CANDIDATE_FEATURES
 from stretto.graphs.doppler.parameters import init_params
 from stretto.graphs.doppler.settings import DopplerSettings
 from stretto.graphs.doppler.stages import ImitatePlanner, ImitateRule, Reinforce, ReinforceOnEngine
@@ -189,20 +191,31 @@ def first_weights(
 
     The tables of a checkpoint speak of its own tasks: on another problem, or when none is given, they are left out.
     """
-    if start == "scratch" or (start is None and not GENERALIST.is_file()):
+    settings = settings or DopplerSettings()
+    if start == "scratch":
         return None
-    if start == "generalist" and not GENERALIST.is_file():
-        raise InvalidInput("no generalist comes with this version; use scratch or a checkpoint's file", field="start")
-    source = str(GENERALIST if start in (None, "generalist") else start)
+    if start in (None, "generalist"):
+        return _as_network(load_policies()[0], settings)
+    source = str(start)
     arrays, meta = checkpoint.load(source)
     weights = {name.removeprefix("params/"): value for name, value in arrays.items() if name.startswith("params/")}
     if not weights:
         raise checkpoint.InvalidCheckpoint("holds no weights", source=source, field="params")
     if problem is None or meta.get("problem") != fingerprint(problem):
         weights = {name: value for name, value in weights.items() if not name.endswith(_TABLE)}
-    for name, fresh in init_params(settings or DopplerSettings(), 0).items():
+    for name, fresh in init_params(settings, 0).items():
         there = weights[name].shape if name in weights else None
         if there != fresh.shape and not name.endswith(_TABLE):
             message = f"its network has another shape: {there} instead of {fresh.shape}"
             raise checkpoint.InvalidCheckpoint(message, source=source, field=f"params/{name}")
     return {name: take(weights, name, value.shape, source=source) for name, value in weights.items()}
+
+
+def _as_network(policy: Floats, settings: DopplerSettings) -> dict[str, Any]:
+    """Return networks that decide as a linear policy does, until their hidden units learn to add something."""
+    params: dict[str, Any] = {
+        name: value for name, value in init_params(settings, 0).items() if not name.endswith(_TABLE)
+    }
+    sel, plc = np.split(policy.astype(np.float32), [NUM_CANDIDATE_FEATURES])
+    hidden = {name: np.zeros_like(params[name]) for name in ("sel_out", "plc_out")}
+    return params | hidden | {"sel_skip": sel, "plc_skip": plc}

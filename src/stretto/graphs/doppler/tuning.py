@@ -21,7 +21,7 @@ class SearchPhase(NamedTuple):
     cold: float = Annealing.cold
 
 
-#: The operator that trains the policies.
+#: The operator whose policies learn on the problem.
 EPISODES = "episodes"
 _SEEK, _WANDER, _LEAP = SearchPhase(0.25, "ruin"), SearchPhase(0.5, "anneal"), SearchPhase(0.5, "paths")
 _SETTLE = SearchPhase(0.005, "anneal", 5e-7)
@@ -49,16 +49,15 @@ class DopplerTuning:
         LLAMA-BLOCK-8 (three seeds, 3 million evaluations).
     """
 
-    #: With less time only search runs: importing jax and compiling the update take some six seconds of one core.
-    least_training_s: float = 45.0
-    #: Seconds of a training batch per task and device (measured: 32 episodes); a turn must hold one batch.
-    batch_s: float = 2e-5
     #: Plans tried, below which the policies propose none: an episode costs more than some hundred moves; by judgement.
     least_proposing: int = 1_000
-    #: Beyond this an episode takes so long that search uses the time better; by judgement.
-    most_tasks: int = 20_000
-    #: Episodes in which fresh weights imitate the look-ahead rule; ten batches, by judgement.
-    imitated: int = 320
+    #: First step of a policy's weights, as a share of their size, and policies per generation.
+    policy_step: float = 0.3
+    population: int = 16
+    #: Share of the limit in which policies alone learn, before any search.
+    learn_first: float = 0.25
+    #: Generations without a better plan, after which an evolution is over; by judgement.
+    idle_generations: int = 12
     #: Share of the limit that a turn takes: many coolings beat fewer, longer ones (measured).
     turn: float = 0.05
     #: Turns without an improvement, after which the search starts from other plans; by judgement.
@@ -80,10 +79,6 @@ class DopplerTuning:
     settle: SearchPhase = _SETTLE
     operators: Mapping[str, SearchPhase] = field(default_factory=lambda: dict(_OPERATORS))
 
-    #: ``doppler-zero``: tasks and reads times episodes, from its limit of 100 ms for 500 tasks.
-    episode_work: int = 8_000
-    #: Episodes whose best plan ``doppler`` starts from where memory binds: their masks find room where lists find none.
-    limited_episodes: int = 32
     #: Tasks times devices up to which all list planners are asked, from its limit of 3 s for 20,000 tasks.
     most_pairs: int = 200_000
     #: The same for tasks and reads times moves of each half of the polish, and so many moves at most.
@@ -92,8 +87,6 @@ class DopplerTuning:
     #: Last temperatures of single steps and of windows, by judgement: they pass small rises and keep a good plan.
     cold_steps: float = 7e-4
     cold_windows: float = 2e-4
-    #: Temperature of the sampled episodes; by judgement.
-    episode_temperature: float = 0.5
 
     #: Training: updates between greedy episodes; by judgement.
     greedy_every: int = 10

@@ -13,7 +13,7 @@ from stretto.core import argument_checks as checks
 from stretto.core.plan import Plan
 from stretto.core.planner import Budget
 from stretto.core.problem import Problem
-from stretto.graphs.doppler.generalist import load_weights
+from stretto.graphs.doppler.generalist import load_policies
 from stretto.graphs.doppler.limited import binds, improve_within
 from stretto.graphs.doppler.nodes import plan_nodes
 from stretto.graphs.doppler.proposals import played
@@ -39,24 +39,24 @@ COMPARING = ("etf", "dls", "bil", "minmin", "sufferage")
 class DopplerZero(DevicePlanner):
     """Doppler's policies as trained on other graphs, used at once, with a fallback to the best list planner.
 
-    The generalist plays some episodes, and the best plan of these and of all list planners is polished by two short
-    searches with little heat. ``Plan.info`` says whose plan that was; the answer is never worse than that of any list
-    planner that was asked. On large problems the slowest of these are left out, and ``Plan.info`` names them.
+    The generalist's policies play an episode each, and the best plan of these and of all list planners is polished by
+    two short searches with little heat. ``Plan.info`` says whose plan that was; the answer is never worse than that of
+    any list planner that was asked. On large problems the slowest of these are left out, and ``Plan.info`` names them.
 
     Parameters
     ----------
-    episodes
-        How many episodes; None takes as many as some ten milliseconds allow, at least one.
+    policies
+        How many of the generalist's policies play an episode; None takes all.
     polish
         Moves of each search; None takes as many as some ten milliseconds allow, 0 leaves the proposal as it is.
     """
 
-    episodes: int | None = None
+    policies: int | None = None
     polish: int | None = None
 
     def __post_init__(self) -> None:
-        if self.episodes is not None:
-            checks.at_least(1, episodes=self.episodes)
+        if self.policies is not None:
+            checks.at_least(1, policies=self.policies)
         if self.polish is not None:
             checks.at_least(0, polish=self.polish)
 
@@ -67,10 +67,10 @@ class DopplerZero(DevicePlanner):
             return plan_nodes(problem, problem.packing, replace(budget, time_limit_s=None), self.plan, max(1, moves))
         threads = max(1, budget.num_threads)
         with ThreadPoolExecutor(threads) as pool:
-            episodes = self.episodes or int(np.clip(TUNED.episode_work // size, 1, 64))
+            policies = load_policies()[: self.policies]
             names = lists_for(problem)
             listed = [pool.submit(planned, problem, name, budget.seed) for name in names]
-            learned = pool.submit(played, problem, load_weights(), episodes, budget.seed)
+            learned = pool.submit(played, problem, policies)
             found = {name: plan for job in listed if (named := job.result()) for name, plan in [named]}
             proposal = learned.result()
         winner = min(found, key=lambda name: found[name].makespan_s)
@@ -90,7 +90,7 @@ class DopplerZero(DevicePlanner):
             "best_list": winner,
             "best_list_s": found[winner].makespan_s,
             "lists_left_out": [name for name in LISTS if name not in names],
-            "episodes": episodes,
+            "episodes": len(policies),
             "moves": moves,
         }
         return Plan(best.assignment, best.order, "sequence", info)
