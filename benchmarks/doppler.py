@@ -24,7 +24,6 @@ import json
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
@@ -44,7 +43,6 @@ from stretto.core.planner import Budget, Progress
 from stretto.core.problem import Problem
 from stretto.errors import StrettoError
 from stretto.graphs.bounds.bound import bound
-from stretto.graphs.doppler.generalist import GENERALIST
 from stretto.graphs.doppler.zero import LISTS
 from stretto.graphs.evaluate import Setting, evaluate, planner_named
 from stretto.graphs.search.annealing import Annealing
@@ -335,51 +333,47 @@ def zero(args: argparse.Namespace) -> None:
 
 
 def passenger(args: argparse.Namespace) -> None:
-    """What the shipped weights are worth: their own plans against those of untrained ones, on unseen families.
+    """What the shipped policies are worth: their own plans against those of untrained ones, on unseen families.
 
     Own plans are those of the episodes alone, before polish and without list planners. Then ``doppler`` starts from
     either: how many plans does it try until it is as good as the worse of both answers?
     """
-    from stretto.files import checkpoint
-    from stretto.graphs.doppler.generalist import load_weights
-    from stretto.graphs.doppler.parameters import init_params
+    from stretto.graphs.doppler.generalist import load_policies
+    from stretto.graphs.doppler.linear import untrained_policies
     from stretto.graphs.doppler.proposals import played
 
-    log, weights = Log("passenger"), load_weights()
-    fresh = [weights._replace(params=init_params(weights.settings, seed)) for seed in range(args.seeds)]
-    ratios, wins_list = [], 0
+    log, policies = Log("passenger"), load_policies()
+    fresh = [untrained_policies(seed, len(policies)) for seed in range(args.seeds)]
+    ratios, list_ratios = [], []
     for instance in held_out(args.graphs, args.max_tasks, args.every):
         problem = instance.problem
-        own = played(problem, weights, args.episodes, 0).makespan_s
-        untrained = [played(problem, one, args.episodes, 0).makespan_s for one in fresh]
+        own = played(problem, policies).makespan_s
+        untrained = [played(problem, one).makespan_s for one in fresh]
         lists = min(makespan(problem, name)[0] for name in LISTS if planner_named(name).supports(problem) is None)
         ratios.append(own / statistics.median(untrained))
-        wins_list += own < lists * (1 - SAME)
+        list_ratios.append(own / lists)
         log.add(instance, policy="generalist", makespan_s=own, untrained_s=untrained, best_list_s=lists)
         print(f"{instance.name[:50]:50} {ratios[-1]:.4f} of untrained, {own / lists:.4f} of the best list", flush=True)
-    low, high = bootstrap_median(ratios)
-    print(f"{len(ratios)} graphs: own plan / untrained: median {statistics.median(ratios):.4f} [{low:.4f}, {high:.4f}]")
-    better = sum(r < 1 - SAME for r in ratios)
-    print(f"better on {better}, worse on {sum(r > 1 + SAME for r in ratios)}; better than all lists on {wins_list}")
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "untrained.npz")
-        arrays, meta = checkpoint.load(GENERALIST)
-        arrays = {f"params/{name}": value for name, value in fresh[0].params.items()} | {
-            name: value for name, value in arrays.items() if not name.startswith("params/")
-        }
-        checkpoint.save(file, arrays, meta)
-        times = [later(instance, str(file), args.evaluations) for instance in generated(args.later)]
-    known = [one for one in times if one is not None]
-    print(f"doppler with untrained weights needs {statistics.median(known):.2f} times as many plans (median)")
+    for name, values in (("untrained", ratios), ("the best of all lists", list_ratios)):
+        low, high = bootstrap_median(values)
+        print(f"{len(values)} graphs: own plan over {name}: median {statistics.median(values):.4f}", end=" ")
+        print(f"[{low:.4f}, {high:.4f}], mean {statistics.geometric_mean(values):.4f};", end=" ")
+        print(f"better on {sum(r < 1 - SAME for r in values)}, worse on {sum(r > 1 + SAME for r in values)}")
+    times = [
+        later(instance, seed, args.evaluations) for instance in generated(args.later) for seed in range(args.seeds)
+    ]
+    low, high = bootstrap_median(times)
+    print(f"doppler with untrained policies needs {statistics.median(times):.2f} times as many plans", end=" ")
+    print(f"(median of {len(times)}, [{low:.2f}, {high:.2f}]); more on {sum(one > 1 for one in times)}")
 
 
-def later(instance: Instance, untrained: str, evaluations: int) -> float | None:
-    """Return how many times as many plans untrained weights need for what both reach."""
+def later(instance: Instance, seed: int, evaluations: int) -> float:
+    """Return how many times as many plans untrained policies need for what both reach."""
     curves = []
-    for start in ("generalist", untrained):
+    for start in ("generalist", "scratch"):
         news: list[Progress] = []
         planner = planner_named("doppler", {"start": start, "max_evaluations": evaluations})
-        planner.plan(instance.problem, Budget(0, None, 1, news.append))
+        planner.plan(instance.problem, Budget(seed, None, 1, news.append))
         curves.append(news)
     goal = max(curve[-1].best_makespan_s for curve in curves) * (1 + SAME)
     needed = [next(n.evaluations for n in curve if n.best_makespan_s <= goal) + 1 for curve in curves]

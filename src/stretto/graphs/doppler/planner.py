@@ -223,6 +223,7 @@ class Search:
         chains = [self._learner(number, self.best) for number in range(self.threads)]
         found = self._search(chains, until, True)
         self._take(found)
+        self._count_episodes(chains)
         self.is_interrupted |= found.interrupted
         self.learned += self.spent - begin
         if found.best.makespan_s < self.starts[0].makespan_s:
@@ -279,6 +280,7 @@ class Search:
         for name, chain in zip(names, chains, strict=True):
             self.bandit.credit(name, 1 - chain.best.makespan_s / base.makespan_s, self.spent - begin)
         if EPISODES in names:
+            self._count_episodes([chain for chain in chains if isinstance(chain, PolicyChain)])
             self.learned += (self.spent - begin) / len(names)
         return min(base, found.best, key=lambda solution: solution.makespan_s)
 
@@ -338,6 +340,11 @@ class Search:
     def _take(self, found: SearchOutcome) -> None:
         self.evaluations += found.evaluations
         self._offer(found.best)
+
+    def _count_episodes(self, chains: Sequence[PolicyChain]) -> None:
+        """Tell episodes from the other plans that were tried."""
+        made = sum(chain.evaluations for chain in chains)
+        self.evaluations, self.episodes = self.evaluations - made, self.episodes + made
 
     def _tell(self) -> None:
         if self.budget.on_progress is not None:

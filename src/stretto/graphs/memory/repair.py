@@ -18,6 +18,8 @@ from stretto.graphs.memory.packings import assignments, lean_order
 #: Task and read visits that the search may take in all, and the fewest and most plans that it tries.
 _WORK = 4_000_000
 _FEWEST, _MOST = 60, 3_000
+#: Searches from the best packing, until one finds a plan that runs.
+_TURNS = 8
 #: Keys of ``Plan.info``.
 REPAIR, TRIED = "memory_repair", "memory_plans_tried"
 
@@ -76,8 +78,13 @@ def fit_memory(problem: Problem, plan: Plan, execute: Execute, *, discipline: Di
         exact = exact_assignment(problem, needs)
         if exact is not None:
             _offer_all(best, exact, orders, tuple(dict.fromkeys(disciplines)), "exact packing")
-    if best.plan is not None:
-        _search(problem, needs, best, seed)
+    first = best.plan, best.value
+    for turn in range(_TURNS if best.plan is not None else 0):
+        if turn > 0:
+            if best.runs:
+                break
+            best.plan, best.value = first  # another walk from the best packing
+        _search(problem, needs, best, seed + turn)
     if best.plan is None or not best.runs:
         raise Infeasible(_not_found(problem, best))
     info = {**plan.info, REPAIR: best.name, TRIED: best.tried}
@@ -95,7 +102,7 @@ def _offer_all(
 
 
 def _search(problem: Problem, needs: MemoryNeeds, best: _Best, seed: int) -> None:
-    """Move tasks to other devices and other places in the order, and keep what is not worse."""
+    """Move tasks to other devices and other places in the order, let some change places, and keep what is not worse."""
     rng = np.random.default_rng([seed, 28])
     n, m = problem.num_tasks, problem.num_devices
     budget = int(np.clip(_WORK // (n + len(problem.arrays.in_task) + 1), _FEWEST, _MOST))
@@ -110,7 +117,11 @@ def _search(problem: Problem, needs: MemoryNeeds, best: _Best, seed: int) -> Non
             if not others:
                 continue
             assignment[task] = rng.choice(others)
-            if rng.random() < 0.3:  # a reader or producer comes along
+            if rng.random() < 0.5:  # where memory is tight, only tasks that change places fit
+                other = int(rng.integers(n))
+                if plan.assignment[other] == assignment[task] and able[other, plan.assignment[task]]:
+                    assignment[other] = plan.assignment[task]
+            elif rng.random() < 0.3:  # a reader or producer comes along
                 near = _neighbours(problem, task)
                 if len(near):
                     friend = int(rng.choice(near))
