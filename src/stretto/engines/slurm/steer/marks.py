@@ -77,10 +77,10 @@ class Mark:
     def parse(name: str) -> Mark | None:
         """Read the name of a reservation; return None for those that are no marks."""
         kind, *words = name.removeprefix(_PREFIX).split("/")
+        if name.startswith(f"{_PREFIX}off") and len(words) != 9:  # an administrator made it by hand
+            return Mark("off", "", "", "", 0, "", "", 0.0, name)
         if not name.startswith(_PREFIX) or kind not in ("steering", "off", "labels"):
             return None
-        if kind == "off" and len(words) != 9:  # an administrator made it by hand
-            return Mark("off", "", "", "", 0, "", "", 0.0, name)
         try:
             part, user, host, pid, since, role, lease_s, token, detail = (unquote(word) for word in words)
             return Mark(kind, part, user, host, int(pid), since, role, float(lease_s), token, detail)  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from stretto.core.host.child_python import python_environment, python_words
-from stretto.engines.slurm.client.errors import SlurmFailure
+from stretto.engines.slurm.client.errors import SlurmFailure, SlurmMissing
 from stretto.engines.slurm.client.rest import RestPlace
 from stretto.engines.slurm.steer.claims import Claim, SteeringTaken
 from stretto.engines.slurm.steer.label_store import slurm_client
@@ -65,6 +65,8 @@ def watch(mark: Mark, marks: ClusterMarks) -> None:
             if all(seen.mark.token != mark.token for seen in marks.seen("steering")):
                 return  # its holder has ended properly, or somebody has taken over and restored the jobs
             print(_restore(mark, marks), flush=True)
+            return
+        except SlurmMissing:
             return
         except SlurmFailure:
             time.sleep(_PAUSE_S)
