@@ -1,9 +1,9 @@
 """CPU time of one look of a steering layer at a queue of 50,000 waiting jobs, and how it grows with the queue.
 
-Slurm's programs are replaced by recorded answers (JSON of squeue with all of its 120 fields, lines of sprio), so that what
-is measured is our part: reading the answers, ordering, labels, tags and the run log. Telling Slurm is counted in calls, and
-charged at so many milliseconds each (``--call-ms``; 4 to 7 were measured on a testbed). After the first look, 1 % of the
-jobs change between looks.
+Slurm's programs are replaced by recorded answers (squeue's JSON with 108 fields for each job, sprio's lines), so what
+is measured is our part: reading the answers, ordering, labels, tags and the run log. Telling Slurm is counted in calls
+and charged at so many milliseconds each (``--call-ms``; 4 to 7 were measured on a testbed). Between two looks, 1 % of
+the jobs leave the queue and as many come.
 
     nice -n 15 python benchmarks/steer_large_queue.py --jobs 12500,25000,50000 --strategy saf
 """
@@ -40,6 +40,7 @@ class RecordedCommands(Commands):
 
     jobs: list[dict[str, Any]] = field(default_factory=list)
     factors: dict[int, int] = field(default_factory=dict)
+    comments: dict[int, str] = field(default_factory=dict)
     calls: list[Sequence[str]] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
 
@@ -52,7 +53,8 @@ class RecordedCommands(Commands):
 
     def _answer(self, words: Sequence[str]) -> str:
         if words[0] == "squeue":
-            return json.dumps({"jobs": self.jobs, "errors": []}, indent=1)
+            jobs = [entry | {"admin_comment": self.comments.get(entry["job_id"], "")} for entry in self.jobs]
+            return json.dumps({"jobs": jobs, "errors": []})
         if words[0] == "sprio":
             return "".join(f"{job}|{site}|{1000 + site}|1000|0|0|0|0|0|0|\n" for job, site in self.factors.items())
         if words[:3] == ["scontrol", "show", "nodes"]:
@@ -61,6 +63,7 @@ class RecordedCommands(Commands):
             self.calls.append(words)
             values = dict(word.split("=", 1) for word in words[2:])
             self.factors[int(values["jobid"])] = int(values["sitefactor"])
+            self.comments[int(values["jobid"])] = values["admincomment"]
             return ""
         raise AssertionError(words)
 
@@ -91,7 +94,7 @@ def measure(num_jobs: int, strategy: str, num_looks: int, depth: int, folder: Pa
     order = make_order(strategy, 5.0)
     warm_up(order)
     settings = SteerSettings(is_applied=True, budget_s=600.0, depth=depth)
-    rows = []
+    rows: list[dict[str, float]] = []
     with RunLog.open(folder / f"runs-{num_jobs}.db") as log:
         store = LabelStore(folder / "none.json", is_tagged=True)
         layer = Steerer(SlurmClient(commands), order, store, lambda: False, settings, run=log.start("steer", "x", {}))
@@ -103,7 +106,7 @@ def measure(num_jobs: int, strategy: str, num_looks: int, depth: int, folder: Pa
             step = layer.step()
             assert not step.fallback, step.fallback
             total = time.process_time() - began - commands.seconds["answers"]
-            rows.append({"cpu_s": total, "decide_wall_s": step.decide_s, "calls": len(commands.calls)})
+            rows.append({"cpu_s": total, "calls": len(commands.calls)})
             for _ in range(num_jobs // 100):  # as many come as go
                 number = commands.jobs[-1]["job_id"] + 1
                 gone = commands.jobs.pop(rng.randrange(len(commands.jobs)))["job_id"]
@@ -112,17 +115,19 @@ def measure(num_jobs: int, strategy: str, num_looks: int, depth: int, folder: Pa
                 commands.factors[number] = 0
     first, later = rows[0], rows[1:]
     found = {key: statistics.median(row[key] for row in later) for key in first}
-    return {"jobs": num_jobs, **found, "first_cpu_s": first["cpu_s"], "first_calls": first["calls"]}
+    found |= {"first_cpu_s": first["cpu_s"], "first_calls": first["calls"]}
+    found["log_mb_per_look"] = (folder / f"runs-{num_jobs}.db").stat().st_size / 1e6 / num_looks
+    return {"jobs": num_jobs, **found}
 
 
 def main() -> None:
-    """Print a line of JSON for each length of the queue, and how the time grows between the shortest and the longest."""
+    """Print a line of JSON for each length of the queue, and how the time grows from the first to the last."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--jobs", default="12500,25000,50000")
     parser.add_argument("--strategy", default="saf")
     parser.add_argument("--looks", type=int, default=4)
     parser.add_argument("--depth", type=int, default=200)
-    parser.add_argument("--call-ms", type=float, default=7.0)
+    parser.add_argument("--call-ms", type=float, default=7.0, help="time to tell Slurm one label")
     given = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory() as folder:
@@ -132,7 +137,8 @@ def main() -> None:
             row["round_s"] = row["cpu_s"] + row["tell_s"]
             rows.append(row)
             print(json.dumps({key: round(value, 3) for key, value in row.items()}), flush=True)
-    print(f"{rows[-1]['jobs'] / rows[0]['jobs']:g} times the jobs take {rows[-1]['cpu_s'] / rows[0]['cpu_s']:.2f} times the CPU")
+    times, growth = rows[-1]["jobs"] / rows[0]["jobs"], rows[-1]["cpu_s"] / rows[0]["cpu_s"]
+    print(f"{times:g} times the jobs take {growth:.2f} times the CPU time")
 
 
 if __name__ == "__main__":

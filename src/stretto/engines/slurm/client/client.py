@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from stretto.core.host.safe_text import shown_on_one_line
 from stretto.engines.slurm.client.errors import (
     WAITS_NO_LONGER,
     SlurmFailure,
@@ -87,7 +88,9 @@ class Commands:
             raise SlurmUnreachable(f"{words[0]} gave no answer within {limit:g} s") from None
         if done.returncode == 0:
             return done.stdout
-        complaint = " ".join((done.stderr or done.stdout).split())[:500] or f"exit code {done.returncode}"
+        complaint = (
+            shown_on_one_line(" ".join((done.stderr or done.stdout).split())[:500]) or f"exit code {done.returncode}"
+        )
         if "establish a configuration source" in complaint:
             raise SlurmUnreachable(
                 f"{words[0]} found no configuration of Slurm: set SLURM_CONF, or start a private Slurm with"
@@ -292,13 +295,13 @@ class SlurmClient:
     def partitions(self) -> list[str]:
         """Return the names of the partitions."""
         text = self._run(["scontrol", "--all", "--oneliner", "show", "partitions"])
-        return re.findall(r"^PartitionName=(\S+)", text, re.MULTILINE)
+        return [shown_on_one_line(name) for name in re.findall(r"^PartitionName=(\S+)", text, re.MULTILINE)]
 
     def setting(self, name: str) -> str:
         """Return one line of the controller's configuration."""
         text = self._run(["scontrol", "show", "config"])
         found = re.search(rf"^{re.escape(name)}\s*= *(.*)$", text, re.MULTILINE)
-        return found.group(1).strip() if found else ""
+        return shown_on_one_line(found.group(1).strip()) if found else ""
 
     def controller_started_s(self) -> float:
         """Return when the controller was last started, in Unix seconds; NaN where it does not say."""

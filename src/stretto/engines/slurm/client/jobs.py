@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from stretto.core.host.safe_text import shown_on_one_line
 from stretto.engines.slurm.client.errors import SlurmUnreachable
 from stretto.errors import InvalidInput
 from stretto.files.traces import slurm_values
@@ -58,7 +59,11 @@ _NOT_READY = frozenset(
 
 @dataclass(frozen=True)
 class SlurmJob:
-    """One job of the queue; times in Unix seconds, NaN where there is none yet."""
+    """One job of the queue; times in Unix seconds, NaN where there is none yet.
+
+    What users write is shown as :mod:`stretto.core.host.safe_text` does; ``admin_comment`` is as Slurm has it, to be
+    put back.
+    """
 
     job_id: int
     name: str
@@ -194,7 +199,7 @@ def _job(entry: Mapping[str, Any]) -> SlurmJob:
         description=_text(entry, "state_description"),
         array_id=_whole(entry, "array_job_id"),
         array_task=None if math.isnan(task) else int(task),
-        admin_comment=_text(entry, "admin_comment"),
+        admin_comment=_raw(entry, "admin_comment"),
     )
 
 
@@ -229,11 +234,16 @@ def _state(entry: Mapping[str, Any]) -> str:
 
 def _words(value: Any) -> list[str]:
     if isinstance(value, str):
-        return [value] if value else []
-    return [str(word) for word in value] if isinstance(value, list) else []
+        return [shown_on_one_line(value)] if value else []
+    return [shown_on_one_line(str(word)) for word in value] if isinstance(value, list) else []
 
 
 def _text(entry: Mapping[str, Any], key: str) -> str:
+    text = _raw(entry, key)
+    return text if text.isascii() and text.isprintable() else shown_on_one_line(text)
+
+
+def _raw(entry: Mapping[str, Any], key: str) -> str:
     value = entry.get(key)
     return value if isinstance(value, str) else ""
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from stretto.core.host.safe_text import shown_on_one_line
 from stretto.engines.slurm.client.errors import WAITS_NO_LONGER, SlurmRefused, SlurmUnreachable
 from stretto.engines.slurm.client.jobs import SlurmJob, SlurmNode, parse_jobs, parse_nodes
 from stretto.errors import InvalidInput
@@ -130,7 +131,8 @@ class RestClient:
         """Return the names of the partitions."""
         found = self._ask("GET", self._path("partitions")).get("partitions")
         entries = found if isinstance(found, list) else []
-        return [entry["name"] for entry in entries if isinstance(entry, dict) and isinstance(entry.get("name"), str)]
+        names = [entry.get("name") for entry in entries if isinstance(entry, dict)]
+        return [shown_on_one_line(name) for name in names if isinstance(name, str)]
 
     def update(self, job: int | SlurmJob, **settings: int | str) -> bool:
         """Change a waiting job; return False where it waits no longer, or is held and cannot be changed now."""

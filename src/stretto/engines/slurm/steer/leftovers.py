@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from stretto.core.host.safe_text import shown_on_one_line
 from stretto.engines.slurm.client.client import QueueClient
 from stretto.engines.slurm.steer.label_store import MODES, Label, LabelStore, Reading
 from stretto.engines.slurm.steer.marks import ClusterMarks, Mark
@@ -17,7 +18,7 @@ class LabelsElsewhere(StrettoError):
     """Labels are recorded in files that cannot be read here."""
 
     def __init__(self, marks: list[Mark]) -> None:
-        where = "; ".join(f"{mark.detail} of {mark.user} on {mark.host}" for mark in marks)
+        where = shown_on_one_line("; ".join(f"{mark.detail} of {mark.user} on {mark.host}" for mark in marks))
         super().__init__(
             f"labels of a steerer that died are recorded in {where}: restore them there, with  stretto steer slurm "
             f"--off;  where that file is lost, with  scontrol delete ReservationName={marks[0].name}"

@@ -20,6 +20,7 @@ from typing import Literal
 from urllib.parse import quote, unquote
 
 from stretto.core.host.private_files import make_private_folder, write_private
+from stretto.core.host.safe_text import shown_on_one_line
 from stretto.engines.slurm.client.client import SlurmClient
 from stretto.engines.slurm.client.errors import SlurmRefused
 from stretto.engines.slurm.client.jobs import FAR_DAYS
@@ -94,10 +95,11 @@ class Mark:
     def text(self) -> str:
         """Return the mark in words."""
         if not self.since:
-            return f"reservation {self.token}"
+            return shown_on_one_line(f"reservation {self.token}")
         what = f"partition {self.partition}" if self.partition else "all partitions"
         since = self.since.replace("T", " ").replace("Z", " UTC")
-        return f"{self.role} of {what}, pid {self.pid} on {self.host}, user {self.user}, since {since}"
+        said = f"{self.role} of {what}, pid {self.pid} on {self.host}, user {self.user}, since {since}"
+        return shown_on_one_line(said)
 
 
 @dataclass(frozen=True)

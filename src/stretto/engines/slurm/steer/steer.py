@@ -297,18 +297,24 @@ class Steerer:
         return decision, ""
 
     def _write_down(self, step: Step, view: QueueView) -> None:
-        """Record the decision with its inputs, unless nothing has changed since the last."""
-        jobs = [*view.running.tolist(), *view.waiting.tolist()]
+        """Record the decision with its inputs, unless nothing has changed since the last.
+
+        Of a long queue only its head is recorded: the jobs that may get a label.
+        """
+        head = step.order[: self.settings.depth]
+        recorded = set(head)
+        jobs = [job for job in view.waiting.tolist() if int(view.job_id[job]) in recorded]
         inputs = {
             "num_procs": view.num_procs,
             "running": [int(number) for number in view.job_id[view.running]],
             "jobs": [
                 [int(view.job_id[job]), float(view.submit_s[job]), float(view.estimate_s[job]), int(view.procs[job])]
-                for job in jobs
+                for job in [*view.running.tolist(), *jobs]
             ],
+            "num_waiting": step.num_waiting,
             "num_ended": len(view.ended),
         }
-        seen = (inputs["jobs"], inputs["running"], step.order, step.chosen, step.fallback)
+        seen = (inputs["jobs"], inputs["running"], step.num_waiting, head, step.chosen, step.fallback)
         if seen == self._last_seen:
             return
         self._last_seen = seen
@@ -317,13 +323,13 @@ class Steerer:
             str(step.number),
             chosen=step.chosen,
             costs=step.costs,
-            order=list(step.order),
+            order=list(head),
             updates={str(job): label for job, label in step.updates.items()},
             is_applied=self.settings.is_applied,
             decide_s=step.decide_s,
             fallback=step.fallback,
             inputs=inputs,
-            **_told_promises(step),
+            **_told_promises(step, self.settings.depth),
         )
 
     def _note(self, kind: str, subject: str = "", **fields: object) -> None:
@@ -331,9 +337,10 @@ class Steerer:
             self.run.record(kind, subject, **fields)
 
 
-def _told_promises(step: Step) -> dict[str, object]:
-    """Return what the run log keeps of promises."""
+def _told_promises(step: Step, most: int) -> dict[str, object]:
+    """Return what the run log keeps of promises: the most urgent ones."""
     if step.promises is None:
         return {}
-    due = {str(job): round(latest, 3) for job, latest in step.latest_start_s.items()}
-    return {"latest_start_s": due, "at_risk": list(step.at_risk), "promises": vars(step.promises)}
+    urgent = sorted(step.latest_start_s.items(), key=lambda item: item[1])[:most]
+    due = {str(job): round(latest, 3) for job, latest in urgent}
+    return {"latest_start_s": due, "at_risk": list(step.at_risk[:most]), "promises": vars(step.promises)}
