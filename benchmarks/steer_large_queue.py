@@ -21,7 +21,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from stretto.api.steer import make_order
+from stretto.api.options.slurm import SteerOptions
+from stretto.api.steer import make_order, warm_up_promises
 from stretto.engines.slurm.client.client import Commands, SlurmClient
 from stretto.engines.slurm.steer.label_store import LabelStore
 from stretto.engines.slurm.steer.steer import Steerer, SteerSettings
@@ -86,13 +87,17 @@ def job(number: int, rng: random.Random) -> dict[str, Any]:
     }
 
 
-def measure(num_jobs: int, strategy: str, num_looks: int, depth: int, folder: Path) -> dict[str, float]:
+def measure(
+    num_jobs: int, strategy: str, num_looks: int, depth: int, folder: Path, *, is_promised: bool = False
+) -> dict[str, float]:
     """Return medians over looks, after the first, of CPU seconds and of calls that tell Slurm something."""
     rng = random.Random(num_jobs)
     commands = RecordedCommands(jobs=[job(number, rng) for number in range(1, num_jobs + 1)])
     commands.factors.update((number, 0) for number in range(1, num_jobs + 1))
     order = make_order(strategy, 5.0)
     warm_up(order)
+    order = SteerOptions(interval="30s", backfill="promise" if is_promised else None).promised(order)
+    warm_up_promises(order)
     settings = SteerSettings(is_applied=True, budget_s=600.0, depth=depth)
     rows: list[dict[str, float]] = []
     with RunLog.open(folder / f"runs-{num_jobs}.db") as log:
@@ -125,6 +130,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--jobs", default="12500,25000,50000")
     parser.add_argument("--strategy", default="saf")
+    parser.add_argument("--promise", action="store_true", help="inside promises, with the usual slack")
     parser.add_argument("--looks", type=int, default=4)
     parser.add_argument("--depth", type=int, default=200)
     parser.add_argument("--call-ms", type=float, default=7.0, help="time to tell Slurm one label")
@@ -132,7 +138,7 @@ def main() -> None:
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for num_jobs in map(int, given.jobs.split(",")):
-            row = measure(num_jobs, given.strategy, given.looks, given.depth, Path(folder))
+            row = measure(num_jobs, given.strategy, given.looks, given.depth, Path(folder), is_promised=given.promise)
             row["tell_s"] = row["calls"] * given.call_ms / 1e3
             row["round_s"] = row["cpu_s"] + row["tell_s"]
             rows.append(row)
