@@ -103,7 +103,7 @@ def test_the_command_steers_and_takes_it_back(
     assert main([*words, "--strategy", "sjf", "--mode", "priority", "--budget", "60s", "--output", "json"]) == 0
     said = capsys.readouterr()
     assert json.loads(said.out.splitlines()[-1])["order"] == [jobs[k] for k in SHORTEST_FIRST]
-    assert "slurmrestd makes no reservations" in said.err
+    assert "none is made through slurmrestd" in said.err
     assert f"a file in {tmp_path}/steer-slurm/" in said.err
     now = priorities(rest_bed, jobs)
     assert sorted(range(len(jobs)), key=lambda k: -now[k]) == SHORTEST_FIRST

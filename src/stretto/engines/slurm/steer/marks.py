@@ -144,7 +144,7 @@ class ClusterMarks:
         """Make a mark: in the cluster (True), or else in the folder, which is said."""
         try:
             if not isinstance(self.client, SlurmClient):
-                raise SlurmRefused("slurmrestd makes no reservations")
+                raise SlurmRefused("none is made through slurmrestd")
             self.client.reserve(mark.name)
             return True
         except SlurmRefused as error:
