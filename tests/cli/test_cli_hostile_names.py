@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from stretto.cli.console import shown, shown_on_one_line
+from stretto.core.host.safe_text import shown, shown_on_one_line
 
 from .conftest import CLUSTER, DIAMOND, Run, in_terminal
 

@@ -62,9 +62,10 @@ _STARTS = {
         asyncio.run(start())
         """,
     "steering guard": """
-        from stretto.engines.slurm.steer.label_store import LabelStore
+        from stretto.engines.slurm.steer.marks import Mark
         from stretto.engines.slurm.steer.steering_guard import SteeringGuard
-        SteeringGuard(LabelStore.read(folder / "no-labels")).dismiss()
+        os.environ["PATH"] = str(folder)  # without Slurm's programs the guard ends at once
+        assert SteeringGuard(Mark.here("steering", None, "steerer"), folder, None, None).dismiss() == ""
         """,
     "pilot": """
         import subprocess

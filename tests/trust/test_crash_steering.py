@@ -16,7 +16,7 @@ import pytest
 
 from stretto.engines.background import wait_until
 from stretto.engines.slurm.client.client import SlurmClient, Submission, is_installed
-from stretto.engines.slurm.steer.label_store import LabelStore
+from stretto.engines.slurm.steer.tags import tag_of
 from stretto.engines.slurm.testbed.conf import TestbedSpec
 from stretto.engines.slurm.testbed.testbed import Testbed
 
@@ -91,9 +91,8 @@ def test_every_job_gets_back_what_it_had(testbed: Testbed, tmp_path: Path, mode:
             process.kill()
             process.wait()
         assert wait_until(lambda: state() == before, timeout_s=120.0), (number, before, state())
-        assert wait_until(
-            lambda: not any(LabelStore.read(path).jobs for path in tmp_path.glob("steer-slurm/*/*.json")),
-            timeout_s=60.0,
-        )
+        # Where Slurm computes a priority again, the tag goes last.
+        assert wait_until(lambda: not any(tag_of(job.admin_comment) for job in client.queue()), timeout_s=60.0)
+        assert wait_until(lambda: not client.reservations(), timeout_s=60.0)
     assert num_labelled == 15
     client.cancel(jobs)

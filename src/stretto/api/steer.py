@@ -2,52 +2,42 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from stretto.api.inputs import TraceLike, trace_of
 from stretto.api.options import MarsOptions, mars_settings
 from stretto.api.options.slurm import SlurmPlace, SteerOptions
 from stretto.catalog import ONLINE_ORDERS, STRATEGIES
-from stretto.core.host.private_files import make_private_folder, write_private
 from stretto.core.trace import Trace
 from stretto.engines.slurm.client.client import SlurmClient
-from stretto.engines.slurm.client.errors import SlurmFailure
-from stretto.engines.slurm.client.rest import RestClient
-from stretto.engines.slurm.steer.claims import Claim, Holder, SteeringTaken, claim, holder_of
-from stretto.engines.slurm.steer.label_store import (
-    MODES,
-    LabelStore,
-    all_partitions_path,
-    label_files,
-    label_path,
-    steering_folder,
-    switch_path,
-    switches_of,
-)
+from stretto.engines.slurm.client.errors import SlurmFailure, SlurmRefused
+from stretto.engines.slurm.client.rest import RestClient, RestPlace
+from stretto.engines.slurm.steer.claims import Claim, claim, lease_s
+from stretto.engines.slurm.steer.label_store import MODES, LabelStore, slurm_client, steering_folder
+from stretto.engines.slurm.steer.leftovers import forget_file, labelled_jobs, record_file, restore_leftovers
+from stretto.engines.slurm.steer.marks import ClusterMarks, Mark, SeenMark
 from stretto.engines.slurm.steer.order_state import queue_identity, resume_order
-from stretto.engines.slurm.steer.restore_priorities import restore_priorities
+from stretto.engines.slurm.steer.restore_priorities import RestoreOutcome
 from stretto.engines.slurm.steer.steer import Steerer, SteerSettings, Step
 from stretto.engines.slurm.steer.steering_guard import SteeringGuard
-from stretto.errors import InvalidInput, StrettoError, UnknownName
+from stretto.errors import InvalidInput, UnknownName
 from stretto.queues.live_order import PluginOrder, StrategyOrder, warm_up
 from stretto.queues.promises.live import PromisedOrder
 from stretto.registry import construct, plugins
 from stretto.runlog import Run, RunLog
 
 if TYPE_CHECKING:
-    from stretto.engines.slurm.client.client import QueueClient
     from stretto.queues.mars.replay import MarsSettings
     from stretto.queues.view import QueueOrder
 
 #: Is told, in a sentence, what the user should know.
 Tell = Callable[[str], None]
-#: Time for a steerer to see the switch, end its decision and remove its labels.
-_PATIENCE_S = 30.0
 
 
 class Terminated(KeyboardInterrupt):
@@ -98,12 +88,12 @@ def steer(
         raise UnknownName("mode", how.mode, MODES)
     said = mars_settings(strategy, mars, starts_jobs=False)
     settings = SteerSettings(apply, how.interval_s, how.budget_s, how.depth, partition)
-    conf, rest = slurm.conf_path(), slurm.rest_place()
+    marks, conf, rest = _marks(slurm, tell)
     if rest is not None and not rest.is_private:
         tell(f"the token for {rest.url} can be read on its way: https would hide it")
-    store = LabelStore(label_path(conf, rest, partition), conf=conf, rest=rest, partition=partition)
+    store = LabelStore(marks.folder / "labels.json", conf=conf, rest=rest, partition=partition)
     store.mode = "priority" if how.mode == "priority" else "sitefactor"
-    _check(store.client(), how.mode, partition, tell, is_applied=apply)
+    _check(marks, how.mode, partition, tell, is_applied=apply)
     order = make_order(strategy, settings.budget_s, said) if isinstance(strategy, str) else strategy
     name = strategy if isinstance(strategy, str) else type(strategy).__name__
     warm_up(order)  # compiling is no part of a decision
@@ -113,7 +103,7 @@ def steer(
     named |= {"backfill": how.backfill, "slack": str(order.slack)} if isinstance(order, PromisedOrder) else {}
     named |= said.spec() if said is not None else {}
     past = None if history is None else trace_of(history)
-    return _follow(store, order, settings, named, past, on_step or (lambda step: None), tell, once=once)
+    return _follow(marks, store, order, settings, named, past, on_step or (lambda step: None), tell, once=once)
 
 
 def warm_up_promises(order: QueueOrder) -> None:
@@ -133,10 +123,15 @@ def make_order(name: str, budget_s: float, said: MarsSettings | None = None) -> 
     return order
 
 
-def _check(client: QueueClient, mode: str, partition: str | None, tell: Tell, *, is_applied: bool) -> None:
-    for switch in switches_of(partition):
-        if switch.exists():
-            raise InvalidInput(f"steering is off ({switch}); allow it with  stretto steer slurm --on")
+def _marks(place: SlurmPlace, tell: Tell) -> tuple[ClusterMarks, str | None, RestPlace | None]:
+    """Return the marks of a cluster, and how it is reached."""
+    conf, rest = place.conf_path(), place.rest_place()
+    return ClusterMarks(slurm_client(conf, rest), steering_folder(conf, rest), tell), conf, rest
+
+
+def _check(marks: ClusterMarks, mode: str, partition: str | None, tell: Tell, *, is_applied: bool) -> None:
+    client = marks.client
+    _check_switch(marks, partition)
     if partition is not None:
         _check_partition(partition, client.partitions())
     if not is_applied or mode != "sitefactor":
@@ -150,6 +145,11 @@ def _check(client: QueueClient, mode: str, partition: str | None, tell: Tell, *,
         raise InvalidInput(f"site factors need priority/multifactor, and this Slurm has {plugin}", field="--mode")
 
 
+def _check_switch(marks: ClusterMarks, partition: str | None) -> None:
+    if off := marks.seen("off", partition):
+        raise InvalidInput(f"steering is off ({off[0].mark.text()}); allow it with  stretto steer slurm --on")
+
+
 def _check_partition(name: str, names: list[str]) -> None:
     import difflib
 
@@ -161,6 +161,7 @@ def _check_partition(name: str, names: list[str]) -> None:
 
 
 def _follow(
+    marks: ClusterMarks,
     store: LabelStore,
     order: QueueOrder,
     settings: SteerSettings,
@@ -172,56 +173,63 @@ def _follow(
     once: bool,
 ) -> str:
     """Steer; where Slurm is told, as the only one who does."""
-    held = _take_over(store, tell) if settings.is_applied else None
+    held = _take_over(marks, store, settings, tell) if settings.is_applied else None
+    guard = SteeringGuard(held.mark, marks.folder, store.conf, store.rest) if held is not None and not once else None
     try:
         with RunLog.open() as log:
             if resume_order(log, order, queue_identity(store, settings.partition), time.time()):
                 tell("resuming where the last steerer of this queue stopped")
             run = log.start("steer", f"slurm by {named['strategy']}", named)
-            steerer = Steerer(_client(store, held), order, store, switches_of(settings.partition), settings, run=run)
+            client = marks.client
+            if guard is not None and isinstance(client, SlurmClient):
+                client = replace(client, held_fds=(guard.pipe,))  # the guard waits for the last of its programs
+            switch = partial(_is_off, marks, settings.partition)
+            steerer = Steerer(client, order, store, switch, settings, run=run, claim=held)
             if past is not None:
                 steerer.memory.take_history(past)
             if not once:
-                return _follow_on(steerer, run, held, on_step, tell)
+                return _follow_on(steerer, run, on_step, tell)
             on_step(steerer.step())
             run.finish("done", {"reason": "once"})
             return "once"
     finally:
         if held is not None:
-            held.release()
+            _end(held, guard, store, tell)
 
 
-def _client(store: LabelStore, held: Claim | None) -> QueueClient:
-    """Return a client whose programs keep our claim: a guard must not look before the last of them has ended."""
-    client = store.client()
-    return replace(client, held_fds=held.files) if held is not None and isinstance(client, SlurmClient) else client
+def _is_off(marks: ClusterMarks, partition: str | None) -> bool:
+    return bool(marks.seen("off", partition))
 
 
-def _take_over(store: LabelStore, tell: Tell) -> Claim:
-    """Become the steerer of a store, and remove the labels that earlier ones left on the same jobs."""
-    held = claim(store.path, "steerer", store.partition)
+def _take_over(marks: ClusterMarks, store: LabelStore, settings: SteerSettings, tell: Tell) -> Claim:
+    """Become the steerer of a partition, or of all, and remove the labels that earlier ones left on these jobs."""
+    held = claim(marks, Mark.here("steering", store.partition, "steerer", lease_s(settings.interval_s)))
     try:
-        paths = {store.path}
-        if store.partition is None:
-            paths |= set(store.path.parent.glob("*.json"))
-        elif held.is_alone:
-            paths.add(all_partitions_path(store.path))
-        for path in sorted(paths):
-            left = LabelStore.read(path)
-            if left.jobs:
-                outcome = restore_priorities(left, left.client())
-                tell(f"removed the labels that an earlier steerer left: {outcome.text()}")
-        held.share()
-        store.owner = held.holder.text()
+        _check_switch(marks, store.partition)  # it may have come meanwhile
+        outcome = restore_leftovers(marks, marks.client, store.partition, held.keep)
+        if outcome is not None:
+            tell(f"removed the labels that an earlier steerer left: {outcome.text()}")
+        store.path = marks.folder / f"{held.mark.token}.json"
+        store.is_tagged = isinstance(marks.client, SlurmClient)
+        store.on_file = partial(_use_file, marks, store, tell)
+        if not store.is_tagged:
+            record_file(marks, store)
     except BaseException:
         held.release()
         raise
     return held
 
 
-def _follow_on(steerer: Steerer, run: Run, held: Claim | None, on_step: Callable[[Step], None], tell: Tell) -> str:
-    """Steer until somebody stops it, with a guard process beside it where Slurm is told anything."""
-    guard = SteeringGuard(steerer.store) if held is not None else None
+def _use_file(marks: ClusterMarks, store: LabelStore, tell: Tell, reason: str) -> None:
+    record_file(marks, store)
+    tell(
+        f"values before steering are recorded in {store.path}, not in the AdminComment of jobs ({reason}): if this "
+        "machine goes down, only a process that can read this file can restore them"
+    )
+
+
+def _follow_on(steerer: Steerer, run: Run, on_step: Callable[[Step], None], tell: Tell) -> str:
+    """Steer until somebody stops it."""
     reason = "interrupted"
     try:
         signal.signal(signal.SIGTERM, _terminate)  # a service manager asks like this
@@ -232,114 +240,96 @@ def _follow_on(steerer: Steerer, run: Run, held: Claim | None, on_step: Callable
             return "terminated"
         raise
     finally:
-        if held is not None and guard is not None:
-            held.release()  # the guard needs it for what is left, as after a second Ctrl-C
-            is_done = guard.dismiss(timeout_s=15.0)
-            _tell_outcome(steerer, tell, is_done=is_done)
+        if steerer.outcome is not None:
+            tell(steerer.outcome.text())
         run.finish("done", {"reason": reason})
     return reason
 
 
-def _tell_outcome(steerer: Steerer, tell: Tell, *, is_done: bool) -> None:
-    if not is_done:
-        tell("Slurm does not answer: a guard process tries for an hour to give it its own order back")
-    elif steerer.outcome is not None:
-        tell(steerer.outcome.text())
-    elif said := LabelStore.read(steerer.store.path).outcome:
-        tell(said)
+def _end(held: Claim, guard: SteeringGuard | None, store: LabelStore, tell: Tell) -> None:
+    """Release the claim; where jobs still have labels, that is left to the guard, as after a second Ctrl-C."""
+    try:
+        if not store.jobs:
+            forget_file(held.marks, store)
+        if guard is None or not store.jobs:
+            held.release()
+    finally:
+        said = guard.dismiss(timeout_s=15.0) if guard is not None else ""
+        if said is None:
+            tell("Slurm does not answer: a guard process tries for an hour to give it its own order back")
+        elif said:
+            tell(said)
 
 
 def _terminate(number: int, frame: object) -> None:
     raise Terminated
 
 
-def steer_on(partition: str | None = None, *, on_notice: Tell | None = None) -> None:
-    """Allow steering again: of one partition, or all.
+def steer_on(partition: str | None = None, *, place: SlurmPlace | None = None, on_notice: Tell | None = None) -> None:
+    """Allow steering of a cluster again: of one partition, or all.
 
     Examples
     --------
     >>> import stretto
-    >>> stretto.steer_on("nobody-steers-this-one")
+    >>> stretto.steer_on(place=stretto.SlurmPlace(conf="slurm.conf"))  # doctest: +SKIP
     """
     tell = on_notice or (lambda text: None)
-    paths = [switch_path(), *sorted(steering_folder().glob("*.off"))] if partition is None else [switch_path(partition)]
-    for path in paths:
-        path.unlink(missing_ok=True)
-    if partition is not None and switch_path().exists():
+    marks, _, _ = _marks(place or SlurmPlace(), tell)
+    off = [seen.mark for seen in marks.seen("off", partition)]
+    for mark in off:
+        if partition is None or mark.partition:
+            marks.remove(mark)
+    if partition is not None and not all(mark.partition for mark in off):
         raise InvalidInput("all steering is off; allow it with  stretto steer slurm --on", field="--partition")
     tell("steering is allowed again" if partition is None else f"steering partition {partition} is allowed again")
 
 
-def steer_off(partition: str | None = None, *, on_notice: Tell | None = None) -> None:
-    """Stop all steering, or that of a partition, and give Slurm its own order back; raise where that failed.
+def steer_off(partition: str | None = None, *, place: SlurmPlace | None = None, on_notice: Tell | None = None) -> None:
+    """Stop all steering of a cluster, or of a partition, and give Slurm its own order back; raise where that failed.
+
+    Steerers of every user and machine stop within one of their intervals.
 
     Examples
     --------
     >>> import stretto
-    >>> stretto.steer_off("nobody-steers-this-one", on_notice=print)  # doctest: +ELLIPSIS
-    steering of partition nobody-steers-this-one is off; no job had a label ...
-    >>> stretto.steer_on("nobody-steers-this-one")
+    >>> stretto.steer_off(place=stretto.SlurmPlace(conf="slurm.conf"))  # doctest: +SKIP
     """
     tell = on_notice or (lambda text: None)
-    paths = label_files(partition)
-    if partition is not None:
-        _refuse_a_part(paths)
-    switch = switch_path(partition)
-    make_private_folder(switch.parent)
-    write_private(switch, time.strftime("%Y-%m-%d %H:%M:%S\n"))
-    what = "steering" if partition is None else f"steering of partition {partition}"
-    said: list[str] = []
-    failures: list[Exception] = []
-    for path in paths:
-        try:
-            said += _close(path, partition, tell)
-        except (StrettoError, OSError) as error:
-            failures.append(error)
-    again = "--on" if partition is None else f"--on --partition {partition}"
-    tell(f"{what} is off; {'; '.join(said) or 'no job had a label'} (allow it again with {again})")
-    for other in failures[1:]:
-        tell(str(other))
-    if failures:
-        raise failures[0]
-
-
-def _refuse_a_part(paths: list[Path]) -> None:
-    for path in paths:
-        holder = holder_of(path) if path == all_partitions_path(path) else None
-        if holder is not None:
-            raise InvalidInput(f"{holder.text()}: stop it with --off alone", field="--partition")
-
-
-def _close(path: Path, partition: str | None, tell: Tell) -> list[str]:
-    """Remove the labels of one store; return what came of it, in words."""
-    steerer = holder_of(path)
+    marks, _, _ = _marks(place or SlurmPlace(), tell)
     try:
-        held = claim(path, "--off", LabelStore.read(path).partition, patience_s=_PATIENCE_S)
-    except SteeringTaken:
-        tell(f"{steerer.text() if steerer is not None else 'a steerer'}: has not ended within {_PATIENCE_S:g} s")
-        held = None
+        said = _switch_off(marks, partition, tell)
+    except SlurmFailure as error:
+        raise type(error)(f"jobs may still have labels; say --off again later: {error}") from None
+    what = f"steering of partition {partition}" if partition else "steering"
+    again = f"--on --partition {partition}" if partition else "--on"
+    tell(f"{what} is off; {said} (allow it again with {again})")
+
+
+def _switch_off(marks: ClusterMarks, partition: str | None, tell: Tell) -> str:
+    """Switch steering off, wait for those who steer, and restore what they left; return what came of it, in words."""
+    holders = marks.seen("steering", partition)
+    for seen in holders:
+        if partition is not None and not seen.mark.partition:
+            raise InvalidInput(f"{seen.mark.text()}: stop it with --off alone", field="--partition")
+    labelled = labelled_jobs(marks, partition)
+    _mark_off(marks, partition, holders)
+    for seen in holders:
+        tell(f"waiting for the end of the {seen.mark.text()}")
+    held = claim(marks, Mark.here("steering", partition, "--off"), patience_s=math.inf)
     try:
-        return _remove_labels(path, partition, steerer)
+        outcome = restore_leftovers(marks, marks.client, partition, held.keep, only_in=True)
     finally:
-        if held is not None:
-            held.release()
+        held.release()
+    if outcome is None and not labelled:
+        return "no job had a label"
+    return (outcome or RestoreOutcome(restored=labelled)).text()  # or whoever steered has restored them
 
 
-def _remove_labels(path: Path, partition: str | None, steerer: Holder | None) -> list[str]:
-    store = LabelStore.read(path)
-    said = []
-    if steerer is not None and store.owner == steerer.text() and store.outcome:
-        said.append(store.outcome)  # it has ended meanwhile, and did this itself
-    if store.jobs:
-        client = store.client()
-        chosen = None
-        if store.partition != partition and partition is not None:
-            chosen = {job.job_id for job in client.queue(partition)} & set(store.jobs)
-        try:
-            said.append(restore_priorities(store, client, jobs=chosen).text())
-        except SlurmFailure as error:
-            left = "1 job still has a label" if len(store.jobs) == 1 else f"{len(store.jobs):,} jobs still have labels"
-            raise type(error)(f"{left}; say --off again later: {error}") from None
-    if not store.jobs:
-        path.unlink(missing_ok=True)
-    return said
+def _mark_off(marks: ClusterMarks, partition: str | None, holders: list[SeenMark]) -> None:
+    """Make the mark that ends steering, where everybody who steers sees it."""
+    if any(seen.mark.partition == (partition or "") for seen in marks.seen("off", partition)):
+        return
+    mark = Mark.here("off", partition, "--off")
+    if not marks.add(mark) and (blind := [seen.mark for seen in holders if not seen.is_file]):
+        marks.remove(mark)
+        raise SlurmRefused(f"only an operator of Slurm can stop the {blind[0].text()}")

@@ -10,8 +10,9 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from stretto.cli.console import shown_on_one_line, stderr
+from stretto.cli.console import stderr
 from stretto.cli.interrupt import Patience
+from stretto.core.host.safe_text import shown_on_one_line
 from stretto.core.units import format_count, format_seconds
 
 if TYPE_CHECKING:

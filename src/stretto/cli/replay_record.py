@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stretto.cli.console import shown, stdout
+from stretto.cli.console import stdout
+from stretto.core.host.safe_text import shown
 from stretto.core.units import format_count, format_wait
 
 if TYPE_CHECKING:

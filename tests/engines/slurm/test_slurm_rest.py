@@ -101,15 +101,22 @@ def test_the_command_steers_and_takes_it_back(
     words = ["steer", "slurm", "--rest", place.url, "--token-file", str(place.token_file), "--once", "--apply"]
     assert main([*words, "--strategy", "sjf"]) == (2 if place_lacks_site_factors(place) else 0)
     assert main([*words, "--strategy", "sjf", "--mode", "priority", "--budget", "60s", "--output", "json"]) == 0
-    step = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert step["order"] == [jobs[k] for k in SHORTEST_FIRST]
+    said = capsys.readouterr()
+    assert json.loads(said.out.splitlines()[-1])["order"] == [jobs[k] for k in SHORTEST_FIRST]
+    assert "none is made through slurmrestd" in said.err
+    assert f"a file in {tmp_path}/steer-slurm/" in said.err
     now = priorities(rest_bed, jobs)
     assert sorted(range(len(jobs)), key=lambda k: -now[k]) == SHORTEST_FIRST
-    (path,) = tmp_path.glob("steer-slurm/*/all.json")
+    (path,) = tmp_path.glob("steer-slurm/*/*.json")
     store = path.read_text()
     assert Path(str(place.token_file)).read_text().strip().partition("=")[2] not in store
-    assert main(["steer", "slurm", "--off"]) == 0
+    assert main([*words[:6], "--off"]) == 0
     assert priorities(rest_bed, jobs) == before
+    assert main([*words[:6], "--on"]) == 0
+    SlurmClient(rest_bed.commands).reserve("stretto-off-for-maintenance")  # a reservation is seen over HTTP, too
+    assert main([*words, "--strategy", "sjf", "--mode", "priority"]) == 2
+    assert "steering is off (reservation stretto-off-for-maintenance)" in capsys.readouterr().err
+    assert SlurmClient(rest_bed.commands).unreserve("stretto-off-for-maintenance")
 
 
 def test_a_wrong_token_is_refused(rest_bed: Testbed, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -194,7 +194,7 @@ def test_the_command_steers_until_it_is_switched_off(
     process = subprocess.Popen([*words, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         assert wait_until(lambda: all(queue.factors()), timeout_s=120.0, pause_s=0.3)
-        assert main(["steer", "slurm", "--off"]) == 0
+        assert main(["steer", "slurm", "--off", "--conf", conf]) == 0
         assert process.wait(60) == 0
     finally:
         process.kill()
@@ -202,7 +202,7 @@ def test_the_command_steers_until_it_is_switched_off(
     assert queue.factors() == [0] * len(LIMITS)
     assert main(["steer", "slurm", "--once", "--conf", conf]) == 2
     assert "steering is off" in capsys.readouterr().err
-    assert main(["steer", "slurm", "--on"]) == 0
+    assert main(["steer", "slurm", "--on", "--conf", conf]) == 0
     assert main(["steer", "slurm", "--once", "--conf", conf, "--strategy", "sjf", "--output", "json"]) == 0
     step = json.loads(capsys.readouterr().out)
     assert step["order"] == [queue.ids[k] for k in SHORTEST_FIRST]

@@ -37,7 +37,7 @@ def test_jobs_get_their_numbers_back(slurm_place: Path, tmp_path: Path, monkeypa
         assert main([*words, "--mode", "priority"]) == 0
         assert priorities() == sorted(priorities())
         bed.commands.run(["scontrol", "hold", str(jobs[0])])
-        assert main(["steer", "slurm", "--off"]) == 0
+        assert main(["steer", "slurm", "--off", "--conf", str(bed.conf)]) == 0
         assert priorities() == [0.0, *before[1:]]
     finally:
         assert bed.down() == []

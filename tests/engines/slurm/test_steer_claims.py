@@ -1,103 +1,179 @@
-"""Who may steer what: one steerer for each partition, or one for all; it needs no Slurm to show that."""
+"""Who may steer what: one steerer of a cluster, or one for each partition, whatever their homes and clocks."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from stretto.engines.slurm.client.client import SlurmClient
+from stretto.engines.slurm.client.errors import SlurmRefused
 from stretto.engines.slurm.client.jobs import Factors, clamped, parse_factors
-from stretto.engines.slurm.client.rest import RestPlace
-from stretto.engines.slurm.steer.claims import Claim, SteeringTaken, claim, holder_of
-from stretto.engines.slurm.steer.label_store import Label, LabelStore, label_files, label_path, switches_of
-from stretto.engines.slurm.steer.steering_guard import watch
+from stretto.engines.slurm.steer.claims import Claim, SteeringTaken, claim
+from stretto.engines.slurm.steer.marks import ClusterMarks, Kind, Mark
+from stretto.engines.slurm.steer.tags import Tag, retagged, tag_of
+from stretto.engines.slurm.testbed.testbed import Testbed
+
+#: Seconds without a sign of life after which a process of these tests is dead.
+LEASE_S = 4.0
 
 
-def paths(folder: Path) -> tuple[Path, Path, Path]:
-    return folder / "all.json", folder / "partition-a.json", folder / "partition-b.json"
+class Forbidden(SlurmClient):
+    """A Slurm that makes no reservations for this user."""
+
+    def reserve(self, name: str) -> None:
+        raise SlurmRefused("scontrol: Error creating the reservation: Access/permission denied")
 
 
-def taken(path: Path, partition: str | None) -> str:
-    with pytest.raises(SteeringTaken) as found:
-        claim(path, "steerer", partition)
-    return str(found.value)
+@dataclass
+class Cluster:
+    """Marks of one cluster as processes of different homes see them; a home in common where files are all there is."""
+
+    client: SlurmClient
+    folder: Path
+    said: list[str]
+
+    def marks(self, home: str) -> ClusterMarks:
+        folder = self.folder / ("home" if isinstance(self.client, Forbidden) else home)
+        return ClusterMarks(self.client, folder, self.said.append)
+
+    def steerer(self, home: str, partition: str | None = None, **changes: object) -> Claim:
+        mark = Mark.here("steering", partition, "steerer", LEASE_S)
+        return claim(self.marks(home), replace(mark, **changes))  # type: ignore[arg-type]
+
+    def taken(self, home: str, partition: str | None = None) -> str:
+        with pytest.raises(SteeringTaken) as found:
+            self.steerer(home, partition)
+        return str(found.value)
 
 
-def steerer(path: Path, partition: str | None) -> Claim:
-    found = claim(path, "steerer", partition)
-    found.share()
-    return found
+@pytest.fixture(params=["reservations", "files"])
+def cluster(request: pytest.FixtureRequest, bed: Testbed, tmp_path: Path) -> Iterator[Cluster]:
+    client = SlurmClient(bed.commands) if request.param == "reservations" else Forbidden(bed.commands)
+    yield Cluster(client, tmp_path, [])
+    for name in client.reservations():
+        client.unreserve(name)
 
 
-def test_partitions_are_claimed_one_by_one_or_all_together(tmp_path: Path) -> None:
-    whole, a, b = paths(tmp_path)
-    first = steerer(a, "a")
-    second = steerer(b, "b")
-    assert "steerer of partition a, pid " in taken(a, "a")
-    assert "partition b" not in taken(a, "a")
-    said = taken(whole, None)
-    assert "partition a" in said
-    assert "partition b" in said
+def test_partitions_are_claimed_one_by_one_or_all_together(cluster: Cluster) -> None:
+    first, second = cluster.steerer("a", "left"), cluster.steerer("b", "right")
+    said = cluster.taken("b", "left")
+    assert "steerer of partition left, pid " in said
+    assert f"on {first.mark.host}, user {first.mark.user}, since 20" in said
+    assert "stretto steer slurm --off" in said
+    assert "partition right" not in said
+    assert "partition left" in cluster.taken("c")
+    assert "partition right" in cluster.taken("c")
     first.release()
-    assert holder_of(a) is None
-    assert holder_of(b) == second.holder
-    assert "partition b" in taken(whole, None)
+    assert "partition right" in cluster.taken("c")
     second.release()
-    alone = steerer(whole, None)
-    assert "steerer of all partitions" in taken(b, "b")
+    alone = cluster.steerer("c")
+    assert "steerer of all partitions" in cluster.taken("a", "left")
     alone.release()
-    steerer(b, "b").release()
+    assert cluster.marks("a").seen("steering") == []
+    if isinstance(cluster.client, Forbidden):
+        assert all("a file in" in text and "permission denied" in text for text in cluster.said)
+    else:
+        assert cluster.said == []
 
 
-def test_a_process_that_is_killed_lets_go(tmp_path: Path) -> None:
-    whole, _, _ = paths(tmp_path)
-    code = (
-        "import sys, time; from pathlib import Path; from stretto.engines.slurm.steer.claims import claim; "
-        "found = claim(Path(sys.argv[1]), 'steerer', None); print('held', flush=True); time.sleep(600)"
-    )
-    process = subprocess.Popen([sys.executable, "-c", code, str(whole)], stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "held\n"
-        assert f"pid {process.pid} on " in taken(whole, None)
-    finally:
-        process.kill()
-        process.communicate()
-    steerer(whole, None).release()
+def test_of_many_who_come_at_once_one_steers(cluster: Cluster) -> None:
+    held: list[Claim] = []
+    refused: list[str] = []
+    begin = threading.Barrier(4)
+
+    def come(home: str) -> None:
+        begin.wait()
+        try:
+            held.append(cluster.steerer(home))
+        except SteeringTaken as error:
+            refused.append(str(error))
+
+    threads = [threading.Thread(target=come, args=(home,)) for home in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120.0)
+    assert len(held) <= 1  # where they kept meeting, none does; nobody steers beside another
+    assert len(held) + len(refused) == 4
+    assert [seen.mark for seen in cluster.marks("e").seen("steering")] == [holder.mark for holder in held]
 
 
-def test_a_guard_takes_back_what_its_own_steerer_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Here another steerer has the store by now: there is no Slurm, so that an attempt would fail."""
-    path = tmp_path / "all.json"
-    LabelStore(path, conf="/absent/slurm.conf", jobs={1: Label(5, 0, [5])}, owner="the next one").write()
-    with open("/dev/null") as nothing:
-        monkeypatch.setattr(sys, "stdin", nothing)
-        watch(path, "somebody who was killed")
-    assert LabelStore.read(path).jobs == {1: Label(5, 0, [5])}
+@pytest.mark.parametrize("skew_s", [0.0, 1e5, -1e5], ids=["same clock", "ahead", "behind"])
+def test_who_is_dead_is_followed_and_who_lives_is_not(
+    cluster: Cluster, skew_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    holder = cluster.steerer("a")
+    ours = time.time
+    monkeypatch.setattr(time, "time", lambda: ours() + skew_s)  # the clock of whoever comes
+    is_alive = threading.Event()
+    is_alive.set()
+
+    def live() -> None:
+        while is_alive.is_set():
+            cluster.marks("a").renew(holder.mark)
+            time.sleep(1.1)
+
+    beats = threading.Thread(target=live)
+    beats.start()
+    assert "steerer of all partitions" in cluster.taken("b")
+    is_alive.clear()
+    beats.join()
+    time.sleep(LEASE_S)
+    next_one = cluster.steerer("b")
+    assert any("no sign of life" in text for text in cluster.said)
+    assert [seen.mark for seen in cluster.marks("c").seen("steering")] == [next_one.mark]
+    with pytest.raises(SteeringTaken):  # it was only stopped for a while, and looks before it tells Slurm anything
+        holder.keep()
+    next_one.keep()
+    assert [seen.mark for seen in cluster.marks("c").seen("steering")] == [next_one.mark]
 
 
-def test_books_have_their_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("STRETTO_HOME", str(tmp_path))
-    places = [
-        label_path(None, None, None),
-        label_path("/etc/slurm.conf", None, None),
-        label_path(None, RestPlace("https://slurm.example"), None),
-        label_path(None, None, "a"),
-        label_path(None, None, "all"),
-        label_path(None, None, "../b"),
-    ]
-    assert len(set(places)) == len(places)
-    assert all(path.parent.parent == tmp_path / "steer-slurm" for path in places)
-    for path in places:
-        LabelStore(path).write()
-    assert set(label_files()) == set(places)
-    assert set(label_files("a")) == {*places[:3], places[3]}
-    (tmp_path / "steer-slurm" / "partition-a.off").touch()
-    assert any(path.exists() for path in switches_of("a"))
-    assert not any(path.exists() for path in switches_of("b"))
-    assert any(path.exists() for path in switches_of(None))  # whoever steers all would steer a, too
+def test_a_mark_that_the_controller_lost_is_made_again(cluster: Cluster) -> None:
+    holder = cluster.steerer("a", lease_s=0.4)
+    cluster.marks("a").remove(holder.mark)
+    time.sleep(0.2)
+    holder.keep()
+    assert [seen.mark for seen in cluster.marks("b" if cluster.said == [] else "a").seen("steering")] == [holder.mark]
+
+
+def test_a_reservation_made_by_hand_switches_off(bed: Testbed, tmp_path: Path) -> None:
+    client = SlurmClient(bed.commands)
+    marks = ClusterMarks(client, tmp_path)
+    client.reserve("stretto-off")
+    (seen,) = marks.seen("off", "left")
+    assert seen.mark.text() == "reservation stretto-off"
+    marks.remove(seen.mark)
+    assert marks.seen("off") == []
+
+
+_TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=40)
+
+
+@given(_TEXT, _TEXT, _TEXT, st.sampled_from(["steering", "off", "labels"]))
+def test_marks_can_be_read_whatever_names_are(partition: str, user: str, detail: str, kind: Kind) -> None:
+    mark = replace(Mark.here(kind, partition, "steerer", 68.0, detail), user=user)
+    assert Mark.parse(mark.name) == mark
+    assert mark.name.isascii()
+    assert mark.name.isprintable()
+    assert not set(mark.name) & set(" ,;'\"\\$`|&<>()")
+
+
+@given(_TEXT, st.integers(-(2**31), 2**31), st.none() | st.integers(-(2**31), 2**31), _TEXT)
+def test_tags_leave_comments_as_they_are(comment: str, told: int, before: int | None, partition: str) -> None:
+    tag = Tag("priority", told, before, partition or None)
+    tagged = retagged(comment, tag)
+    assert tag_of(tagged) == tag
+    again = replace(tag, told=told - 1)
+    assert tag_of(retagged(tagged, again)) == again
+    assert retagged(tagged, None) == comment
+    assert retagged(retagged(tagged, again), None) == comment
 
 
 def test_what_sprio_prints() -> None:

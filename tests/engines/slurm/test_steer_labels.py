@@ -78,8 +78,9 @@ def module_bed(slurm_place: Path) -> Iterator[Bed]:
 @pytest.fixture
 def place(module_bed: Bed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bed]:
     monkeypatch.setenv("STRETTO_HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("SLURM_CONF", raising=False)
+    monkeypatch.setenv("SLURM_CONF", module_bed.conf)
     yield module_bed
+    assert main(["steer", "slurm", "--on"]) == 0
     module_bed.clear()
 
 

@@ -10,7 +10,7 @@ import typer
 from stretto.api.options import MarsOptions, ReplayRules
 from stretto.cli.checks import expanded, refuse_without
 from stretto.cli.completion import backfill_names, strategy_names
-from stretto.cli.console import Output, new_table, print_json, print_tables, remark, shown
+from stretto.cli.console import Output, new_table, print_json, print_tables, remark
 from stretto.cli.options import (
     MACHINE_GROUP,
     MARS_GROUP,
@@ -25,6 +25,7 @@ from stretto.cli.options import (
     WindowOption,
 )
 from stretto.cli.sources import load_queue, machine_named, parse_window, tell_notes
+from stretto.core.host.safe_text import shown
 from stretto.core.units import format_percent, format_wait
 
 if TYPE_CHECKING:

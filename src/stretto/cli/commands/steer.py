@@ -112,7 +112,7 @@ def steer_slurm(
     from stretto.api import steer_off, steer_on
 
     if off or on:
-        (steer_off if off else steer_on)(partition, on_notice=remark)
+        (steer_off if off else steer_on)(partition, place=place, on_notice=remark)
         return
     try:
         steer_queue(
@@ -157,6 +157,7 @@ def _print(step: Step, output: Output) -> None:
         head = ", ".join(map(str, step.order[:8])) + (", ..." if len(step.order) > 8 else "")
         told = f"{len(step.updates)} labels" if step.updates else "no change"
         told += f", {len(step.left_alone)} left alone" if step.left_alone else ""
+        told += f", {len(step.reduced)} reduced to Slurm's range" if step.reduced else ""
         why = f"Slurm's order: {step.fallback}" if step.fallback else f"{step.chosen}: {head or 'nothing waits'}"
         if step.promises is not None and not step.fallback:
             told += "; " + _promises(step)

@@ -12,7 +12,7 @@ from stretto.api.options.slurm import SlurmPlace
 from stretto.cli.checks import expanded, refuse_with, refuse_without
 from stretto.cli.commands.steer import SLURM_GROUP
 from stretto.cli.completion import backfill_names, strategy_names
-from stretto.cli.console import Output, new_table, print_json, print_tables, remark, shown
+from stretto.cli.console import Output, new_table, print_json, print_tables, remark
 from stretto.cli.options import (
     EstimatesOption,
     KillOption,
@@ -24,6 +24,7 @@ from stretto.cli.options import (
     WindowOption,
 )
 from stretto.cli.sources import load_queue, machine_named, parse_window, tell_notes
+from stretto.core.host.safe_text import shown
 from stretto.core.units import format_wait
 from stretto.errors import InvalidInput
 

@@ -124,7 +124,7 @@ def _sample(found: RunEvents, event: Event, at_s: float) -> None:
     inputs = fields.get("inputs")
     if isinstance(inputs, Mapping) and isinstance(inputs.get("jobs"), list):  # as steering a queue writes it down
         running = len(inputs.get("running", ()))
-        waiting = len(inputs["jobs"]) - running
+        waiting = inputs.get("num_waiting", len(inputs["jobs"]) - running)
     if _is_number(waiting):
         found.samples.append((at_s, float(waiting), float(running) if _is_number(running) else None))
 

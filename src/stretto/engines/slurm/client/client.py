@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from stretto.core.host.safe_text import shown_on_one_line
 from stretto.engines.slurm.client.errors import (
     WAITS_NO_LONGER,
     SlurmFailure,
@@ -21,6 +22,7 @@ from stretto.engines.slurm.client.errors import (
     SlurmUnreachable,
 )
 from stretto.engines.slurm.client.jobs import (
+    FAR_DAYS,
     SPRIO_FORMAT,
     Factors,
     SlurmJob,
@@ -86,7 +88,9 @@ class Commands:
             raise SlurmUnreachable(f"{words[0]} gave no answer within {limit:g} s") from None
         if done.returncode == 0:
             return done.stdout
-        complaint = " ".join((done.stderr or done.stdout).split())[:500] or f"exit code {done.returncode}"
+        complaint = (
+            shown_on_one_line(" ".join((done.stderr or done.stdout).split())[:500]) or f"exit code {done.returncode}"
+        )
         if "establish a configuration source" in complaint:
             raise SlurmUnreachable(
                 f"{words[0]} found no configuration of Slurm: set SLURM_CONF, or start a private Slurm with"
@@ -97,7 +101,7 @@ class Commands:
     def environment(self) -> dict[str, str]:
         """Return the environment of the programs: ours, with their configuration."""
         # Lists of array tasks are cut after 64 letters unless told otherwise.
-        settings = dict(os.environ, LC_ALL="C", SLURM_BITSTR_LEN="0")
+        settings = dict(os.environ, LC_ALL="C", SLURM_BITSTR_LEN="0", SLURM_TIME_FORMAT="standard")
         # Options of an enclosing job must not become those of the jobs we submit.
         for name in [name for name in settings if name.startswith(("SBATCH_", "SLURM_JOB", "SLURM_STEP"))]:
             del settings[name]
@@ -139,6 +143,7 @@ def is_installed() -> bool:
         return False
 
 
+_FAR = [f"StartTime=now+{FAR_DAYS}days"]
 #: Jobs of one ``scancel`` call: an argument list has an end.
 _MOST_WORDS = 500
 
@@ -188,7 +193,7 @@ class SlurmClient:
         """Return the jobs of a partition, or of all, that the controller still knows; ended ones among them."""
         found = parse_jobs(self._run(["squeue", "--states=all", "--json"], timeout_s))
         # 22.05 takes no notice of --partition when it writes JSON; a job may name several.
-        return [job for job in found if partition is None or partition in job.partition.split(",")]
+        return [job for job in found if job.is_in(partition)]
 
     def nodes(self) -> list[SlurmNode]:
         """Return the nodes."""
@@ -268,24 +273,39 @@ class SlurmClient:
         # Without multifactor a priority is a number that Slurm gives once.
         return {job.job_id: Factors(None, is_set=True) for job in self.queue() if job.is_pending and not job.is_held}
 
+    def reservations(self) -> dict[str, tuple[str, float]]:
+        """Return the start of each reservation: as Slurm writes it, and in Unix seconds."""
+        text = self._run(["scontrol", "--all", "--oneliner", "show", "reservation"])
+        found = re.findall(r"^ReservationName=(\S+) StartTime=(\S+)", text, re.MULTILINE)
+        return {name: (start, _unix_s(start)) for name, start in found}
+
+    def reserve(self, name: str) -> None:
+        """Make a reservation far in the future that keeps nothing from anybody; needs operator rights."""
+        words = [f"ReservationName={name}", *_FAR, "Duration=1", "Users=root", "Nodes=ALL", "Flags=OVERLAP,IGNORE_JOBS"]
+        self._run(["scontrol", "create", "reservation", *words], is_change=True)
+
+    def renew_reservation(self, name: str) -> bool:
+        """Move a reservation to as far from now as it was when it was made; return False where it is gone."""
+        return self._change(["update", f"ReservationName={name}", *_FAR])
+
+    def unreserve(self, name: str) -> bool:
+        """Delete a reservation; return False where it is gone."""
+        return self._change(["delete", f"ReservationName={name}"])
+
     def partitions(self) -> list[str]:
         """Return the names of the partitions."""
         text = self._run(["scontrol", "--all", "--oneliner", "show", "partitions"])
-        return re.findall(r"^PartitionName=(\S+)", text, re.MULTILINE)
+        return [shown_on_one_line(name) for name in re.findall(r"^PartitionName=(\S+)", text, re.MULTILINE)]
 
     def setting(self, name: str) -> str:
         """Return one line of the controller's configuration."""
         text = self._run(["scontrol", "show", "config"])
         found = re.search(rf"^{re.escape(name)}\s*= *(.*)$", text, re.MULTILINE)
-        return found.group(1).strip() if found else ""
+        return shown_on_one_line(found.group(1).strip()) if found else ""
 
     def controller_started_s(self) -> float:
         """Return when the controller was last started, in Unix seconds; NaN where it does not say."""
-        try:
-            # Slurm writes local time; its programs and this process have the same idea of it.
-            return time.mktime(time.strptime(self.setting("BOOT_TIME"), "%Y-%m-%dT%H:%M:%S"))
-        except (ValueError, OverflowError):
-            return math.nan
+        return _unix_s(self.setting("BOOT_TIME"))
 
     def ping(self) -> bool:
         """Say whether the controller answers."""
@@ -296,6 +316,14 @@ class SlurmClient:
 
     def _run(self, words: Sequence[str], timeout_s: float | None = None, *, is_change: bool = False) -> str:
         return self.commands.run(words, timeout_s=timeout_s, pass_fds=self.held_fds, is_change=is_change)
+
+
+def _unix_s(text: str) -> float:
+    """Read a time of Slurm's programs, which is local: they and this process have the same idea of that."""
+    try:
+        return time.mktime(time.strptime(text, "%Y-%m-%dT%H:%M:%S"))
+    except (ValueError, OverflowError):
+        return math.nan
 
 
 def _address(job: int | SlurmJob) -> str:

@@ -6,10 +6,15 @@ import re
 
 from stretto.errors import EngineFailure
 
-#: What Slurm says of jobs that cannot be changed any more, or whose priority cannot be set while they are held.
+#: What Slurm says of jobs that cannot be changed any more, or whose priority cannot be set while they are held; of
+#: reservations that are gone.
 WAITS_NO_LONGER = re.compile(
-    r"invalid job id|finished|completed|not pending|no longer pending|disabled|in held state", re.IGNORECASE
+    r"invalid job id|finished|completed|not pending|no longer pending|disabled|in held state|reservation is invalid",
+    re.IGNORECASE,
 )
+
+#: What Slurm says to those who lack the rights.
+DENIED = re.compile(r"permission|denied|invalid user", re.IGNORECASE)
 
 
 class SlurmFailure(EngineFailure):

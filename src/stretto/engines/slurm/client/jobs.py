@@ -13,10 +13,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from stretto.core.host.safe_text import shown_on_one_line
 from stretto.engines.slurm.client.errors import SlurmUnreachable
 from stretto.errors import InvalidInput
 from stretto.files.traces import slurm_values
 
+#: A reservation that only marks something starts so far from now: longer than any job may run, and before 2038.
+FAR_DAYS = 3650
 #: States from which nothing follows.
 ENDED = frozenset(
     {
@@ -56,7 +59,11 @@ _NOT_READY = frozenset(
 
 @dataclass(frozen=True)
 class SlurmJob:
-    """One job of the queue; times in Unix seconds, NaN where there is none yet."""
+    """One job of the queue; times in Unix seconds, NaN where there is none yet.
+
+    What users write is shown as :mod:`stretto.core.host.safe_text` does; ``admin_comment`` is as Slurm has it, to be
+    put back.
+    """
 
     job_id: int
     name: str
@@ -82,6 +89,7 @@ class SlurmJob:
     description: str = ""  # more about the reason, in Slurm's words
     array_id: int = 0  # of the array that the job is a part of; 0 = of none
     array_task: int | None = None  # its number there, where it is a single task
+    admin_comment: str = ""
 
     @property
     def is_ended(self) -> bool:
@@ -104,6 +112,10 @@ class SlurmJob:
     def is_ready(self) -> bool:
         """Whether the job waits for nothing but its turn."""
         return self.is_pending and not self.is_held and self.reason not in _NOT_READY
+
+    def is_in(self, partition: str | None) -> bool:
+        """Whether the job may run in a partition, or in any where that is None; it may name several."""
+        return partition is None or partition in self.partition.split(",")
 
     @property
     def address(self) -> str:
@@ -187,6 +199,7 @@ def _job(entry: Mapping[str, Any]) -> SlurmJob:
         description=_text(entry, "state_description"),
         array_id=_whole(entry, "array_job_id"),
         array_task=None if math.isnan(task) else int(task),
+        admin_comment=_raw(entry, "admin_comment"),
     )
 
 
@@ -221,11 +234,16 @@ def _state(entry: Mapping[str, Any]) -> str:
 
 def _words(value: Any) -> list[str]:
     if isinstance(value, str):
-        return [value] if value else []
-    return [str(word) for word in value] if isinstance(value, list) else []
+        return [shown_on_one_line(value)] if value else []
+    return [shown_on_one_line(str(word)) for word in value] if isinstance(value, list) else []
 
 
 def _text(entry: Mapping[str, Any], key: str) -> str:
+    text = _raw(entry, key)
+    return text if text.isascii() and text.isprintable() else shown_on_one_line(text)
+
+
+def _raw(entry: Mapping[str, Any], key: str) -> str:
     value = entry.get(key)
     return value if isinstance(value, str) else ""
 
@@ -262,6 +280,8 @@ SPRIO_FORMAT = "%i|%S|%Y|%A|%B|%F|%J|%N|%P|%Q|%T"
 _ROUNDING = 10
 #: Slurm refuses site factors beyond this, in both directions.
 MOST_SITE_FACTOR = 2_147_483_645
+#: Slurm cuts off sums above this.
+MOST_PRIORITY = 2**32 - 1
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from stretto.core.host.safe_text import shown_on_one_line
 from stretto.engines.slurm.client.errors import WAITS_NO_LONGER, SlurmRefused, SlurmUnreachable
 from stretto.engines.slurm.client.jobs import SlurmJob, SlurmNode, parse_jobs, parse_nodes
 from stretto.errors import InvalidInput
+from stretto.files.traces.slurm_values import json_number
 
 #: Of the interface; of those that a daemon offers, the newest up to the last is taken.
 _LAST_KNOWN = (0, 0, 42)
@@ -108,7 +110,7 @@ class RestClient:
     def queue(self, partition: str | None = None) -> list[SlurmJob]:
         """Return the jobs of a partition, or of all, that the controller still knows; ended ones among them."""
         found = parse_jobs(json.dumps(self._ask("GET", self._path("jobs"))))
-        return [job for job in found if partition is None or partition in job.partition.split(",")]
+        return [job for job in found if job.is_in(partition)]
 
     def nodes(self) -> list[SlurmNode]:
         """Return the nodes."""
@@ -118,11 +120,19 @@ class RestClient:
         """Return None: slurmrestd does not show what a priority is made of."""
         return None
 
+    def reservations(self) -> dict[str, tuple[str, float]]:
+        """Return the start of each reservation: as text, and in Unix seconds."""
+        found = self._ask("GET", self._path("reservations")).get("reservations")
+        entries = [entry for entry in (found if isinstance(found, list) else []) if isinstance(entry, dict)]
+        starts = {str(entry.get("name")): json_number(entry.get("start_time")) for entry in entries}
+        return {name: (str(start_s), start_s) for name, start_s in starts.items()}
+
     def partitions(self) -> list[str]:
         """Return the names of the partitions."""
         found = self._ask("GET", self._path("partitions")).get("partitions")
         entries = found if isinstance(found, list) else []
-        return [entry["name"] for entry in entries if isinstance(entry, dict) and isinstance(entry.get("name"), str)]
+        names = [entry.get("name") for entry in entries if isinstance(entry, dict)]
+        return [shown_on_one_line(name) for name in names if isinstance(name, str)]
 
     def update(self, job: int | SlurmJob, **settings: int | str) -> bool:
         """Change a waiting job; return False where it waits no longer, or is held and cannot be changed now."""

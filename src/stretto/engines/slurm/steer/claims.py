@@ -1,151 +1,109 @@
-"""One steerer for each partition of a Slurm: it holds a lock, which the kernel releases when the process ends.
+"""One steerer for the jobs of a cluster, or one for each partition: whoever steers has a mark, and renews it.
 
-Steerers of single partitions share the lock of *all* partitions; a steerer of all partitions holds it alone.
+A claim is safe without a common clock. Each process makes its mark and then looks for others: of two, at least one sees
+the other and withdraws. A mark is taken from its holder only by somebody who has watched it for its whole lease, by a
+clock of his own, without a sign of life; and a holder that was stopped for so long looks again before it goes on.
 """
 
 from __future__ import annotations
 
-import fcntl
-import json
-import os
-import socket
+import random
 import time
-from dataclasses import asdict, dataclass
-from pathlib import Path
 
-from stretto.core.host.private_files import make_private_folder, open_private, take_lock
-from stretto.engines.slurm.steer.label_store import all_partitions_path
+from stretto.engines.slurm.steer.marks import ClusterMarks, Mark, SeenMark
 from stretto.errors import StrettoError
 
-#: A process that only checks whether a lock is held has it for a moment.
-_LOOK_S = 0.3
-_PAUSE_S = 0.05
+#: How long a process that restores labels, or one that came at the same moment, is waited for.
+_PASSING_S = 10.0
 
 
-@dataclass(frozen=True)
-class Holder:
-    """The process that holds a lock: a steerer, the guard of one that was killed, or ``--off``."""
-
-    role: str
-    pid: int
-    host: str
-    since: str
-    partition: str | None = None
-
-    @staticmethod
-    def here(role: str, partition: str | None) -> Holder:
-        """Return this process."""
-        return Holder(role, os.getpid(), socket.gethostname(), time.strftime("%Y-%m-%d %H:%M:%S"), partition)
-
-    def text(self) -> str:
-        """Return the holder in words."""
-        what = "all partitions" if self.partition is None else f"partition {self.partition}"
-        return f"{self.role} of {what}, pid {self.pid} on {self.host}, since {self.since}"
+def lease_s(interval_s: float) -> float:
+    """Return how long a steerer may give no sign of life: several looks, and calls of Slurm that take their time."""
+    return 60.0 + 4.0 * interval_s
 
 
 class SteeringTaken(StrettoError):
     """Another process steers these jobs."""
 
-    def __init__(self, holders: list[Holder]) -> None:
-        who = "; ".join(holder.text() for holder in holders) or "by an unknown process"
+    def __init__(self, holders: list[Mark]) -> None:
+        who = "; ".join(holder.text() for holder in holders)
         super().__init__(
             f"these jobs are already steered ({who}); "
-            "stop that process with Ctrl-C, or all steering with: stretto steer slurm --off"
+            "stop that process with Ctrl-C, or all steering of this cluster with: stretto steer slurm --off"
         )
 
 
 class Claim:
-    """The right to steer the jobs of one store."""
+    """The right to steer the jobs of a partition, or of all; :func:`claim` gets it."""
 
-    def __init__(self, store: Path, holder: Holder) -> None:
-        self.holder = holder
-        self._files: list[int] = []
-        self._store, self._all = store, all_partitions_path(store)
-        try:
-            self._take()
-        except BaseException:
-            self.release()
-            raise
+    def __init__(self, marks: ClusterMarks, mark: Mark) -> None:
+        self.marks, self.mark = marks, mark
+        self._renewed_s = _now_s()
 
-    def _take(self) -> None:
-        """Take the lock of all partitions alone where possible: only then can leftovers of others be removed."""
-        self._files.append(_open(self._all))
-        self.is_alone = take_lock(self._files[0], fcntl.LOCK_EX, patience_s=_LOOK_S)
-        if not self.is_alone and (
-            self._store == self._all or not take_lock(self._files[0], fcntl.LOCK_SH, patience_s=_LOOK_S)
-        ):
-            raise SteeringTaken(rivals(self._store))
-        if self._store != self._all:
-            self._files.append(_open(self._store))
-            if not take_lock(self._files[1], fcntl.LOCK_EX, patience_s=_LOOK_S):
-                raise SteeringTaken(rivals(self._store))
-        text = json.dumps(asdict(self.holder)).encode()
-        for file in self._files if self.is_alone else self._files[1:]:
-            os.ftruncate(file, 0)
-            os.pwrite(file, text, 0)
+    def keep(self) -> None:
+        """Give a sign of life where one is due; raise SteeringTaken where somebody else has the claim by now.
 
-    def share(self) -> None:
-        """Allow others to steer other partitions, unless this claim is for all."""
-        if self._store == self._all or not self.is_alone:
+        Call it before Slurm is told anything: after a pause in which others took over, nothing is told.
+        """
+        if _now_s() - self._renewed_s < self.mark.lease_s / 4:
             return
-        self.is_alone = False
-        if not take_lock(self._files[0], fcntl.LOCK_SH, patience_s=_LOOK_S):
-            raise SteeringTaken(rivals(self._store))
-
-    @property
-    def files(self) -> tuple[int, ...]:
-        """The locks: a program that inherits them keeps the claim until it ends, even when we are killed."""
-        return tuple(self._files)
+        if not self.marks.renew(self.mark):
+            self.marks.add(self.mark)  # a controller that started from nothing, or somebody who thought us dead
+        if _rivals(self.marks, self.mark):
+            time.sleep(min(1.0, self.mark.lease_s / 8))  # one that came at this moment withdraws
+            if rivals := _rivals(self.marks, self.mark):
+                self.release()
+                raise SteeringTaken([seen.mark for seen in rivals])
+        self._renewed_s = _now_s()
 
     def release(self) -> None:
         """Let others steer."""
-        for file in self._files:
-            os.close(file)
-        self._files.clear()
+        self.marks.remove(self.mark)
 
 
-def claim(store: Path, role: str, partition: str | None, *, patience_s: float = 0.0) -> Claim:
-    """Return the right to steer the jobs of a store; raise SteeringTaken where somebody has it for longer than we wait.
+def claim(marks: ClusterMarks, mark: Mark, *, patience_s: float = 0.0) -> Claim:
+    """Make this mark the only one for its jobs; raise SteeringTaken where somebody lives who has one.
 
-    A guard that restores the jobs of a killed steerer is always waited for, for a while.
+    A process that only restores labels is always waited for, for a while.
     """
-    started = time.monotonic()
+    started_s = _now_s()
+    dead: dict[Mark, str] = {}
     while True:
-        try:
-            return Claim(store, Holder.here(role, partition))
-        except SteeringTaken:
-            found = rivals(store)
-            is_passing = bool(found) and all(holder.role != "steerer" for holder in found)
-            if time.monotonic() - started >= max(patience_s, 10.0 if is_passing else 0.0):
-                raise
-        time.sleep(_PAUSE_S)
+        live = [seen for seen in _rivals(marks, mark, dead) if not _is_found_dead(marks, seen, dead)]
+        is_passing = all(seen.mark.role != "steerer" for seen in live)
+        if not live:
+            marks.add(mark)
+            live = _rivals(marks, mark, dead)
+            if not live:
+                for other in dead:
+                    marks.remove(other)
+                return Claim(marks, mark)
+            marks.remove(mark)  # both came at this moment, or one gave a sign of life
+        if _now_s() - started_s >= max(patience_s, _PASSING_S if is_passing else 0.0):
+            raise SteeringTaken([seen.mark for seen in live])
+        time.sleep(random.uniform(0.05, 0.5))
 
 
-def rivals(store: Path) -> list[Holder]:
-    """Return who holds what a claim to a store would need."""
-    is_all = store == all_partitions_path(store)
-    paths = sorted(store.parent.glob("*.lock")) if is_all else [all_partitions_path(store), store]
-    return [found for path in paths if (found := holder_of(path)) is not None]
+def _rivals(marks: ClusterMarks, mark: Mark, dead: dict[Mark, str] | None = None) -> list[SeenMark]:
+    """Return other marks for the same jobs, but for those of the dead that gave no sign of life since."""
+    found = [seen for seen in marks.seen("steering", mark.partition) if seen.mark.token != mark.token]
+    return [seen for seen in found if dead is None or dead.get(seen.mark) != seen.beat]
 
 
-def holder_of(store: Path) -> Holder | None:
-    """Return who steers the jobs of a store at present, or None."""
-    path = store.with_suffix(".lock")
-    try:
-        file = os.open(path, os.O_RDWR)
-    except OSError:
-        return None
-    try:
-        if take_lock(file, fcntl.LOCK_SH):
-            return None
-        return Holder(**json.loads(os.pread(file, 10_000, 0)))
-    except (ValueError, TypeError):
-        return None
-    finally:
-        os.close(file)
+def _is_found_dead(marks: ClusterMarks, seen: SeenMark, dead: dict[Mark, str]) -> bool:
+    """Say whether a holder is dead: its clock says so, and it gives no sign of life for a lease by ours."""
+    if abs(time.time() - seen.at_s) <= seen.mark.lease_s:
+        return False
+    marks.on_notice(f"no sign of life of the {seen.mark.text()}: watching it for {seen.mark.lease_s:g} s")
+    until_s = _now_s() + seen.mark.lease_s
+    while _now_s() < until_s:
+        time.sleep(min(1.0, seen.mark.lease_s / 8))
+        if seen.mark not in [now.mark for now in marks.seen("steering") if now.beat == seen.beat]:
+            return False
+    dead[seen.mark] = seen.beat
+    return True
 
 
-def _open(store: Path) -> int:
-    path = store.with_suffix(".lock")
-    make_private_folder(path.parent)
-    return open_private(path, os.O_RDWR | os.O_CREAT)
+def _now_s() -> float:
+    """Return seconds that also pass while the machine sleeps, and that nobody sets."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))

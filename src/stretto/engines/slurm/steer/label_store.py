@@ -1,7 +1,7 @@
-"""Labels: the values that a steering layer has set in Slurm, on disk before Slurm is told.
+"""Labels: the values that a steering layer has set in Slurm, and what jobs had before, for whoever comes later.
 
-So whoever comes later (the steerer, its guard, ``--off``) can restore what jobs had before. There is a folder for each
-Slurm and a file for each partition: steerers of different partitions work side by side, and each restores only its own.
+The steerer, its guard or ``--off`` of any user can restore jobs by their tags (tags.py), which are set together with
+the values. Where tags are refused, a file holds the labels before Slurm is told, and a mark says where that file is.
 """
 
 from __future__ import annotations
@@ -9,16 +9,17 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
-from urllib.parse import quote
 
 from stretto.core.host.private_files import make_private_folder, open_private
 from stretto.engines.slurm.client.client import QueueClient, SlurmClient
-from stretto.engines.slurm.client.jobs import Factors, SlurmJob, clamped
+from stretto.engines.slurm.client.errors import DENIED, SlurmRefused
+from stretto.engines.slurm.client.jobs import MOST_PRIORITY, Factors, SlurmJob, clamped
 from stretto.engines.slurm.client.rest import RestClient, RestPlace
+from stretto.engines.slurm.steer.tags import Tag, retagged, tag_of
 from stretto.errors import InvalidInput
 from stretto.runlog.place import default_path
 
@@ -72,6 +73,9 @@ class Reading:
 
     def before(self, job: int, mode: Mode) -> int | None:
         """Return what a job must be restored to: a number, or None for a priority that Slurm computes."""
+        tag = tag_of(self.jobs[job].admin_comment)
+        if tag is not None and tag.mode == mode and tag.told == self.value(job, mode):
+            return tag.before  # a steerer was here before
         if mode == "sitefactor":
             return self.value(job, mode) or 0
         return self.value(job, mode) if self.is_priority_set(job) else None
@@ -114,9 +118,11 @@ class LabelStore:
     partition
         The steered one; None for all.
     owner
-        The steerer that writes this file.
-    outcome
-        How many jobs were restored when the steerer ended, in words.
+        The token of the steerer that writes this file.
+    is_tagged
+        Whether the labels are recorded in tags of the jobs; otherwise in the file.
+    on_file
+        Called with the reason when tags were refused and the file is used from now on, before Slurm is told.
     """
 
     path: Path
@@ -126,7 +132,8 @@ class LabelStore:
     rest: RestPlace | None = None
     partition: str | None = None
     owner: str = ""
-    outcome: str = ""
+    is_tagged: bool = False
+    on_file: Callable[[str], None] = field(default=lambda reason: None, compare=False)
 
     @staticmethod
     def read(path: Path) -> LabelStore:
@@ -136,9 +143,7 @@ class LabelStore:
             mode: Mode = "priority" if known["mode"] == "priority" else "sitefactor"
             rest = RestPlace(**known["rest"]) if known.get("rest") else None
             jobs = {int(job): Label(**row) for job, row in known["jobs"].items()}
-            return LabelStore(
-                path, mode, known["conf"], jobs, rest, known["partition"], known["owner"], known["outcome"]
-            )
+            return LabelStore(path, mode, known["conf"], jobs, rest, known["partition"], known["owner"])
         except FileNotFoundError:
             return LabelStore(path)
         except (ValueError, KeyError, TypeError, AttributeError):
@@ -147,92 +152,103 @@ class LabelStore:
             ) from None
 
     def write(self) -> None:
-        """Write the labels to disk, whole or not at all."""
+        """Write the labels to disk, whole or not at all; where jobs have tags, those are the record."""
+        if self.is_tagged:
+            return
         make_private_folder(self.path.parent)
         draft = self.path.with_suffix(f".{os.getpid()}.new")
-        document = asdict(self) | {"path": None}
+        document = {name: getattr(self, name) for name in ("mode", "conf", "partition", "owner")}
+        document["rest"] = asdict(self.rest) if self.rest is not None else None
+        document["jobs"] = {job: vars(label) for job, label in self.jobs.items()}
         with os.fdopen(open_private(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w", encoding="utf-8") as file:
             file.write(json.dumps(document))
             file.flush()
             os.fsync(file.fileno())  # Slurm is told next: the machine may go down in between
         os.replace(draft, self.path)
 
-    def client(self) -> QueueClient:
+    def client(self) -> SlurmClient | RestClient:
         """Return a client of the Slurm that the labels belong to."""
-        if self.rest is not None:
-            return RestClient(self.rest)
-        return SlurmClient.of(self.conf)
+        return slurm_client(self.conf, self.rest)
 
     @property
     def labels(self) -> dict[int, int]:
         """The places of the jobs in our order."""
         return {job: entry.label for job, entry in self.jobs.items()}
 
-    def tell(self, client: QueueClient, updates: Mapping[int, int], reading: Reading) -> list[int]:
-        """Give jobs their labels; return those that could not be changed."""
+    def tell(
+        self,
+        client: QueueClient,
+        updates: Mapping[int, int],
+        reading: Reading,
+        before_each: Callable[[], None] = lambda: None,
+    ) -> list[int]:
+        """Give jobs their labels; return those that could not be changed.
+
+        Parameters
+        ----------
+        before_each
+            Called before each change; what it raises ends the telling.
+        """
         for job, label in updates.items():
             entry = self.jobs.setdefault(job, Label(0, None, []))
             if not entry.told:
                 entry.before = reading.before(job, self.mode)
             entry.label = label
-            entry.told.append(self._value(entry, label))
+            entry.told.append(self._value(job, label, reading)[0])
             entry.is_sure = False
         self.write()
         refused = []
         for job in updates:
             entry = self.jobs[job]
-            if client.update(reading.jobs[job], **{self.mode: entry.told[-1]}):
+            before_each()
+            if self._set(client, reading.jobs[job], entry):
                 entry.told, entry.is_sure = entry.told[-1:], True
             else:
                 refused.append(job)
         return refused
 
-    def _value(self, entry: Label, label: int) -> int:
-        """Return what Slurm is told: a site factor is added to the one that was there."""
-        return clamped((entry.before or 0) + label) if self.mode == "sitefactor" else _BASE_PRIORITY + label
+    def _set(self, client: QueueClient, job: SlurmJob, entry: Label) -> bool:
+        """Set the latest value of a job, with its tag where tags are allowed."""
+        change: dict[str, int | str] = {self.mode: entry.told[-1]}
+        if self.is_tagged:
+            tag = Tag(self.mode, entry.told[-1], entry.before, self.partition)
+            try:
+                return client.update(job, **change, admincomment=retagged(job.admin_comment, tag))
+            except SlurmRefused as error:
+                if not DENIED.search(str(error)):
+                    raise
+                self.is_tagged = False
+                self.write()
+                self.on_file(str(error))
+        return client.update(job, **change)
 
-    def neighbors(self) -> set[int]:
-        """Return the jobs that steerers of other partitions have changed."""
-        others = [path for path in self.path.parent.glob("*.json") if path != self.path]
-        return {job for path in others for job in LabelStore.read(path).jobs}
+    def reduced(self, updates: Mapping[int, int], reading: Reading) -> list[int]:
+        """Return the jobs whose values are reduced to what Slurm can hold, so that others may have the same."""
+        return [job for job, label in updates.items() if self._value(job, label, reading)[1]]
+
+    def _value(self, job: int, label: int, reading: Reading) -> tuple[int, bool]:
+        """Return what Slurm is told, and whether that is less than meant.
+
+        A site factor is added to the one that was there; with it, the priority must stay within 32 bits, or Slurm cuts
+        it off and jobs lose their order among each other.
+        """
+        if self.mode == "priority":
+            return _BASE_PRIORITY + label, False
+        entry = self.jobs.get(job)
+        before = (entry.before if entry is not None and entry.told else reading.before(job, self.mode)) or 0
+        value = clamped(before + label)
+        priority, now = reading.jobs[job].priority, reading.value(job, self.mode)
+        if priority == priority and now is not None:
+            value = min(value, max(before, int(MOST_PRIORITY - (priority - now))))
+        return value, value != before + label
 
 
-_ALL = "all"
+def slurm_client(conf: str | None, rest: RestPlace | None) -> SlurmClient | RestClient:
+    """Return a client of the Slurm of a configuration, or of a slurmrestd."""
+    return RestClient(rest) if rest is not None else SlurmClient.of(conf)
 
 
-def steering_folder() -> Path:
-    """Return the folder of all label files of this user."""
-    return default_path().parent / "steer-slurm"
-
-
-def label_path(conf: str | None, rest: RestPlace | None, partition: str | None) -> Path:
-    """Return where the labels of one partition of one Slurm are kept; None stands for all partitions."""
+def steering_folder(conf: str | None, rest: RestPlace | None) -> Path:
+    """Return the folder of this user for one Slurm: for what that Slurm does not let us keep in it."""
     place = json.dumps([conf, rest.url if rest is not None else None])
-    return steering_folder() / hashlib.sha256(place.encode()).hexdigest()[:12] / f"{_name(partition)}.json"
-
-
-def all_partitions_path(path: Path) -> Path:
-    """Return where a steerer of all partitions of the same Slurm keeps its labels."""
-    return path.with_name(f"{_ALL}.json")
-
-
-def label_files(partition: str | None = None) -> list[Path]:
-    """Return all label files, or those that may contain labels of one partition."""
-    found = sorted(steering_folder().glob("*/*.json"))
-    return [path for path in found if partition is None or path.stem in (_ALL, _name(partition))]
-
-
-def switch_path(partition: str | None = None) -> Path:
-    """Return the file whose presence switches steering off, for all partitions or for one."""
-    return steering_folder() / ("off" if partition is None else f"{_name(partition)}.off")
-
-
-def switches_of(partition: str | None) -> tuple[Path, ...]:
-    """Return the files each of which stops a steerer of this partition, or of all."""
-    if partition is not None:
-        return switch_path(), switch_path(partition)
-    return switch_path(), *sorted(steering_folder().glob("*.off"))
-
-
-def _name(partition: str | None) -> str:
-    return _ALL if partition is None else f"partition-{quote(partition, safe='')}"
+    return default_path().parent / "steer-slurm" / hashlib.sha256(place.encode()).hexdigest()[:12]

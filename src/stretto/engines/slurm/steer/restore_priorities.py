@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from stretto.engines.slurm.client.client import QueueClient
+from stretto.engines.slurm.client.jobs import SlurmJob
 from stretto.engines.slurm.steer.label_store import Label, LabelStore, Reading
+from stretto.engines.slurm.steer.tags import retagged, tag_of
 
 
 class LabelStatus(Enum):
@@ -62,6 +64,8 @@ def reconcile(store: LabelStore, reading: Reading) -> list[int]:
             entry.label, entry.told = 0, []
         elif state is LabelStatus.OURS:
             entry.told, entry.is_sure = entry.told[-1:], True
+            if store.is_tagged and tag_of(reading.jobs[job].admin_comment) is None:
+                entry.label = 0  # somebody replaced the comment: set value and tag again
         elif state is LabelStatus.EARLIER:
             value = reading.value(job, store.mode)
             entry.label, entry.told = 0, [value] if value is not None else []
@@ -104,6 +108,17 @@ class RestoreOutcome:
     held: list[int] = field(default_factory=list)
     changed: list[int] = field(default_factory=list)
 
+    @property
+    def num_jobs(self) -> int:
+        """How many jobs there were."""
+        return len(self.restored) + len(self.held) + len(self.changed)
+
+    def add(self, other: RestoreOutcome) -> None:
+        """Add the jobs of another outcome."""
+        self.restored += other.restored
+        self.held += other.held
+        self.changed += other.changed
+
     def text(self) -> str:
         """Return one sentence."""
         parts = [f"{_count(self.restored)} {'is' if len(self.restored) == 1 else 'are'} in Slurm's own order again"]
@@ -116,11 +131,21 @@ class RestoreOutcome:
 
 
 def restore_priorities(
-    store: LabelStore, client: QueueClient, *, reading: Reading | None = None, jobs: Iterable[int] | None = None
+    store: LabelStore,
+    client: QueueClient,
+    *,
+    reading: Reading | None = None,
+    jobs: Iterable[int] | None = None,
+    before_each: Callable[[], None] = lambda: None,
 ) -> RestoreOutcome:
     """Restore all labelled jobs, or some of them.
 
-    Labels of jobs that Slurm could not be told about stay on disk, for the next attempt.
+    Labels of jobs that Slurm could not be told about stay on record, for the next attempt.
+
+    Parameters
+    ----------
+    before_each
+        Called before each change; what it raises ends the restoring.
     """
     now = reading if reading is not None else Reading.take(client)
     outcome = RestoreOutcome()
@@ -128,6 +153,7 @@ def restore_priorities(
     try:
         for job in sorted(store.jobs if jobs is None else jobs):
             entry = store.jobs[job]
+            before_each()
             is_told = _restore_one(store, job, client, now, outcome)
             if is_told and store.mode == "priority" and entry.before is None:
                 released[job] = entry.told
@@ -135,6 +161,7 @@ def restore_priorities(
                 del store.jobs[job]
         _make_sure(released, client)
         for job in released:
+            _untag(store, now.jobs[job], client)
             del store.jobs[job]
     finally:
         store.write()
@@ -150,15 +177,30 @@ def _restore_one(store: LabelStore, job: int, client: QueueClient, now: Reading,
         outcome.changed.append(job)
     elif state is not LabelStatus.GONE and now.jobs[job].is_pending:
         outcome.restored.append(job)
-    if state in (LabelStatus.GONE, LabelStatus.HELD, LabelStatus.CHANGED):
+    if state is LabelStatus.GONE:
         return False
-    if state is LabelStatus.RETURNED and store.jobs[job].is_sure:
+    found, before = now.jobs[job], store.jobs[job].before
+    is_settled = state is LabelStatus.RETURNED and store.jobs[job].is_sure
+    if is_settled or state in (LabelStatus.HELD, LabelStatus.CHANGED):
+        _untag(store, found, client)
         return False
-    before = store.jobs[job].before
     if store.mode == "sitefactor":
         # Slurm accepts this for jobs that are held or run, too: they may wait again later.
-        return client.update(now.jobs[job], sitefactor=before or 0)
-    return client.release(now.jobs[job]) if before is None else client.update(now.jobs[job], priority=before)
+        return client.update(found, sitefactor=before or 0, **_untagged(store, found))
+    if before is None:
+        return client.release(found)
+    return client.update(found, priority=before, **_untagged(store, found))
+
+
+def _untagged(store: LabelStore, job: SlurmJob) -> dict[str, str]:
+    """Return the change that removes the tag of a job, where it has one."""
+    plain = retagged(job.admin_comment, None)
+    return {"admincomment": plain} if store.is_tagged and plain != job.admin_comment else {}
+
+
+def _untag(store: LabelStore, job: SlurmJob, client: QueueClient) -> None:
+    if change := _untagged(store, job):
+        client.update(job, **change)
 
 
 def _make_sure(released: dict[int, list[int]], client: QueueClient) -> None:

@@ -19,10 +19,13 @@ from stretto.engines.background import in_background
 from stretto.engines.slurm.client.client import QueueClient
 from stretto.engines.slurm.client.errors import SlurmUnreachable
 from stretto.engines.slurm.client.jobs import SlurmJob
+from stretto.engines.slurm.steer.claims import Claim, SteeringTaken
 from stretto.engines.slurm.steer.label_store import LabelStore, Reading
+from stretto.engines.slurm.steer.leftovers import tagged_stores
 from stretto.engines.slurm.steer.order_state import OrderStateWriter, queue_identity
 from stretto.engines.slurm.steer.queue_history import QueueHistory
 from stretto.engines.slurm.steer.restore_priorities import RestoreOutcome, reconcile, restore_priorities
+from stretto.engines.slurm.steer.tags import tag_of
 from stretto.errors import InvalidInput
 from stretto.queues.promises.live import PromiseCounts, PromisedOrder
 from stretto.queues.relabel import relabel
@@ -84,6 +87,8 @@ class Step:
         Jobs that come first because they would miss their promise otherwise.
     promises
         What became of all promises so far; None where nothing is promised.
+    reduced
+        Jobs whose values were reduced to what Slurm can hold: they may keep Slurm's order among each other.
     """
 
     number: int
@@ -100,6 +105,7 @@ class Step:
     latest_start_s: dict[int, float] = field(default_factory=dict)
     at_risk: tuple[int, ...] = ()
     promises: PromiseCounts | None = None
+    reduced: tuple[int, ...] = ()
 
 
 @dataclass(eq=False)
@@ -109,19 +115,22 @@ class Steerer:
     Attributes
     ----------
     switch
-        One or more files whose presence ends the steering.
+        Asked before each look whether to end; or a file whose presence says so.
     run
         Where everything is recorded.
+    claim
+        The right to steer these jobs, which is renewed before Slurm is told anything; None where nobody else steers.
     """
 
     client: QueueClient
     order: QueueOrder
     store: LabelStore
-    switch: Path | tuple[Path, ...]
+    switch: Path | Callable[[], bool]
     settings: SteerSettings = field(default_factory=SteerSettings)
     memory: QueueHistory = field(default_factory=QueueHistory)
     run: Run | None = None
     clock: Callable[[], float] = time.time
+    claim: Claim | None = None
 
     def __post_init__(self) -> None:
         self._pending: Future[QueueDecision] | None = None
@@ -136,23 +145,27 @@ class Steerer:
     @property
     def is_off(self) -> bool:
         """Whether steering was switched off."""
-        switches = (self.switch,) if isinstance(self.switch, Path) else self.switch
-        return any(path.exists() for path in switches)
+        return self.switch.exists() if isinstance(self.switch, Path) else self.switch()
 
     def follow(self, on_step: Callable[[Step], None], *, num_steps: int | None = None) -> str:
         """Steer until stopped, and return why it ended; Slurm's own order is restored then."""
         try:
             while num_steps is None or self._number < num_steps:
-                if self.is_off:
-                    return "switched off"
                 began = time.monotonic()
                 try:
+                    if self.is_off:
+                        return "switched off"
                     on_step(self.step())
                 except SlurmUnreachable as error:
                     self._note("unreachable", reason=str(error))
                 if num_steps is None or self._number < num_steps:
-                    self._sleep(began + self.settings.interval_s)
+                    time.sleep(max(0.0, began + self.settings.interval_s - time.monotonic()))
             return "done"
+        except SteeringTaken as error:
+            self.store.jobs.clear()  # whoever steers now has restored them
+            self.claim = None
+            self._note("taken", reason=str(error))
+            raise
         finally:
             self.close()
 
@@ -160,8 +173,9 @@ class Steerer:
         """Restore Slurm's own order."""
         if self.store.jobs:
             self.outcome = self._restore(None, None)
-            self.store.outcome = self.outcome.text()
-            self.store.write()
+        if self.store.is_tagged and self.claim is not None:
+            for left in tagged_stores(Reading.take(self.client), self.settings.partition):
+                restore_priorities(left, self.client, before_each=self._keep)
 
     def step(self) -> Step:
         """Read the queue, decide, and tell Slurm if the order is to be applied."""
@@ -187,6 +201,7 @@ class Steerer:
             decide_s,
             fallback,
             tuple(job for job in order if job in left_alone),
+            reduced=tuple(self.store.reduced(updates, reading)) if reading is not None else (),
             **self._promises(decision, view),
         )
         self._write_down(step, view)
@@ -214,27 +229,40 @@ class Steerer:
         partition = self.settings.partition
         for job in self.store.jobs:
             found = reading.jobs.get(job)
-            if found is not None and not _is_in(found, partition):  # somebody moved it
+            if found is not None and not found.is_in(partition):  # somebody moved it
                 tail.add(job)
         if dropped := tail & set(self.store.jobs):
             self._restore(dropped, reading)
         if step.updates:
-            refused = self.store.tell(self.client, step.updates, reading)
-            self._note("told", labels={str(job): label for job, label in step.updates.items()}, gone=refused)
+            refused = self.store.tell(self.client, step.updates, reading, self._keep)
+            labels = {str(job): label for job, label in step.updates.items()}
+            self._note("told", labels=labels, gone=refused, reduced=list(step.reduced))
 
     def _restore(self, jobs: set[int] | None, reading: Reading | None) -> RestoreOutcome:
-        outcome = restore_priorities(self.store, self.client, reading=reading, jobs=jobs)
+        outcome = restore_priorities(self.store, self.client, reading=reading, jobs=jobs, before_each=self._keep)
         self._changed.update(outcome.changed)
         self._note("reset", num_jobs=len(outcome.restored), held=outcome.held, changed=outcome.changed)
         return outcome
+
+    def _keep(self) -> None:
+        if self.claim is not None:
+            self.claim.keep()
 
     def _left_alone(self, order: tuple[int, ...], reading: Reading) -> set[int]:
         """Return the waiting jobs that are not ours to change."""
         fresh = [job for job in order if job not in self.store.jobs]
         found = {job for job in fresh if not reading.is_known(job, self.store.mode)}
-        if any("," in reading.jobs[job].partition for job in fresh):
-            found |= self.store.neighbors() & set(fresh)
+        if self.settings.partition is not None:
+            found |= {job for job in fresh if self._is_of_others(reading.jobs[job])}
         return found | (self._changed & set(order))
+
+    def _is_of_others(self, job: SlurmJob) -> bool:
+        """Whether a job that names several partitions is left to their steerers."""
+        first, *more = job.partition.split(",")
+        if not self.store.is_tagged:  # nobody sees who was first
+            return bool(more) and first != self.settings.partition
+        tag = tag_of(job.admin_comment) if more else None
+        return tag is not None and tag.partition not in (None, self.settings.partition)
 
     def _look(self) -> Reading | None:
         """Read the queue; return what Slurm has, if the order is to be applied."""
@@ -243,7 +271,7 @@ class Steerer:
             self.memory.take_nodes(self.client.nodes(), partition)
             self._nodes_due = time.monotonic() + _NODES_S
         queue = self.client.queue()
-        self.memory.take_jobs(job for job in queue if _is_in(job, partition))
+        self.memory.take_jobs(job for job in queue if job.is_in(partition))
         if not self.settings.is_applied:
             return None
         reading = Reading.of(queue, self.client)
@@ -269,18 +297,24 @@ class Steerer:
         return decision, ""
 
     def _write_down(self, step: Step, view: QueueView) -> None:
-        """Record the decision with its inputs, unless nothing has changed since the last."""
-        jobs = [*view.running.tolist(), *view.waiting.tolist()]
+        """Record the decision with its inputs, unless nothing has changed since the last.
+
+        Of a long queue only its head is recorded: the jobs that may get a label.
+        """
+        head = step.order[: self.settings.depth]
+        recorded = set(head)
+        jobs = [job for job in view.waiting.tolist() if int(view.job_id[job]) in recorded]
         inputs = {
             "num_procs": view.num_procs,
             "running": [int(number) for number in view.job_id[view.running]],
             "jobs": [
                 [int(view.job_id[job]), float(view.submit_s[job]), float(view.estimate_s[job]), int(view.procs[job])]
-                for job in jobs
+                for job in [*view.running.tolist(), *jobs]
             ],
+            "num_waiting": step.num_waiting,
             "num_ended": len(view.ended),
         }
-        seen = (inputs["jobs"], inputs["running"], step.order, step.chosen, step.fallback)
+        seen = (inputs["jobs"], inputs["running"], step.num_waiting, head, step.chosen, step.fallback)
         if seen == self._last_seen:
             return
         self._last_seen = seen
@@ -289,32 +323,24 @@ class Steerer:
             str(step.number),
             chosen=step.chosen,
             costs=step.costs,
-            order=list(step.order),
+            order=list(head),
             updates={str(job): label for job, label in step.updates.items()},
             is_applied=self.settings.is_applied,
             decide_s=step.decide_s,
             fallback=step.fallback,
             inputs=inputs,
-            **_told_promises(step),
+            **_told_promises(step, self.settings.depth),
         )
 
     def _note(self, kind: str, subject: str = "", **fields: object) -> None:
         if self.run is not None:
             self.run.record(kind, subject, **fields)
 
-    def _sleep(self, until: float) -> None:
-        """Wait for the next look, or until steering is switched off."""
-        while time.monotonic() < until and not self.is_off:
-            time.sleep(min(0.2, max(0.0, until - time.monotonic())))
 
-
-def _told_promises(step: Step) -> dict[str, object]:
-    """Return what the run log keeps of promises."""
+def _told_promises(step: Step, most: int) -> dict[str, object]:
+    """Return what the run log keeps of promises: the most urgent ones."""
     if step.promises is None:
         return {}
-    due = {str(job): round(latest, 3) for job, latest in step.latest_start_s.items()}
-    return {"latest_start_s": due, "at_risk": list(step.at_risk), "promises": vars(step.promises)}
-
-
-def _is_in(job: SlurmJob, partition: str | None) -> bool:
-    return partition is None or partition in job.partition.split(",")  # a job may name several
+    urgent = sorted(step.latest_start_s.items(), key=lambda item: item[1])[:most]
+    due = {str(job): round(latest, 3) for job, latest in urgent}
+    return {"latest_start_s": due, "at_risk": list(step.at_risk[:most]), "promises": vars(step.promises)}
