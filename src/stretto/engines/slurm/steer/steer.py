@@ -200,7 +200,7 @@ class Steerer:
         """Return what a step tells of promises."""
         if not isinstance(self.order, PromisedOrder):
             return {}
-        origin = self.clock() - view.now_s
+        origin = self.memory.origin_s  # not by the clock: it may have moved since, or jumped
         due = {int(view.job_id[job]): origin + latest for job, latest in decision.due_s.items()}
         risk = tuple(int(view.job_id[job]) for job in decision.at_risk)
         return {"latest_start_s": due, "at_risk": risk, "promises": self.order.counts}
