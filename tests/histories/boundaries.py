@@ -277,7 +277,15 @@ class GuardProcess:
         self._process = clock.start(
             "guard", lambda: steering_guard.watch(path, owner), crash_at=world.next_crash("guard")
         )
+        self._process.on_death.append(lambda: self._check(path, owner))
         world.pipes[self._process.pid] = lambda: self._is_closed or not self._parent.is_running
+
+    def _check(self, path: Path, owner: str) -> None:
+        """A guard that has come to its end by itself has left no label of its steerer."""
+        if self._process.is_ended and self._process.error is None:
+            left = label_store.LabelStore.read(path)
+            is_clean = left.owner != owner or not left.jobs
+            self._clock.need(is_clean, f"the guard has ended, and {len(left.jobs)} jobs still have labels")
 
     def communicate(self, timeout: float | None = None) -> None:
         import subprocess

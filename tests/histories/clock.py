@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import itertools
 import random
@@ -256,7 +257,9 @@ class Scheduler:
             ended = "" if process.error is None else f": {type(process.error).__name__}: {process.error}"
             self.tell(f"{process.name} ({process.pid}) ends{ended}")
             is_told = process.error is None or isinstance(process.error, (StrettoError, OSError, KeyboardInterrupt))
-            self.violation = self.violation or (None if is_told else Violation(f"{process.name} ends with a traceback{ended}"))
+            self.violation = self.violation or (
+                None if is_told else Violation(f"{process.name} ends with a traceback{ended}")
+            )
             for action in process.on_death:
                 action()
             self._reap.append(process)
@@ -266,5 +269,6 @@ class Scheduler:
             if thread in self._waiting:
                 self._waiting.remove(thread)
             if not thread.is_over and thread is not greenlet.getcurrent():
-                thread.throw(Killed)
+                with contextlib.suppress(Killed):  # from a thread that had not begun
+                    thread.throw(Killed)
                 thread.is_over = True

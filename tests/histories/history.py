@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+#: Draws how many incidents of a kind there are.
+Several = Callable[[float], range]
 PARTS = ("run", "steering", "queue", "market")
 
 
@@ -72,27 +75,30 @@ def draw(seed: int) -> History:
     return History(seed, parts, tuple(sorted(found, key=lambda one: (one.at, one.kind, str(one.value)))))
 
 
-def _of_machine(rng: random.Random, several) -> list[Incident]:
+def _of_machine(rng: random.Random, several: Several) -> list[Incident]:
     found = [Incident("disk_full", rng.uniform(0, 70), (rng.choice([0.5, 3.0, 20.0]),)) for _ in several(0.4)]
     found += [Incident("torn_write", rng.randint(1, 20)) for _ in several(0.5)]
-    found += [Incident("clock_jump", rng.uniform(0, 70), (rng.choice([-3600.0, -20.0, 20.0, 3600.0]),)) for _ in several(0.4)]
-    found += [Incident("power_cut", rng.uniform(5, 70), (rng.random(),)) for _ in range(rng.random() < 0.06 * severity_of(several))]
+    found += [
+        Incident("clock_jump", rng.uniform(0, 70), (rng.choice([-3600.0, -20.0, 20.0, 3600.0]),)) for _ in several(0.4)
+    ]
+    found += [Incident("power_cut", rng.uniform(5, 70), (rng.random(),)) for _ in range(rng.random() < 0.05)]
     return found
 
 
-def severity_of(several) -> float:
-    return 1.0
-
-
-def _of_run(rng: random.Random, several) -> list[Incident]:
+def _of_run(rng: random.Random, several: Several) -> list[Incident]:
     found = [Incident("crash", rng.randint(1, rng.choice([12, 60, 200])), ("run",)) for _ in several(1.2)]
     for _ in several(2.0):
         found.append(Incident("message", rng.randint(1, 60), (rng.choice(["lost", "late", "doubled"]),)))
     for _ in several(1.0):
         at, device = rng.uniform(0, 40), rng.randint(0, 2)
         found += [Incident("lose_device", at, (device,)), Incident("join_device", at + rng.uniform(0.1, 20), (device,))]
-    found += [Incident("slow_device", rng.uniform(0, 20), (rng.randint(0, 2), rng.choice([3.0, 12.0]))) for _ in several(0.5)]
-    found += [Incident("trouble", rng.randint(1, 12), (rng.choice(["task", "worker", "device", "full"]),)) for _ in several(0.8)]
+    found += [
+        Incident("slow_device", rng.uniform(0, 20), (rng.randint(0, 2), rng.choice([3.0, 12.0]))) for _ in several(0.5)
+    ]
+    found += [
+        Incident("trouble", rng.randint(1, 12), (rng.choice(["task", "worker", "device", "full"]),))
+        for _ in several(0.8)
+    ]
     moods = ["raises", "hangs", "nonsense", "nothing"]
     found += [Incident("mood", rng.randint(1, 8), ("dispatcher", rng.choice(moods))) for _ in several(1.0)]
     found += [Incident("cancel_run", rng.uniform(1, 30)) for _ in several(0.3)]
@@ -100,7 +106,7 @@ def _of_run(rng: random.Random, several) -> list[Incident]:
     return found
 
 
-def _of_steering(rng: random.Random, several) -> list[Incident]:
+def _of_steering(rng: random.Random, several: Several) -> list[Incident]:
     found = [Incident("crash", rng.randint(8, rng.choice([30, 120, 300])), ("steerer",)) for _ in several(1.0)]
     found += [Incident("crash", rng.randint(1, 12), ("guard",)) for _ in several(0.5)]
     found += [Incident("interrupt_steerer", rng.uniform(1, 60)) for _ in several(0.3)]
@@ -115,6 +121,11 @@ def _of_steering(rng: random.Random, several) -> list[Incident]:
     found += [Incident("mood", rng.randint(2, 12), ("order", rng.choice(moods))) for _ in several(1.0)]
     for kind, mean in (("submit", 2.0), ("cancel", 0.8), ("hold", 0.8), ("release", 0.6), ("resubmit", 0.5)):
         found += [Incident(f"{kind}_job", rng.uniform(0, 60), (rng.randint(0, 9),)) for _ in several(mean)]
-    found += [Incident("change_job", rng.uniform(0, 60), (rng.randint(0, 9), rng.choice([1, 5, 30]))) for _ in several(0.5)]
-    found += [Incident("operator_sets", rng.uniform(0, 60), (rng.randint(0, 9), rng.choice([-77, 333, 12_345_677]))) for _ in several(0.7)]
+    found += [
+        Incident("change_job", rng.uniform(0, 60), (rng.randint(0, 9), rng.choice([1, 5, 30]))) for _ in several(0.5)
+    ]
+    found += [
+        Incident("operator_sets", rng.uniform(0, 60), (rng.randint(0, 9), rng.choice([-77, 333, 12_345_677])))
+        for _ in several(0.7)
+    ]
     return found

@@ -115,7 +115,7 @@ def market_main(world: Any) -> None:
         if action != "idle":
             wait_s = min(wait_s, job.starting_s + job.left_s)
         seen = job.news
-        world.clock.wait(lambda: job.news != seen, wait_s)
+        world.clock.wait(lambda seen=seen: job.news != seen, wait_s)
         job.catch_up()
         if not job.is_done:
             job.check()

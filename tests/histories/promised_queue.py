@@ -62,7 +62,9 @@ class PromisedQueue:
     def check(self) -> None:
         """Check promises and the machine at this moment."""
         state, now, need = self.queue.state, self.queue.now_s, self.world.clock.need
-        running = [j for j in range(len(self.jobs.run)) if 0 <= state.start[j] <= now < state.start[j] + self.jobs.run[j]]
+        running = [
+            j for j in range(len(self.jobs.run)) if 0 <= state.start[j] <= now < state.start[j] + self.jobs.run[j]
+        ]
         used = int(self.jobs.procs[running].sum())
         need(used <= self.num_procs, f"the queue runs {used} processors of {self.num_procs}")
         for job in range(len(self.jobs.run)):

@@ -34,6 +34,8 @@ class VirtualJob:
         What it has now.
     is_raced
         Somebody changed it between a look of the steering layer and what it told then: nobody can order those two.
+    is_forgotten
+        Slurm has restarted from a state in which it had a label that was removed since.
     """
 
     number: int
@@ -51,7 +53,9 @@ class VirtualJob:
     start_s: float = math.nan
     end_s: float = math.nan
     changed_s: float = -1.0
+    seen_s: float = 0.0  # when its parts of the priority were last shown
     is_raced: bool = False
+    is_forgotten: bool = False
     past_own: list[int | None] = field(default_factory=list)
 
     @property
@@ -143,7 +147,16 @@ class ResourceManager:
     def restart(self) -> None:
         """Come back with the state that was saved last: later changes are forgotten, and so are later jobs."""
         if self._saved:
-            self.jobs = copy.deepcopy(self._saved[-1][1])
+            before, self.jobs = self.jobs, copy.deepcopy(self._saved[-1][1])
+            for number, job in self.jobs.items():
+                # A label that was removed and is back: whoever removed it may have ended. Nothing is promised then.
+                was = before.get(number)
+                if (
+                    was is not None
+                    and self.value(was) == self.own_value(was)
+                    and self.value(job) != self.own_value(job)
+                ):
+                    job.is_forgotten = True
             self.clock.tell(f"Slurm has forgotten the last {self.clock.now_s - self._saved[-1][0]:.1f} s")
 
     # Programs ------------------------------------------------------------------------------------------------
@@ -207,7 +220,7 @@ class ResourceManager:
             if job.is_held:
                 return 1, "", "slurm_update error: Job is in held state"
         looked_s = self.looked_s.get(process.pid, -1.0) if process is not None else -1.0
-        if job.changed_s >= looked_s:
+        if job.changed_s >= min(looked_s, job.seen_s):
             job.is_raced = True
         setattr(job, {"sitefactor": "site", "priority": "priority"}[name], int(text))
         return 0, "", ""
@@ -240,6 +253,7 @@ class ResourceManager:
         for job in self.jobs.values():
             if job.state != "PENDING" or job.is_held or self.clock.now_s < self.blind_until_s:
                 continue
+            job.seen_s = self.clock.now_s
             age = 0 if job.priority is not None else 5
             site = 0 if job.priority is not None else job.site
             rows.append(f"{job.number}|{site}|{job.shown_priority}|{age}|0|0|0|0|0|0|0")
@@ -247,7 +261,7 @@ class ResourceManager:
 
 
 class Command:
-    """A program of Slurm as ``subprocess.Popen`` shows it; what it asks reaches the controller whatever becomes of us."""
+    """A program of Slurm, as ``subprocess.Popen``; its request reaches the controller whatever becomes of us."""
 
     def __init__(self, world: Any, words: list[str], *, pass_fds: Sequence[int] = (), **settings: Any) -> None:
         self.args, self.returncode = words, 0

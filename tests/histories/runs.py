@@ -108,7 +108,7 @@ def draw_run(rng: random.Random) -> RunSpec:
 
 @dataclass
 class FaultyDispatcher:
-    """Decides like another dispatcher, except where the history says otherwise: it raises, hangs or answers nonsense."""
+    """Decides like another dispatcher, except where the history has it raise, hang or answer nonsense."""
 
     world: Any
     inner: Dispatcher = field(default_factory=GreedyDispatcher)
@@ -170,6 +170,8 @@ class Site:
         self.begin_s = self.clock.now_s
         m = driver.problem.num_devices
         self.alive = [True] * m
+        self.told_alive = list(self.alive)  # as far as the driver was told
+        self.num_moving = 0
         self.open: dict[tuple[int, int], tuple[int, float]] = {}  # (task, attempt): device, deadline
         self.queues: list[list[Start]] = [[] for _ in range(m)]  # what devices have before them
         self.busy: dict[tuple[int, int], float] = {}  # (task, attempt): started
@@ -214,6 +216,7 @@ class Site:
             self.driver.next_release_s,
             self.inbox[0][0] if self.inbox else math.inf,
             min((deadline for _, deadline in self.open.values()), default=math.inf),
+            now + 1.0 if self.num_moving else math.inf,
         )
         self.clock.need(due < math.inf or self.truth.is_cancelled, "the run is stuck: nothing runs, and nothing is due")
         # Whoever drives a run looks up at least once a second: for Ctrl-C, and for devices.
@@ -243,6 +246,9 @@ class Site:
         elif isinstance(event, DeviceLost):
             self.open = {key: (device, due) for key, (device, due) in self.open.items() if device != event.device}
             self.missed |= self.dropped
+            self.told_alive[event.device] = False
+        elif isinstance(event, DeviceJoined):
+            self.told_alive[event.device] = True
         self.recorder.note(event)
 
     def _finish(self, event: TaskFinished) -> None:
@@ -254,6 +260,7 @@ class Site:
         self.recorder.note(event)
         if self.clock.num_failed_ops == failed:
             self.truth.committed.add(task)
+        self.clock.tell(f"the end of task {task}, attempt {event.attempt}, is recorded")
         self.ended.add(task)
         if self.holders[task]:
             self.dropped.discard(task)
@@ -277,7 +284,7 @@ class Site:
     def _check_start(self, order: Start) -> None:
         need, driver, task, device = self.clock.need, self.driver, order.task, order.device
         what = f"task {task} on device {device}, attempt {order.attempt}"
-        need(self.alive_by_driver(device), f"{what}: that device is lost")
+        need(self.told_alive[device], f"{what}: that device is lost")
         need(driver.tables.can_run(task, device), f"{what}: that device cannot run it")
         need(not driver.is_stopping, f"{what}: started although the run is stopping")
         need(all(one != task for one, _ in self.open), f"{what}: it is already running")
@@ -307,13 +314,10 @@ class Site:
             most = 1 + self.truth.spec.num_queued
             self.clock.need(len(here) <= most, f"{what}: the device has {len(here)} tasks, {most} at most")
 
-    def alive_by_driver(self, device: int) -> bool:
-        """Whether a device is there as far as the driver was told."""
-        return self.driver.states.is_alive[device]
-
     # Devices ----------------------------------------------------------------------------------------------------------
 
     def _send(self, order: Start) -> None:
+        self.clock.tell(f"task {order.task}, attempt {order.attempt}, is sent to device {order.device}")
         fate = self.world.message_fate("order")
         deadline = self._now() + 15.0 * (1 + len(self.queues[order.device])) + 30.0
         self.open[order.task, order.attempt] = (order.device, deadline)
@@ -378,16 +382,19 @@ class Site:
         producer = self.driver.tables.producer[order.item]
         need = self.clock.need
         is_there = order.source in self.holders.get(producer, ()) or (order.item, order.source) in self.arrived
-        need(is_there, f"object {order.item} is not on device {order.source}, from where it should be sent")
+        is_gone = not self.alive[order.source]  # the driver may not know yet
+        need(is_there or is_gone, f"object {order.item} is to be sent from device {order.source}, which lacks it")
         fate = self.world.message_fate("transfer")
 
         def arrive() -> None:
+            self.num_moving -= 1
             if self.alive[order.target] and self.world.site is self:
                 self.arrived.add((order.item, order.target))
                 self._post(0.0, TransferFinished(order.item, order.target, self._now()))
                 if fate == "doubled":
                     self._post(3.0, TransferFinished(order.item, order.target, self._now()))
 
+        self.num_moving += 1
         self.clock.at(self.clock.now_s + (12.0 if fate in ("late", "lost") else 0.5), arrive)
 
     def lose(self, device: int) -> None:
@@ -399,11 +406,12 @@ class Site:
         for order in self.queues[device]:
             self.busy.pop((order.task, order.attempt), None)
         self.queues[device] = []
-        self.arrived = {(item, where) for item, where in self.arrived if where != device}
-        for task, where in self.holders.items():
-            where.discard(device)
-            if not where and not self.truth.spec.keeps_data:
-                self.dropped.add(task)
+        if not self.truth.spec.keeps_data:
+            self.arrived = {(item, where) for item, where in self.arrived if where != device}
+            for task, where in self.holders.items():
+                where.discard(device)
+                if not where:
+                    self.dropped.add(task)
         self._post(0.2, DeviceLost(device, self._now(), "a fault"))
 
     def join(self, device: int) -> None:

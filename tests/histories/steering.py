@@ -58,8 +58,12 @@ class FaultyOrder:
     world: Any
     inner: StrategyOrder
     num_decisions: int = 0
+    is_warm: bool = False
 
     def decide(self, view: QueueView) -> QueueDecision:
+        if not self.is_warm:  # compiling is no part of a decision
+            self.is_warm = True
+            return self.inner.decide(view)
         self.num_decisions += 1
         mood = self.world.moods.pop(("order", self.num_decisions), "")
         if mood == "raises":
@@ -98,7 +102,11 @@ def steer_main(world: Any) -> None:
     order.num_decisions = world.steering.num_steps
     world.steering.num_faults = -1
     api_steer.steer(
-        order, apply=True, options=spec.options, on_step=lambda step: check_step(world, step), on_notice=world.clock.tell
+        order,
+        apply=True,
+        options=spec.options,
+        on_step=lambda step: check_step(world, step),
+        on_notice=world.clock.tell,
     )
 
 
@@ -123,7 +131,9 @@ def check_step(world: Any, step: Step) -> None:
     is_clean, truth.num_faults = faults == truth.num_faults, faults
     if not is_clean:
         return
-    fair = {number: job for number, job in manager.jobs.items() if job.state == "PENDING" and not _is_moving(world, job)}
+    fair = {
+        number: job for number, job in manager.jobs.items() if job.state == "PENDING" and not _is_moving(world, job)
+    }
     if step.fallback:
         for number, job in fair.items():
             is_own = manager.value(job) == manager.own_value(job)
@@ -141,7 +151,7 @@ def _label(world: Any, job: VirtualJob) -> int:
 
 def _is_moving(world: Any, job: VirtualJob) -> bool:
     """Whether somebody has changed a job so lately that the steerer may not have seen it."""
-    return job.is_raced or job.is_held != job.own_hold or world.clock.now_s - job.changed_s < 60.0
+    return job.is_raced or job.is_forgotten or job.is_held != job.own_hold or world.clock.now_s - job.changed_s < 60.0
 
 
 def _check_promises(world: Any, step: Step) -> None:
@@ -161,7 +171,7 @@ def check_own_order(world: Any) -> None:
     """Check that no label is left: every job has what others have set."""
     manager, need = world.manager, world.clock.need
     for number, job in manager.jobs.items():
-        if job.is_ended or (job.state == "RUNNING" and manager.mode == "priority"):
+        if job.is_ended or job.is_forgotten or (job.state == "RUNNING" and manager.mode == "priority"):
             continue
         value, own = manager.value(job), manager.own_value(job)
         if job.is_raced:

@@ -145,9 +145,7 @@ class World:
         process = self.clock.start(name, lambda: main(self), crash_at=self.next_crash(name))
 
         def again() -> None:
-            if not is_done() and not any(
-                one.name == name and one.is_running for one in self.clock.processes.values()
-            ):
+            if not is_done() and not any(one.name == name and one.is_running for one in self.clock.processes.values()):
                 getattr(self, f"_start_{name}")()
 
         process.on_death.append(lambda: self.clock.at(self.clock.now_s + pause_s, again))
@@ -159,7 +157,9 @@ class World:
         self.run_process = self._supervise("run", run_main, 2.0, lambda: truth.status == "done")
 
     def _start_steerer(self) -> None:
-        self.steerer = self._supervise("steerer", steer_main, 5.0, lambda: self.steering.is_off or self._is_switched_off)
+        self.steerer = self._supervise(
+            "steerer", steer_main, 5.0, lambda: self.steering.is_off or self._is_switched_off
+        )
 
     def _start_queue(self) -> None:
         self.queue_process = self._supervise("queue", queue_main, 0.0, lambda: self.queue.is_done)
