@@ -91,7 +91,9 @@ def _of_run(rng: random.Random, several: Several) -> list[Incident]:
         found.append(Incident("message", rng.randint(1, 60), (rng.choice(["lost", "late", "doubled"]),)))
     for _ in several(1.0):
         at, device = rng.uniform(0, 40), rng.randint(0, 2)
-        found += [Incident("lose_device", at, (device,)), Incident("join_device", at + rng.uniform(0.1, 20), (device,))]
+        found.append(Incident("lose_device", at, (device,)))
+        if rng.random() < 0.6:
+            found.append(Incident("join_device", at + rng.uniform(0.1, 20), (device,)))
     found += [
         Incident("slow_device", rng.uniform(0, 20), (rng.randint(0, 2), rng.choice([3.0, 12.0]))) for _ in several(0.5)
     ]

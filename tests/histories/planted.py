@@ -40,9 +40,7 @@ PLANTED: dict[str, Patch] = {
     "a task may fail once too often": Patch(
         f"{_DRIVER}.driver", "Driver._on_failed", "if len(self.failures[task]) >=", "if len(self.failures[task]) >"
     ),
-    "lost outputs are not computed again": Patch(
-        f"{_DRIVER}.driver", "Driver._on_lost", "            self._revive()", "            pass"
-    ),
+    "lost outputs are not computed again": Patch(f"{_DRIVER}.driver", "Driver._on_lost", "self._revive()", "pass"),
     "a device gets one task too many": Patch(
         f"{_DRIVER}.states", "TaskStates._fill", "len(issued) < self.capacity", "len(issued) <= self.capacity"
     ),
@@ -84,13 +82,10 @@ PLANTED: dict[str, Patch] = {
         "if False:",
     ),
     "a failed transaction stays open": Patch(
-        "stretto.runlog.log",
-        "RunLog.transaction",
-        "if self._connection.in_transaction:\n            ",
-        "if False:\n            ",
+        "stretto.runlog.log", "RunLog.transaction", 'self._connection.execute("ROLLBACK")', "pass"
     ),
     "labels are told before they are on disk": Patch(
-        f"{_STEER}.label_store", "LabelStore.tell", "        self.write()\n", "        pass\n"
+        f"{_STEER}.label_store", "LabelStore.tell", "self.write()", "pass"
     ),
     "our own label is taken for the value before it": Patch(
         f"{_STEER}.label_store", "LabelStore.tell", "if not entry.told:", "if True:"
@@ -153,6 +148,9 @@ def planted(name: str) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         for place in places:
             stack.enter_context(mock.patch.object(place, last, new))
+        for table in [one for one in vars(module).values() if isinstance(one, dict)]:  # such as handlers of events
+            changed = {key: new for key, value in table.items() if value is old}
+            stack.enter_context(mock.patch.dict(table, changed))
         yield
 
 
@@ -162,12 +160,10 @@ def _uses(key: str, module: Any, name: str, function: Any) -> bool:
 
 def _changed(module: Any, patch: Patch, function: Any) -> Any:
     text = textwrap.dedent(inspect.getsource(inspect.unwrap(function)))
-    old = textwrap.dedent(patch.old) if "\n" not in patch.old else patch.old
-    candidates = [one for one in (patch.old, old, patch.old.replace("\n    ", "\n")) if one in text]
-    if not candidates:
+    if patch.old not in text:
         raise LookupError(f"{patch.module}.{patch.function} no longer has {patch.old!r}: write this planted bug anew")
     space: dict[str, Any] = {}
-    source = "from __future__ import annotations\n" + text.replace(candidates[0], patch.new, 1)
+    source = "from __future__ import annotations\n" + text.replace(patch.old, patch.new, 1)
     # Names such as ``super`` cells do not occur in these functions, so the globals of the module are all they need.
     exec(compile(source, f"<planted in {patch.module}>", "exec"), vars(module), space)
     return space[patch.function.rpartition(".")[2]]

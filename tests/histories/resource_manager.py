@@ -108,6 +108,7 @@ class ResourceManager:
     def hold(self, job: VirtualJob) -> None:
         """Hold a waiting job: a priority that was set is lost."""
         if job.state == "PENDING":
+            job.is_raced = job.is_raced or (job.is_held and not job.own_hold)
             job.is_held = job.own_hold = True
             job.priority = job.own_priority = None
             job.past_own.append(self.own_value(job))
@@ -220,7 +221,8 @@ class ResourceManager:
             if job.is_held:
                 return 1, "", "slurm_update error: Job is in held state"
         looked_s = self.looked_s.get(process.pid, -1.0) if process is not None else -1.0
-        if job.changed_s >= min(looked_s, job.seen_s):
+        is_shown = job.state == "PENDING" and not job.is_held
+        if job.changed_s >= (min(looked_s, job.seen_s) if is_shown else 0.0):
             job.is_raced = True
         setattr(job, {"sitefactor": "site", "priority": "priority"}[name], int(text))
         return 0, "", ""

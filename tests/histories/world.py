@@ -105,9 +105,6 @@ class World:
         self.disk.torn_at.clear()
         for process in self.clock.processes.values():
             process.crash_at = 0
-        if self.site is not None:
-            for device in range(len(self.site.alive)):
-                self.site.join(device)
         if self.manager is not None:
             self.manager.away_until_s = self.manager.blind_until_s = -1.0
             self.manager.stuck_until_s = min(self.manager.stuck_until_s, self.clock.now_s)

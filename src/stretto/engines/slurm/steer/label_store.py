@@ -77,6 +77,8 @@ class Reading:
         return self.value(job, mode) if self.is_priority_set(job) else None
 
 
+#: Values that are remembered of a job: a controller that restarts has lost some seconds, in which there are few.
+MOST_TOLD = 8
 #: In mode ``priority``, jobs with labels get priorities above this.
 _BASE_PRIORITY = 1_000_000
 
@@ -92,15 +94,18 @@ class Label:
     before
         The value before our first change; None for a priority that Slurm computes.
     told
-        Values that Slurm may have from us, the latest last; several where it is unknown whether the latest arrived.
+        Values that Slurm may have from us, the latest last: it may miss that one, or forget it when it restarts.
     is_sure
         Whether Slurm has confirmed the latest; otherwise it may still act on it.
+    is_holding
+        Whether we may have put the job on hold, to have its priority computed again when we release it.
     """
 
     label: int
     before: int | None
     told: list[int]
     is_sure: bool = True
+    is_holding: bool = False
 
 
 @dataclass
@@ -182,7 +187,7 @@ class LabelStore:
         for job in updates:
             entry = self.jobs[job]
             if client.update(reading.jobs[job], **{self.mode: entry.told[-1]}):
-                entry.told, entry.is_sure = entry.told[-1:], True
+                entry.told, entry.is_sure = entry.told[-MOST_TOLD:], True
             else:
                 refused.append(job)
         return refused

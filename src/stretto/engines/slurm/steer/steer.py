@@ -212,9 +212,10 @@ class Steerer:
                 self._restore(None, reading)
             return
         partition = self.settings.partition
-        for job in self.store.jobs:
+        for job, entry in self.store.jobs.items():
             found = reading.jobs.get(job)
-            if found is not None and not _is_in(found, partition):  # somebody moved it
+            is_moved = found is not None and not _is_in(found, partition)
+            if is_moved or entry.is_holding:  # somebody moved it, or our own hold was not released
                 tail.add(job)
         if dropped := tail & set(self.store.jobs):
             self._restore(dropped, reading)

@@ -62,7 +62,7 @@ def watch(path: Path, owner: str) -> None:
                 left.outcome = restore_priorities(left, left.client()).text()
                 left.write()
             return
-        except SlurmUnreachable:
+        except (SlurmUnreachable, OSError):  # Slurm is away, or the disk is full: try again
             pass
         finally:
             held.release()
