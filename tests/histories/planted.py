@@ -93,12 +93,6 @@ PLANTED: dict[str, Patch] = {
     "a site factor of others comes back as zero": Patch(
         f"{_STEER}.restore_priorities", "_restore_one", "sitefactor=before or 0", "sitefactor=0"
     ),
-    "an unconfirmed label is taken for removed": Patch(
-        f"{_STEER}.restore_priorities",
-        "reconcile",
-        "if state in (LabelStatus.EARLIER, LabelStatus.RETURNED) and not entry.is_sure:",
-        "if False:",
-    ),
     "an order is not checked": Patch(
         f"{_STEER}.steer", "Steerer._decide", "if sorted(decision.order) != view.waiting.tolist():", "if False:"
     ),
@@ -122,12 +116,6 @@ PLANTED: dict[str, Patch] = {
         "PromiseQueue.start",
         'or self.jobs.procs[job] > self.state.moment["free"][0]',
         "",
-    ),
-    "the spot reserve is not kept": Patch(
-        "stretto.graphs.rental.spot",
-        "SpotDecider.decide",
-        "within_reserve(action, m, slack, job.changeover_s)",
-        "action",
     ),
     "waiting for spot ignores the changeover": Patch(
         "stretto.graphs.rental.spot", "SpotDecider.may_wait_s", " - job.changeover_s", ""

@@ -123,7 +123,8 @@ class FaultyDispatcher:
         if mood == "hangs":
             self.world.clock.sleep(40.0)
         if mood == "nonsense":
-            return [(view.ready[0] + 1, 0), (view.ready[0], 99), (view.ready[0], 0)]
+            first, wrong = view.ready[0], len(view.is_alive)
+            return [(first, wrong)] if self.num_decisions % 2 else [(first, 0), (first, 0)]
         if mood == "nothing":
             return []
         return self.inner.choose(view)
