@@ -13,7 +13,7 @@ from stretto.core.graph import TaskGraph
 from stretto.core.plan import Plan
 from stretto.core.problem import Problem
 from stretto.core.workload import Workload
-from stretto.engines.driver.dispatch import View
+from stretto.engines.driver.dispatch import GreedyDispatcher, View
 from stretto.engines.driver.driver import Driver, DriverRules
 from stretto.engines.driver.events import (
     DeviceJoined,
@@ -168,6 +168,32 @@ def test_a_transfer_to_a_lost_device_is_no_longer_under_way() -> None:
     driver.handle([DeviceLost(1, 1.5, "gone")])
     assert 1 not in {target for _, target in driver.states.moving}
     assert 2 in {target for _, target in driver.states.moving}
+
+
+def test_a_task_waits_for_all_its_parents_although_a_copy_of_a_lost_output_is_left() -> None:
+    edges = [(0, 2), (1, 2), (1, 3)]
+    driver = make_driver(
+        [9.0, 1.0, 1.0, 1.0], [0, 1, 0, 1], "cpu:2", edges, moves_data=True, num_queued=1, keeps_data=False
+    )
+    driver.begin()
+    driver.handle([TaskFinished(1, 1, 1, 0.0, 1.0)])
+    (item, target), *_ = driver.states.moving
+    driver.handle([TransferFinished(item, target, 1.5)])
+    assert driver.handle([DeviceLost(1, 2.0, "gone")]) == [Start(1, 0, 2)]
+    assert Start(2, 0, 1) not in driver.handle([TransferFinished(item, target, 2.5), TaskFinished(1, 0, 2, 2.0, 3.0)])
+    assert Start(2, 0, 1) in driver.handle([TaskFinished(0, 0, 1, 0.0, 9.0)])
+
+
+def test_a_failed_task_does_not_occupy_the_device_that_its_parents_need() -> None:
+    graph = TaskGraph.from_edges([1.0, 1.0, 1.0], [0, 0], [1, 2], 1.0)
+    rules = DriverRules(moves_data=True, keeps_data=False)
+    driver = Driver(Problem.of(graph, Cluster.parse("cpu:2")), GreedyDispatcher(), rules)
+    driver.begin()
+    driver.handle([TaskFinished(0, 0, 1, 0.0, 1.0)])
+    driver.handle([TransferFinished(item, target, 1.5) for item, target in sorted(driver.states.moving)])
+    running = driver.states.issued[1][0]
+    driver.handle([DeviceLost(0, 2.0, "gone")])
+    assert driver.handle([failed(running, 1, blame="full")]) == [Start(0, 1, 2)]
 
 
 def test_decisions_are_carried_out_in_the_order_in_which_they_were_made() -> None:

@@ -244,6 +244,9 @@ class Driver:
         if event.lost:
             recovery.forget(states, event.lost)
             self._revive()
+        if self.dispatcher is not None:
+            # Its parents may run again since it started: it must not occupy its device until they have ended.
+            recovery.displace(states)
         if event.blame in CHARGED:
             self.failures[task].append(event)
             if len(self.failures[task]) >= self.rules.task_attempts.get(task, self.rules.max_attempts):

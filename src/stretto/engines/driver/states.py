@@ -102,9 +102,10 @@ class TaskStates:
         if (item, target) not in self.moving:
             return  # it was on its way when its target was lost
         self.moving.discard((item, target))
+        is_known = target in self.holders[item]
         self.holders[item].add(target)
-        if self.is_stale:
-            return
+        if self.is_stale or is_known or self.state[self.tables.producer[item]] != DONE:
+            return  # a producer that runs again counts when it ends
         for reader in self.tables.readers[item]:
             if self.state[reader] == WAITING and self.device[reader] == target:
                 self._missing[reader] -= 1
@@ -220,8 +221,9 @@ class TaskStates:
             if not gone and self.is_released[task]:
                 self._make_ready(task)
             if device != UNPLACED:
+                made = [item for item in gone if self.state[self.tables.producer[item]] == DONE]
                 self._requests += [
-                    (item, device) for item in gone if self.holders[item] and (item, device) not in self.moving
+                    (item, device) for item in made if self.holders[item] and (item, device) not in self.moving
                 ]
         for heap in self._heaps:
             heapq.heapify(heap)

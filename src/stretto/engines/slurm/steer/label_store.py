@@ -81,6 +81,8 @@ class Reading:
         return self.value(job, mode) if self.is_priority_set(job) else None
 
 
+#: Values that are remembered of a job: a controller that restarts has lost some seconds, in which there are few.
+MOST_TOLD = 8
 #: In mode ``priority``, jobs with labels get priorities above this.
 _BASE_PRIORITY = 1_000_000
 
@@ -96,15 +98,18 @@ class Label:
     before
         The value before our first change; None for a priority that Slurm computes.
     told
-        Values that Slurm may have from us, the latest last; several where it is unknown whether the latest arrived.
+        Values that Slurm may have from us, the latest last: it may miss that one, or forget it when it restarts.
     is_sure
         Whether Slurm has confirmed the latest; otherwise it may still act on it.
+    is_holding
+        Whether we may have put the job on hold, to have its priority computed again when we release it.
     """
 
     label: int
     before: int | None
     told: list[int]
     is_sure: bool = True
+    is_holding: bool = False
 
 
 @dataclass
@@ -202,7 +207,7 @@ class LabelStore:
             entry = self.jobs[job]
             before_each()
             if self._set(client, reading.jobs[job], entry):
-                entry.told, entry.is_sure = entry.told[-1:], True
+                entry.told, entry.is_sure = entry.told[-MOST_TOLD:], True
             else:
                 refused.append(job)
         return refused

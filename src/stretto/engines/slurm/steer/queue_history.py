@@ -44,6 +44,7 @@ class QueueHistory:
     def __init__(self, most_ended: int = 2000) -> None:
         self.most_ended = most_ended
         self.num_procs = 1
+        self.origin_s = 0.0  # zero of the last view, in Unix seconds
         self._procs_per_node = 1
         self._ended: dict[int, KnownJob] = {}
         self._open: list[KnownJob] = []
@@ -85,7 +86,7 @@ class QueueHistory:
     def view(self, now_s: float) -> QueueView:
         """Return the queue as an order sees it."""
         jobs = sorted([*self._ended.values(), *self._open], key=lambda job: (job.submit_s, job.job_id))
-        origin = jobs[0].submit_s if jobs else now_s
+        origin = self.origin_s = jobs[0].submit_s if jobs else now_s
         users: dict[str, int] = {}
         numbers = [users.setdefault(job.user, len(users)) for job in jobs]
         return QueueView(

@@ -8,7 +8,7 @@ from enum import Enum, auto
 
 from stretto.engines.slurm.client.client import QueueClient
 from stretto.engines.slurm.client.jobs import SlurmJob
-from stretto.engines.slurm.steer.label_store import Label, LabelStore, Reading
+from stretto.engines.slurm.steer.label_store import MOST_TOLD, Label, LabelStore, Reading
 from stretto.engines.slurm.steer.tags import retagged, tag_of
 
 
@@ -63,12 +63,11 @@ def reconcile(store: LabelStore, reading: Reading) -> list[int]:
         elif state is LabelStatus.HELD:
             entry.label, entry.told = 0, []
         elif state is LabelStatus.OURS:
-            entry.told, entry.is_sure = entry.told[-1:], True
+            entry.told, entry.is_sure = entry.told[-MOST_TOLD:], True
             if store.is_tagged and tag_of(reading.jobs[job].admin_comment) is None:
                 entry.label = 0  # somebody replaced the comment: set value and tag again
         elif state is LabelStatus.EARLIER:
-            value = reading.value(job, store.mode)
-            entry.label, entry.told = 0, [value] if value is not None else []
+            entry.label = 0  # Slurm has forgotten the latest
     if is_new:
         store.write()
     return changed
@@ -159,7 +158,7 @@ def restore_priorities(
                 released[job] = entry.told
             else:
                 del store.jobs[job]
-        _make_sure(released, client)
+        _make_sure(store, released, client)
         for job in released:
             _untag(store, now.jobs[job], client)
             del store.jobs[job]
@@ -171,6 +170,9 @@ def restore_priorities(
 def _restore_one(store: LabelStore, job: int, client: QueueClient, now: Reading, outcome: RestoreOutcome) -> bool:
     """Restore one job; return whether Slurm was told anything."""
     state = label_status(store, job, now)
+    if state is LabelStatus.HELD and store.jobs[job].is_holding:  # our own hold: its release did not arrive
+        outcome.restored.append(job)
+        return client.release(now.jobs[job])
     if state is LabelStatus.HELD:
         outcome.held.append(job)
     elif state is LabelStatus.CHANGED:
@@ -203,15 +205,23 @@ def _untag(store: LabelStore, job: SlurmJob, client: QueueClient) -> None:
         client.update(job, **change)
 
 
-def _make_sure(released: dict[int, list[int]], client: QueueClient) -> None:
+def _make_sure(store: LabelStore, released: dict[int, list[int]], client: QueueClient) -> None:
     """Hold and release jobs that still have our priority: not every Slurm recomputes it when it releases other jobs."""
     if not released:
         return
     now = Reading.take(client)
-    for job, told in released.items():
-        found = now.jobs.get(job)
-        if found is not None and found.is_pending and not found.is_held and found.priority in told:
-            client.restore_priority(found)
+    kept = [now.jobs[job] for job, told in released.items() if job in now.jobs and _has_one_of(now.jobs[job], told)]
+    if not kept:
+        return
+    for found in kept:
+        store.jobs[found.job_id].is_holding = True
+    store.write()  # on disk before Slurm is told: nobody else would release these jobs
+    for found in kept:
+        client.restore_priority(found)
+
+
+def _has_one_of(job: SlurmJob, told: list[int]) -> bool:
+    return job.is_pending and not job.is_held and job.priority in told
 
 
 def _count(jobs: list[int]) -> str:

@@ -215,7 +215,7 @@ class Steerer:
         """Return what a step tells of promises."""
         if not isinstance(self.order, PromisedOrder):
             return {}
-        origin = self.clock() - view.now_s
+        origin = self.memory.origin_s  # not by the clock: it may have moved since, or jumped
         due = {int(view.job_id[job]): origin + latest for job, latest in decision.due_s.items()}
         risk = tuple(int(view.job_id[job]) for job in decision.at_risk)
         return {"latest_start_s": due, "at_risk": risk, "promises": self.order.counts}
@@ -227,9 +227,10 @@ class Steerer:
                 self._restore(None, reading)
             return
         partition = self.settings.partition
-        for job in self.store.jobs:
+        for job, entry in self.store.jobs.items():
             found = reading.jobs.get(job)
-            if found is not None and not found.is_in(partition):  # somebody moved it
+            is_moved = found is not None and not found.is_in(partition)
+            if is_moved or entry.is_holding:  # somebody moved it, or our own hold was not released
                 tail.add(job)
         if dropped := tail & set(self.store.jobs):
             self._restore(dropped, reading)

@@ -68,7 +68,7 @@ def watch(mark: Mark, marks: ClusterMarks) -> None:
             return
         except SlurmMissing:
             return
-        except SlurmFailure:
+        except (SlurmFailure, OSError):  # Slurm is away, or the disk is full: try again
             time.sleep(_PAUSE_S)
 
 

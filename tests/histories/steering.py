@@ -1,0 +1,183 @@
+"""A steering layer over the simulated Slurm: the real command, its guard process, and what both are held to."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+from stretto.api.options.slurm import SteerOptions
+from stretto.engines.slurm.steer.label_store import LabelStore, label_files
+from stretto.engines.slurm.steer.steer import Step
+from stretto.queues.live_order import StrategyOrder
+from stretto.queues.view import QueueDecision, QueueView
+
+from .boundaries import api_steer
+from .resource_manager import VirtualJob
+
+BUDGET_S = 1.0
+
+
+@dataclass(frozen=True)
+class SteeringSpec:
+    """How a queue is steered, drawn with the seed of the history."""
+
+    mode: str
+    strategy: str
+    promises: bool
+    depth: int
+    interval_s: float
+    num_cpus: int
+    releases_recompute: bool
+    num_jobs: int
+
+    @property
+    def options(self) -> SteerOptions:
+        backfill, slack = ("promise", "20s+1e") if self.promises else (None, None)
+        return SteerOptions(self.mode, f"{self.interval_s:g}s", f"{BUDGET_S:g}s", self.depth, backfill, slack)
+
+
+def draw_steering(rng: random.Random) -> SteeringSpec:
+    """Draw a steering layer."""
+    return SteeringSpec(
+        mode=rng.choice(["sitefactor", "sitefactor", "priority"]),
+        strategy=rng.choice(["fcfs", "sjf", "saf"]),
+        promises=rng.random() < 0.5,
+        depth=rng.choice([2, 4, 200]),
+        interval_s=rng.choice([4.0, 7.0]),
+        num_cpus=rng.choice([4, 8]),
+        releases_recompute=rng.random() < 0.6,
+        num_jobs=rng.randint(2, 7),
+    )
+
+
+@dataclass
+class FaultyOrder:
+    """An order of the catalog that raises, hangs or answers nonsense where the history says so."""
+
+    world: Any
+    inner: StrategyOrder
+    num_decisions: int = 0
+    is_warm: bool = False
+
+    def decide(self, view: QueueView) -> QueueDecision:
+        if not self.is_warm:  # compiling is no part of a decision
+            self.is_warm = True
+            return self.inner.decide(view)
+        self.num_decisions += 1
+        mood = self.world.moods.pop(("order", self.num_decisions), "")
+        if mood == "raises":
+            raise ZeroDivisionError("a faulty order")
+        if mood == "hangs":
+            self.world.clock.sleep(25.0)
+        if mood == "slow":
+            self.world.clock.sleep(0.7)
+        found = self.inner.decide(view)
+        if mood == "nonsense":
+            return QueueDecision((*found.order, 0), "nonsense")
+        return QueueDecision(found.order[:-1], "nothing") if mood == "nothing" else found
+
+
+@dataclass
+class SteeringTruth:
+    """What steering is held to.
+
+    Attributes
+    ----------
+    latest_start_s
+        Promised latest starts, by job: they never move while the job waits.
+    """
+
+    spec: SteeringSpec
+    latest_start_s: dict[int, float] = field(default_factory=dict)
+    num_faults: int = -1
+    num_steps: int = 0
+    is_off: bool = False
+
+
+def steer_main(world: Any) -> None:
+    """What the process of a steerer does."""
+    spec: SteeringSpec = world.steering.spec
+    order = FaultyOrder(world, StrategyOrder(spec.strategy))
+    order.num_decisions = world.steering.num_steps
+    world.steering.num_faults = -1
+    api_steer.steer(
+        order,
+        apply=True,
+        options=spec.options,
+        on_step=lambda step: check_step(world, step),
+        on_notice=world.clock.tell,
+    )
+
+
+def off_main(world: Any) -> None:
+    """What ``--off`` does in a process of its own."""
+    api_steer.steer_off(on_notice=world.clock.tell)
+
+
+def on_main(world: Any) -> None:
+    """What ``--on`` does."""
+    api_steer.steer_on(on_notice=world.clock.tell)
+
+
+def check_step(world: Any, step: Step) -> None:
+    """Check one look of the steerer at the queue."""
+    truth, manager, need = world.steering, world.manager, world.clock.need
+    truth.num_steps += 1
+    need(len(set(step.order)) == len(step.order), "an order names a job twice")
+    need(step.decide_s <= BUDGET_S + 1e-6, f"a decision took {step.decide_s:.2f} s of {BUDGET_S} s")
+    _check_promises(world, step)
+    faults = manager.num_faults + world.clock.num_failed_ops
+    is_clean, truth.num_faults = faults == truth.num_faults, faults
+    if not is_clean:
+        return
+    fair = {
+        number: job for number, job in manager.jobs.items() if job.state == "PENDING" and not _is_moving(world, job)
+    }
+    if step.fallback:
+        for number, job in fair.items():
+            is_own = manager.value(job) == manager.own_value(job)
+            need(is_own, f"job {number} has a label of the steerer although Slurm's own order applies")
+        return
+    ordered = [number for number in step.order if number not in step.left_alone][: truth.spec.depth]
+    labels = [_label(world, fair[number]) for number in ordered if number in fair and not fair[number].is_held]
+    need(all(a > b for a, b in zip(labels, labels[1:])), f"jobs {ordered} have labels {labels}, which do not fall")
+
+
+def _label(world: Any, job: VirtualJob) -> int:
+    value, own = world.manager.value(job), world.manager.own_value(job)
+    return (value or 0) - (own or 0) if world.manager.mode == "sitefactor" else value or 0
+
+
+def _is_moving(world: Any, job: VirtualJob) -> bool:
+    """Whether somebody has changed a job so lately that the steerer may not have seen it."""
+    return job.is_raced or job.is_forgotten or job.is_held != job.own_hold or world.clock.now_s - job.changed_s < 60.0
+
+
+def _check_promises(world: Any, step: Step) -> None:
+    truth, need = world.steering, world.clock.need
+    for number, latest in step.latest_start_s.items():
+        before = truth.latest_start_s.setdefault(number, latest)
+        need(
+            abs(before - latest) < 0.01,
+            f"job {number} was promised a start by {before:.1f}, and now by {latest:.1f}",
+        )
+    counts = step.promises
+    if counts is not None:
+        need(counts.kept + counts.broken <= counts.given, f"{counts}: more promises kept or broken than given")
+
+
+def check_own_order(world: Any) -> None:
+    """Check that no label is left: every job has what others have set."""
+    manager, need = world.manager, world.clock.need
+    for number, job in manager.jobs.items():
+        if job.is_ended or job.is_forgotten or (job.state == "RUNNING" and manager.mode == "priority"):
+            continue
+        value, own = manager.value(job), manager.own_value(job)
+        if job.is_raced:
+            need(value in job.past_own, f"job {number} is left with {value}, which nobody but the steerer has set")
+        else:
+            need(value == own, f"job {number} is left with {value} where others have set {own}")
+        need(job.is_raced or job.is_held == job.own_hold, f"job {number} is left on hold by the steerer")
+    for path in label_files():
+        need(not LabelStore.read(path).jobs, f"{path.name} still has labels")
