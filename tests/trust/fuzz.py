@@ -42,7 +42,7 @@ _MOST_CPU_S, _MOST_WALL_S, _MOST_BYTES = 10.0, 120.0, 3 << 30
 #: Readers with so many failures are left alone.
 _MOST_FAILURES = 10
 #: One of so many inputs is a request to the server: each costs as much as hundreds of files.
-_PER_REQUEST = 100
+_PER_REQUEST = 200
 
 
 class Hang(BaseException):

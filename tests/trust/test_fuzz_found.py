@@ -13,10 +13,12 @@ from integrations import nextflow_run
 from stretto import api
 from stretto.api.inputs import with_dims
 from stretto.api.options import PoolShape
+from stretto.api.plan_file import load_plan
 from stretto.cli.main import main
 from stretto.cli.sources import parse_window
 from stretto.engines.slurm.client.jobs import Factors, parse_factors, parse_nodes
 from stretto.engines.slurm.engine.run_folder import Entry, read_log
+from stretto.engines.slurm.steer.label_store import LabelStore
 from stretto.errors import InvalidInput
 from stretto.files.document import Document, read_document
 from stretto.files.graphs.nextflow.needs import process_needs
@@ -104,6 +106,19 @@ def test_a_node_with_countless_gpus_has_none() -> None:
     assert node.num_gpus == 2
 
 
+def test_labels_that_are_nested_without_end_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "labels.json").write_text("[" * 9000)
+    with pytest.raises(InvalidInput, match="steering labels"):
+        LabelStore.read(tmp_path / "labels.json")
+
+
+def test_a_plan_may_name_a_cluster_that_no_file_is_called(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps({"graph_source": "workload:fft?num_points=4", "cluster_source": "cpu:2," * 90}))
+    with pytest.raises(InvalidInput, match="KIND"):
+        load_plan(path, None, None)
+
+
 def test_a_damaged_log_of_a_task_names_its_line() -> None:
     assert read_log("start 1 5.0 3 n1\nend 1 6") == [Entry("start", 1, 5.0, node="n1")]
     with pytest.raises(InvalidInput, match=r"7\.log:2: 'end 1 x 0 ok'"):
@@ -119,8 +134,7 @@ def test_a_damaged_run_log_is_told(statement: str, tmp_path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute(statement)
     with RunLog.open(path, is_read_only=True) as log, pytest.raises(InvalidInput, match=r"runs\.db: cannot be read"):
-        log.events(run.id)
-        log.artifacts(run.id)
+        print(log.events(run.id), log.artifacts(run.id))
 
 
 def test_a_run_log_with_torn_pages_is_told(tmp_path: Path) -> None:

@@ -177,6 +177,6 @@ def _recorded(content: Json, key: str, plan_file: Path) -> str | None:
         raise InvalidInput(f"{source!r} is not text", source=str(plan_file), field=key)
     path = re.split("[#?]", source, maxsplit=1)[0]
     beside = plan_file.parent / Path(path).name
-    if not source.startswith(WORKLOAD_PREFIX) and not os.path.exists(split_path(source)[0]) and beside.is_file():
+    if not source.startswith(WORKLOAD_PREFIX) and not os.path.exists(split_path(source)[0]) and os.path.isfile(beside):
         return str(beside) + source[len(path) :]
     return source
