@@ -8,7 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import test_kineto
 
+from files.traces import trace_samples
 from integrations import nextflow_run
 from stretto import api
 from stretto.api.inputs import with_dims
@@ -16,6 +18,7 @@ from stretto.api.options import PoolShape
 from stretto.api.plan_file import load_plan
 from stretto.cli.main import main
 from stretto.cli.sources import parse_window
+from stretto.core.cluster import Cluster
 from stretto.engines.slurm.client.jobs import Factors, parse_factors, parse_nodes
 from stretto.engines.slurm.engine.run_folder import Entry, read_log
 from stretto.engines.slurm.steer.label_store import LabelStore
@@ -23,8 +26,10 @@ from stretto.errors import InvalidInput
 from stretto.files.document import Document, read_document
 from stretto.files.graphs.nextflow.needs import process_needs
 from stretto.files.graphs.nextflow.trace import read_trace_rows
+from stretto.files.graphs.pytorch.execution_trace import FORMAT as EXECUTION
 from stretto.files.graphs.snakemake import records
 from stretto.files.graphs.stg import FORMAT as STG
+from stretto.queues.promises.slack import SlackTable
 from stretto.runlog import RunLog
 
 LONG = "9" * 5000
@@ -74,6 +79,36 @@ def test_an_exit_code_of_nextflow_may_be_anything() -> None:
     values[header.split("\t").index("exit")] = LONG
     document = Document("trace.txt", "\n".join([header, "\t".join(values), *others]).encode())
     assert process_needs(read_trace_rows(document))
+
+
+@pytest.mark.parametrize("axis", [10**400, 2**51])
+def test_a_shape_of_an_execution_trace_has_a_limit(axis: int) -> None:
+    body = json.dumps(test_kineto.execution(True)).replace("[4, 4]", f"[4, {axis}]")
+    assert str(axis) in body
+    with pytest.raises(InvalidInput, match=r"2\^50"):
+        EXECUTION.read(Document("trace.json", body.encode()))
+
+
+@pytest.mark.parametrize("uid", [[], {}, 3])
+def test_an_identity_of_kubernetes_is_text(uid: object) -> None:
+    body = json.loads(trace_samples.kubernetes_list())
+    for item in body["items"]:
+        item["metadata"]["uid"] = uid
+        for owner in item["metadata"].get("ownerReferences", []):
+            owner["uid"] = uid
+    assert trace_samples.read_text(json.dumps(body)).num_jobs > 0
+
+
+@pytest.mark.parametrize("text", [f"cpu:{LONG}", "cpu:0"])
+def test_a_cluster_has_a_number_of_devices_in_range(text: str) -> None:
+    with pytest.raises(InvalidInput, match="between 1 and"):
+        Cluster.parse(text)
+
+
+@pytest.mark.parametrize("text", ["1.2.3", "9..", "24h,user:a=1..2"])
+def test_a_slack_with_two_points_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput, match="24h"):
+        SlackTable.parse(text)
 
 
 def test_superscripts_are_no_numbers_of_a_graph() -> None:
