@@ -23,17 +23,17 @@ def main() -> int:
         print(f"not audited: {(done.stderr.strip().splitlines() or ['pip-audit printed nothing'])[-1][:300]}")
         return 0
     asked = [entry for entry in found if "vulns" in entry]
-    for entry in asked:
-        for fault in entry["vulns"]:
-            print(
-                f"{entry['name']} {entry['version']}: {fault['id']}, fixed in {fault['fix_versions'] or 'no release'}"
-            )
-    num_faults = sum(len(entry["vulns"]) for entry in asked)
-    print(
-        f"{num_faults} known vulnerabilities in {len(asked)} of {len(found)} distributions; the others were not audited"
-    )
     if not asked:
         print("not audited: no advisory database is reachable from here")
+        return 0
+    for entry in asked:
+        for fault in entry["vulns"]:
+            fixed = ", ".join(fault["fix_versions"]) or "no release"
+            print(f"{entry['name']} {entry['version']}: {fault['id']}, fixed in {fixed}")
+    num_faults = sum(len(entry["vulns"]) for entry in asked)
+    print(
+        f"{num_faults} known vulnerabilities in {len(asked)} distributions; {len(found) - len(asked)} were not audited"
+    )
     return 1 if num_faults else 0
 
 
