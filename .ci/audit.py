@@ -31,7 +31,8 @@ def main() -> int:
             fixed = ", ".join(fault["fix_versions"]) or "no release"
             print(f"{entry['name']} {entry['version']}: {fault['id']}, fixed in {fixed}")
     num_faults = sum(len(entry["vulns"]) for entry in asked)
-    print(
+    num_left = len(found) - len(asked)
+    print(f"{num_faults} known vulnerabilities in {len(asked)} distributions; {num_left} were not audited")
         f"{num_faults} known vulnerabilities in {len(asked)} distributions; {len(found) - len(asked)} were not audited"
     )
     return 1 if num_faults else 0
