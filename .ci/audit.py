@@ -33,8 +33,6 @@ def main() -> int:
     num_faults = sum(len(entry["vulns"]) for entry in asked)
     num_left = len(found) - len(asked)
     print(f"{num_faults} known vulnerabilities in {len(asked)} distributions; {num_left} were not audited")
-        f"{num_faults} known vulnerabilities in {len(asked)} distributions; {len(found) - len(asked)} were not audited"
-    )
     return 1 if num_faults else 0
 
 
