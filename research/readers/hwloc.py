@@ -12,6 +12,7 @@ from xml.parsers import expat
 
 from stretto.core.machine import Machine
 from stretto.core.machine_presets import MachineBuilder
+from stretto.core.units import is_count
 from stretto.files.document import Document
 from stretto.files.sniff import graph_name
 
@@ -73,7 +74,7 @@ def _node(attributes: dict[str, str], order: list[str], default: int) -> int:
     except ValueError:
         return default
     for number, index in enumerate(order):
-        if index.isdecimal() and mask >> int(index) & 1:
+        if is_count(index) and mask >> int(index) & 1:
             return number
     return default
 

@@ -84,7 +84,9 @@ def test_the_interval_is_that_of_scipy_where_cases_have_one_value() -> None:
     rng = np.random.default_rng(3)
     values = rng.exponential(size=40)
     low, high = Bootstrap(num_resamples=20_000).interval([np.array([value]) for value in values])
-    found = stats.bootstrap((values,), np.mean, n_resamples=20_000, method="percentile", rng=5).confidence_interval
+    found = stats.bootstrap(
+        (values,), np.mean, n_resamples=20_000, method="percentile", random_state=5
+    ).confidence_interval
     assert low == pytest.approx(found.low, abs=0.02)
     assert high == pytest.approx(found.high, abs=0.02)
 

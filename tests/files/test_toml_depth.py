@@ -1,6 +1,6 @@
 """TOML that is nested without end, or has numbers of thousands of digits, is an error of one line in every reader.
 
-Found by ``tests/long/fuzz_inputs.py``: racks and workflows ended with a RecursionError.
+Found by ``tests/trust/fuzz.py``: racks and workflows ended with a RecursionError.
 """
 
 from __future__ import annotations

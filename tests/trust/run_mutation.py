@@ -40,9 +40,16 @@ GROUPS: dict[str, tuple[list[str], list[str]]] = {
             "tests/core",
             "tests/queues/test_queue_metrics.py",
             "tests/queues/test_trace_fitting.py",
-            "tests/files/clusters/test_machine_files.py",
             *_VALIDATOR,
         ],
+    ),
+    "promises": (
+        ["src/stretto/queues/promises/slack.py", "src/stretto/queues/promises/live.py"],
+        ["tests/queues/promises"],
+    ),
+    "queue-validators": (
+        ["src/stretto/queues/validate.py", "src/stretto/queues/promises/validate.py"],
+        ["tests/queues/test_queue_validate.py", "tests/queues/promises"],
     ),
     "bounds": (["src/stretto/graphs/bounds"], ["tests/graphs/bounds"]),
 }

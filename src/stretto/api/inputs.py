@@ -21,6 +21,7 @@ from stretto.core.pool import Pool
 from stretto.core.problem import Problem
 from stretto.core.site import Site
 from stretto.core.trace import Trace
+from stretto.core.units import is_count
 from stretto.core.workload import Workload
 from stretto.errors import InvalidInput, StrettoError, UnknownName
 from stretto.files.graphs.snakemake.workflow import find_snakefile, load_snakemake
@@ -373,7 +374,7 @@ def with_dims(source: str, dims: Sequence[str] | None) -> str:
     """Return the source with the sizes of open dimensions, as ``FILE?batch=8``, so that it lasts in plan files."""
     for pair in dims or []:
         name, equals, size = pair.partition("=")
-        if not (name and equals and size.isdecimal()):
+        if not (name and equals and is_count(size)):
             raise InvalidInput(f"{pair!r} is not NAME=SIZE, such as batch=8", field="--dim")
     if not dims:
         return source
@@ -387,8 +388,8 @@ def with_dims(source: str, dims: Sequence[str] | None) -> str:
 
 def split_path(source: str) -> tuple[str, str]:
     """Split a source into its path and what follows it: ``#member`` and ``?dim=size``."""
-    at = next((place for place, sign in enumerate(source) if sign in "#?" and Path(source[:place]).exists()), None)
-    return (source, "") if at is None or Path(source).exists() else (source[:at], source[at:])
+    at = next((place for place, sign in enumerate(source) if sign in "#?" and os.path.exists(source[:place])), None)
+    return (source, "") if at is None or os.path.exists(source) else (source[:at], source[at:])
 
 
 def lasting(source: str) -> str:
@@ -396,6 +397,6 @@ def lasting(source: str) -> str:
     if source.startswith(COMMANDS_PREFIX):
         return COMMANDS_PREFIX + lasting(source.removeprefix(COMMANDS_PREFIX))
     path, rest = split_path(source)
-    if source.startswith(WORKLOAD_PREFIX) or not Path(path).exists():
+    if source.startswith(WORKLOAD_PREFIX) or not os.path.exists(path):
         return source
     return os.path.abspath(path) + rest

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -68,7 +69,7 @@ def save_plan(path: Path, document: Json) -> None:
 
 def is_plan_file(source: str) -> bool:
     """Say whether a file is a plan rather than a graph."""
-    if not Path(source).is_file():
+    if not os.path.isfile(source):
         return False
     head = read_document(source).data[:200].replace(b" ", b"")
     return b'"format":"stretto-plan"' in head
@@ -176,6 +177,6 @@ def _recorded(content: Json, key: str, plan_file: Path) -> str | None:
         raise InvalidInput(f"{source!r} is not text", source=str(plan_file), field=key)
     path = re.split("[#?]", source, maxsplit=1)[0]
     beside = plan_file.parent / Path(path).name
-    if not source.startswith(WORKLOAD_PREFIX) and not Path(split_path(source)[0]).exists() and beside.is_file():
+    if not source.startswith(WORKLOAD_PREFIX) and not os.path.exists(split_path(source)[0]) and os.path.isfile(beside):
         return str(beside) + source[len(path) :]
     return source

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -115,7 +116,7 @@ def trace_meant(sources: Sequence[str | Path] | TraceLike) -> TraceLike | None:
 
 def _add(found: RunReport, source: str, runs: Path | None) -> None:
     """Add whatever a source is: a file by its content, anything else by its name in the log."""
-    if not Path(source).is_file():
+    if not os.path.isfile(source):
         if "/" in source or source.lower().endswith(".json"):
             raise InvalidInput("there is no such file", source=source)
         with RunLog.open(runs) as log:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from contextlib import ExitStack, nullcontext
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -414,7 +415,7 @@ def _execute(log: RunLog, request: RunRequest, record: Record, options: RunOptio
 
 def _rented_nodes(plan_file: str | None, problem: Problem, plan: Plan) -> RentedNodes | None:
     """Return what a saved plan rents, where its nodes are those of the run."""
-    if plan_file is None or not Path(plan_file).is_file():
+    if plan_file is None or not os.path.isfile(plan_file):
         return None
     content = read_document(plan_file).json
     if content.get("devices") != [device.name for device in problem.cluster.devices]:

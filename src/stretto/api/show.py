@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -81,7 +82,7 @@ def names_cluster(source: str) -> bool:
     """Say whether a source is a cluster rather than a graph, a trace or a site."""
     if source.startswith((WORKLOAD_PREFIX, KERNELS_PREFIX)) or is_workflow(source) or is_site(source):
         return False
-    if Path(split_path(source)[0]).exists() or "/" in source.partition("@")[0]:
+    if os.path.exists(split_path(source)[0]) or "/" in source.partition("@")[0]:
         return source.endswith(".toml")
     # A word such as gpu4 is no file, and means devices: the error about clusters says how to write them.
     means_devices = (intended(source) or source).partition(":")[0] in BARE_KINDS

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from stretto.cli.console import remark
-from stretto.core.units import format_count
+from stretto.core.units import format_count, is_count
 from stretto.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -83,6 +83,6 @@ def parse_window(text: str | None) -> tuple[int, int] | None:
     if text is None:
         return None
     start, colon, count = text.partition(":")
-    if not (colon and start.isdecimal() and count.isdecimal()) or int(count) < 1:
+    if not (colon and is_count(start) and is_count(count)) or int(count) < 1:
         raise InvalidInput(f"{text!r} is not START:COUNT, such as 1000:5000", field="--window")
     return int(start), int(count)

@@ -21,7 +21,7 @@ from stretto.core.magnitudes import (
     first,
 )
 from stretto.core.problem_size import check_num_devices
-from stretto.core.units import parse_rate, stating_unit
+from stretto.core.units import is_count, parse_rate, stating_unit
 from stretto.errors import InvalidInput
 
 #: Between any two devices of a shorthand cluster, unless it says otherwise.
@@ -247,7 +247,8 @@ class Cluster:
             match = _GROUP.match(part.strip())
             if match is None or (match.group(2) is None and match.group(1) not in (*BARE_KINDS, *PROFILES)):
                 raise _not_shorthand(part.strip(), body)
-            kind, count, speed = match.group(1), int(match.group(2) or 1), _speed(match.group(4), part)
+            kind, number_text, speed = match.group(1), match.group(2) or "1", _speed(match.group(4), part)
+            count = int(number_text) if is_count(number_text) else 0
             capacities = node_capacities(match.group(3), part) if match.group(3) else {}
             true_kind = "cpu" if capacities and kind == "node" else kind
             if count == 0 or count + len(devices) > MAX_DEVICES:

@@ -55,6 +55,11 @@ def parse_seconds(value: str | float) -> float:
     return _parse(value, _TIME, "a time")
 
 
+def is_count(text: str) -> bool:
+    """Say whether a text is a whole number of 18 ASCII digits at most; ``int`` refuses superscripts and thousands."""
+    return text.isascii() and text.isdigit() and len(text) <= 18
+
+
 def stating_unit(text: str, *, field: str, units: tuple[str, ...], place: str = "") -> str:
     """Return a text that states its unit; a bare number other than zero is an error that asks for one.
 

@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import math
+import os
 import zlib
 from dataclasses import dataclass
 from functools import cached_property
@@ -95,7 +96,7 @@ def read_document(path: str | Path, *, max_bytes: int = MAX_BYTES) -> Document:
     """Read a file, unpack gzip by content, within limits."""
     name = str(path)
     try:
-        if not Path(path).is_file() and Path(path).exists():
+        if not os.path.isfile(path) and os.path.exists(path):
             raise InvalidInput("not a regular file", source=name)
         size = Path(path).stat().st_size
         if size > max_bytes:
@@ -103,8 +104,8 @@ def read_document(path: str | Path, *, max_bytes: int = MAX_BYTES) -> Document:
         data = Path(path).read_bytes()
     except FileNotFoundError:
         raise InvalidInput(f"No such file or directory{file_hint(name)}", source=name) from None
-    except OSError as error:
-        raise InvalidInput(error.strerror or str(error), source=name) from None
+    except (OSError, ValueError) as error:  # also of a name with a null byte
+        raise InvalidInput(getattr(error, "strerror", None) or str(error), source=name) from None
     return Document(name, unpack(data, name, max_bytes=max_bytes))
 
 

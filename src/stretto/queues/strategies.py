@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 from stretto.catalog import SELECTORS, STRATEGIES
 from stretto.core.csr import Floats, Ints
 from stretto.core.trace import UNKNOWN, Trace
+from stretto.core.units import is_count
 from stretto.errors import InvalidInput
 from stretto.queues.kernels import codes, keys
 from stretto.queues.kernels.lookahead import BELIEVED, NARROW, RESERVE
@@ -285,7 +286,7 @@ def member_code(name: str) -> int:
     if not mark:
         return code
     share = percent.removesuffix(NARROWLY)
-    if not share.isdecimal() or not 1 <= int(share[:9]) <= MAX_RESERVE_PERCENT:
+    if not is_count(share) or not 1 <= int(share) <= MAX_RESERVE_PERCENT:
         message = f"{name!r} must keep free a percentage from 1 to {MAX_RESERVE_PERCENT}"
         raise InvalidInput(message, field="strategies")
     return code + RESERVE * int(share) + NARROW * percent.endswith(NARROWLY)

@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, contextmanager
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from stretto.errors import InvalidInput, UnknownName
 from stretto.runlog.place import default_path, output_folder
@@ -125,9 +126,8 @@ class RunLog(AbstractContextManager["RunLog"]):
         last = _PAST_ALL
         while len(found) < limit:  # page by page: a log may hold more runs than memory
             values = (kind, last, *(() if status is None else written), limit)
-            with self._lock:
-                rows = self._connection.execute(query, values).fetchall()
-            infos = [_info(row[1:]) for row in rows]
+            rows = self._rows(query, values)
+            infos = [self._info(row[1:]) for row in rows]
             found += [info for info in infos if status is None or info.status == status]
             if len(rows) < limit:
                 break
@@ -138,10 +138,10 @@ class RunLog(AbstractContextManager["RunLog"]):
         """Return how many runs of each kind there are in each status."""
         query = "SELECT kind, status, count(*) FROM runs WHERE status <> 'running' GROUP BY kind, status"
         with self._lock:
-            rows = self._connection.execute(query).fetchall()
-            begun = self._connection.execute(f"SELECT {_COLUMNS} FROM runs WHERE status = 'running'").fetchall()
+            rows = self._rows(query)
+            begun = self._rows(f"SELECT {_COLUMNS} FROM runs WHERE status = 'running'")
         found = Counter({(kind, status): count for kind, status, count in rows})
-        found.update((info.kind, info.status) for info in map(_info, begun))
+        found.update((info.kind, info.status) for info in map(self._info, begun))
         return found
 
     def events(
@@ -153,23 +153,18 @@ class RunLog(AbstractContextManager["RunLog"]):
             f"SELECT seq, at_s, kind, subject, fields FROM events WHERE run_id=? AND seq>?{chosen} ORDER BY seq LIMIT ?"
         )
         values = (run_id, after, *(kinds or ()), -1 if limit is None else limit)
-        with self._lock:
-            rows = self._connection.execute(query, values).fetchall()
-        return [Event(seq, at_s, kind, subject, json.loads(fields)) for seq, at_s, kind, subject, fields in rows]
+        rows = self._rows(query, values)
+        with self._refusing_damage():
+            return [Event(seq, at_s, kind, subject, json.loads(fields)) for seq, at_s, kind, subject, fields in rows]
 
     def artifact(self, run_id: str, name: str) -> bytes | None:
         """Return what was attached to a run under a name."""
-        with self._lock:
-            row = self._connection.execute(
-                "SELECT content FROM artifacts WHERE run_id=? AND name=?", (run_id, name)
-            ).fetchone()
-        return None if row is None else bytes(row[0])
+        rows = self._rows("SELECT content FROM artifacts WHERE run_id=? AND name=?", (run_id, name))
+        return bytes(rows[0][0]) if rows else None
 
     def artifacts(self, run_id: str) -> list[str]:
         """Return the names of what was attached to a run."""
-        with self._lock:
-            rows = self._connection.execute("SELECT name FROM artifacts WHERE run_id=? ORDER BY name", (run_id,))
-            return [row[0] for row in rows]
+        return [row[0] for row in self._rows("SELECT name FROM artifacts WHERE run_id=? ORDER BY name", (run_id,))]
 
     def fingerprint(self, run_id: str) -> str:
         """Return a digest of what happened in a run, without when: equal for runs that decided alike."""
@@ -206,19 +201,32 @@ class RunLog(AbstractContextManager["RunLog"]):
 
     def _find(self, run_id: str) -> tuple[RunInfo, Writer]:
         order = f"SELECT {_COLUMNS} FROM runs"
-        with self._lock:
-            if run_id == "latest":
-                rows = self._connection.execute(f"{order} ORDER BY rowid DESC LIMIT 1").fetchall()
-            else:
-                # All ids that begin so stand together in the index. Two are enough to know that it is ambiguous.
-                between = (run_id, f"{run_id}\U0010ffff")
-                rows = self._connection.execute(
-                    f"{order} WHERE id >= ? AND id < ? ORDER BY id LIMIT 2", between
-                ).fetchall()
-                rows = [row for row in rows if row[0] == run_id] or rows
+        if run_id == "latest":
+            rows = self._rows(f"{order} ORDER BY rowid DESC LIMIT 1")
+        else:
+            # All ids that begin so stand together in the index. Two are enough to know that it is ambiguous.
+            rows = self._rows(f"{order} WHERE id >= ? AND id < ? ORDER BY id LIMIT 2", (run_id, f"{run_id}\U0010ffff"))
+            rows = [row for row in rows if row[0] == run_id] or rows
         if len(rows) != 1 or not run_id:
             raise UnknownName("run", run_id, [info.id for info in self.runs(limit=20)])
-        return _info(rows[0]), Writer(*rows[0][9:12])
+        return self._info(rows[0]), Writer(*rows[0][9:12])
+
+    def _rows(self, query: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
+        with self._lock, self._refusing_damage():
+            return self._connection.execute(query, values).fetchall()
+
+    def _info(self, row: tuple[Json, ...]) -> RunInfo:
+        with self._refusing_damage():
+            return _info(row)
+
+    @contextmanager
+    def _refusing_damage(self) -> Iterator[None]:
+        """Turn what SQLite and JSON say of a file that is no longer whole into an error for people."""
+        try:
+            yield
+        except (sqlite3.Error, ValueError, TypeError, RecursionError) as error:
+            message = f"cannot be read: {error}; if the file is damaged, restore it from a copy or remove it"
+            raise InvalidInput(message, source=str(self.path)) from error
 
 
 class UnwritableLog(InvalidInput):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stretto.api.options.energy import EnergyOptions
+from stretto.core.units import is_count
 from stretto.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -342,7 +343,7 @@ class PoolShape:
     def limits(self) -> tuple[int | None, int]:
         """Return the least and the most nodes; None where their number is fixed."""
         least, dash, most = self.nodes.rpartition("-")
-        if not most.isdecimal() or (dash and not least.isdecimal()):
+        if not is_count(most) or (dash and not is_count(least)):
             raise InvalidInput(f"{self.nodes!r} is not a number of nodes such as 16, or 0-16", field="nodes")
         return (int(least) if dash else None), int(most)
 

@@ -41,6 +41,7 @@ from stretto.core.units import (
     format_percent,
     format_seconds,
     format_seconds_alike,
+    is_count,
     is_zero_gap,
 )
 from stretto.errors import InvalidInput
@@ -381,6 +382,6 @@ def summary_table(comparison: Comparison) -> Table:
 
 def _seeds(text: str) -> list[int]:
     parts = split_names(text, "--seeds")
-    if not all(part.isdecimal() for part in parts):
+    if not all(is_count(part) for part in parts):
         raise InvalidInput(f"{text!r} is not a list of whole numbers such as 0,1,2", field="--seeds")
     return [int(part) for part in parts]

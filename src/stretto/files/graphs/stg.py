@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stretto.core.graph import TaskGraph
+from stretto.core.units import is_count
 from stretto.errors import InvalidInput
 from stretto.files.document import Document
 from stretto.files.sniff import first_lines, graph_name
@@ -29,7 +30,7 @@ class Stg:
         if len(lines) < 2 or len(lines[0].split()) != 1 or not lines[0].isdigit():
             return False
         row = lines[1].split()
-        return len(row) >= 3 and row[0].isdigit() and row[2].isdigit() and len(row) == 3 + int(row[2][:6])
+        return len(row) >= 3 and is_count(row[0]) and is_count(row[2]) and len(row) == 3 + int(row[2])
 
     def read(self, document: Document) -> TaskGraph:
         num_declared, rows = _rows(document)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,7 @@ _MOST_SIZES = 4
 
 def is_price_list(path: str | Path) -> bool:
     """Say whether a file is a catalogue of offers."""
-    if not Path(path).is_file():
+    if not os.path.isfile(path):
         return False
     document = read_document(path, max_bytes=MAX_CATALOGUE_BYTES)
     kinds = (skypilot.is_archive, skypilot.is_catalogue, ec2.is_ec2_list, gcp.is_price_list)

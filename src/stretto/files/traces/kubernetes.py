@@ -42,7 +42,8 @@ class Kubernetes:
         objects = root.get("items") if isinstance(root, dict) else None
         if not isinstance(objects, list):
             document.fail("there is no list of objects", field="items")
-        listed = {at(item, "metadata", "uid") for item in items(objects) if item.get("kind") == "Job"} - {None}
+        jobs_found = (at(item, "metadata", "uid") for item in items(objects) if item.get("kind") == "Job")
+        listed: set[object] = {uid for uid in jobs_found if isinstance(uid, str)}
         pods = _pods_by_owner(objects)
         faults, jobs, counts = Faults(document, strict=False), JobRows(), Counter[str]()
         for number, item in enumerate(objects, start=1):
@@ -73,7 +74,8 @@ def _take(
         counts["num_other_objects"] += 1
         return None
     try:
-        row = _of_job(item, pods.get(at(item, "metadata", "uid"), [])) if kind == "Job" else _of_pod(item)
+        uid = at(item, "metadata", "uid")
+        row = _of_job(item, pods.get(uid, []) if isinstance(uid, str) else []) if kind == "Job" else _of_pod(item)
     except InvalidInput as error:
         return error.message
     except ValueError as error:
@@ -86,7 +88,7 @@ def _take(
 
 def _owner(item: JsonObject) -> object:
     owners = items(at(item, "metadata", "ownerReferences"))
-    return next((one.get("uid") for one in owners if one.get("kind") == "Job"), None)
+    return next((uid for one in owners if one.get("kind") == "Job" and isinstance(uid := one.get("uid"), str)), None)
 
 
 def _pods_by_owner(objects: list[object]) -> dict[object, list[JsonObject]]:

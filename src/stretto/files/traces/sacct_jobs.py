@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from stretto.core.request import ResourceRequest, components_of
 from stretto.core.trace import UNKNOWN
+from stretto.core.units import is_count
 from stretto.errors import InvalidInput
 from stretto.files.traces import slurm_values as slurm
 from stretto.files.traces.job_rows import JobRow, JobRows
@@ -223,7 +224,7 @@ def _joined(parts: list[_JobPart]) -> JobRow:
         num_gpus=sum(row.num_gpus for row in rows),
         memory_bytes=sum(row.memory_bytes for row in rows),
         request=requests if len(requests) > 1 else first.request,
-        job_id=int(number) if is_last and number.isdigit() else UNKNOWN,
+        job_id=int(number) if is_last and is_count(number) else UNKNOWN,
         name="" if is_last else f"{number}#{parts[0].attempt}",
         waits_for=tuple(dict.fromkeys(name for row in rows for name in row.waits_for)),
     )

@@ -106,7 +106,7 @@ def _time_s(word: str, text: str) -> float:
     days = re.fullmatch(r"([0-9]+\.?[0-9]*)d", word)
     if days is not None:
         return 86400.0 * float(days.group(1))
-    if re.fullmatch(r"[0-9.]+", word) and float(word.strip(".") or 0) != 0:
+    if re.fullmatch(r"[0-9]+\.?[0-9]*|\.[0-9]+", word) and float(word) != 0:
         raise InvalidInput(f"{text!r}: {word} has no unit; {help_text}", field="slack")
     try:
         return parse_seconds(word)

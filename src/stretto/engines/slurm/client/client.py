@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from stretto.core.host.safe_text import shown_on_one_line
+from stretto.core.units import is_count
 from stretto.engines.slurm.client.errors import (
     WAITS_NO_LONGER,
     SlurmFailure,
@@ -208,7 +209,7 @@ class SlurmClient:
         """Submit a batch job and return its number."""
         text = self._run(job.arguments()).strip()
         number = text.splitlines()[-1].partition(";")[0] if text else ""
-        if not number.isdigit():
+        if not is_count(number):
             raise SlurmFailure(f"sbatch printed {text[:80]!r} instead of a job number")
         return int(number)
 
@@ -259,7 +260,7 @@ class SlurmClient:
         found: dict[int, int] = {}
         for line in text.splitlines():
             words = line.split()
-            if len(words) == 2 and words[0].isdigit() and re.fullmatch(r"-?\d+", words[1]):
+            if len(words) == 2 and is_count(words[0]) and is_count(words[1].removeprefix("-")):
                 found[int(words[0])] = int(words[1])
         return found
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stretto.core.host.safe_text import shown_on_one_line
+from stretto.core.units import is_count
 from stretto.engines.slurm.client.errors import SlurmUnreachable
 from stretto.errors import InvalidInput
 from stretto.files.traces import slurm_values
@@ -207,7 +208,7 @@ def _node(entry: Mapping[str, Any]) -> SlurmNode:
     gpus = 0
     for part in _text(entry, "gres").split(","):
         words = part.partition("(")[0].split(":")  # gpu:2, gpu:a100:4(S:0-1)
-        if words[0] == "gpu" and words[-1].isdigit():
+        if words[0] == "gpu" and is_count(words[-1]):
             gpus += int(words[-1])
     state = "+".join([*_words(entry.get("state")), *_words(entry.get("state_flags"))]).upper()
     return SlurmNode(
@@ -305,7 +306,7 @@ def parse_factors(text: str) -> dict[int, Factors]:
     found: dict[int, Factors] = {}
     for line in text.splitlines():
         number, *values = (word.strip() for word in line.split("|"))
-        if len(values) < 3 or not number.isdigit() or not all(_is_whole(word) for word in values[:2]):
+        if len(values) < 3 or not is_count(number) or not all(_is_whole(word) for word in values[:2]):
             continue
         site, priority = int(values[0]), int(values[1])
         is_set = priority > _ROUNDING and site == 0 and not any(re.search("[1-9]", word) for word in values[2:])
@@ -319,4 +320,4 @@ def clamped(site_factor: int) -> int:
 
 
 def _is_whole(word: str) -> bool:
-    return re.fullmatch(r"-?\d+", word) is not None
+    return is_count(word.removeprefix("-"))

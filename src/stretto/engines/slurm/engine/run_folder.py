@@ -25,6 +25,7 @@ from types import TracebackType
 
 from stretto.core.host.private_files import take_lock
 from stretto.core.plan import Discipline, Plan
+from stretto.core.units import is_count
 from stretto.engines.command_output import read_bounded
 from stretto.engines.slurm.engine.job_plan import Slot
 from stretto.engines.work import Action, Command, Timed, Work
@@ -148,22 +149,29 @@ def _demand(path: str, complaint: str) -> str:
     return f"[ -e {quoted} ] || {{ echo {shlex.quote(f'{path} {complaint}')} >&2; return 95; }}"
 
 
-def read_log(text: str) -> list[Entry]:
+def read_log(text: str, source: str = "log of a task") -> list[Entry]:
     """Return the lines of a task's log; a last line that is still being written is left for later."""
     entries = []
-    for line in text.splitlines(keepends=True):
+    for number, line in enumerate(text.splitlines(keepends=True), 1):
         words = line.split()
         if not line.endswith("\n") or not words:
             continue
-        if words[0] == "start" and len(words) >= 5:
-            entries.append(Entry("start", int(words[1]), float(words[2]), node=words[4]))
-        elif words[0] == "end" and len(words) >= 5:
-            entries.append(Entry("end", int(words[1]), float(words[2]), exit_code=int(words[3]), word=words[4]))
-        elif words[0] == "skipped":
-            entries.append(Entry("skipped", word="over"))
-        elif words[0] == "done":
-            entries.append(Entry("done", word="ok"))
+        try:
+            entries += _entry(words)
+        except ValueError:
+            message = f"{line[:80].strip()!r} is not what a task's script writes; restore the line to resume the run"
+            raise InvalidInput(message, source=source, line=number) from None
     return entries
+
+
+def _entry(words: list[str]) -> list[Entry]:
+    if words[0] == "start" and len(words) >= 5:
+        return [Entry("start", int(words[1]), float(words[2]), node=words[4])]
+    if words[0] == "end" and len(words) >= 5:
+        return [Entry("end", int(words[1]), float(words[2]), exit_code=int(words[3]), word=words[4])]
+    if words[0] == "skipped":
+        return [Entry("skipped", word="over")]
+    return [Entry("done", word="ok")] if words[0] == "done" else []
 
 
 _IDENTITY = "run.json"
@@ -234,7 +242,7 @@ class RunFolder:
     def task_of(self, job_name: str) -> int | None:
         """Return the task of a job, or None where it is none of this run's."""
         head, _, tail = job_name.rpartition("-")
-        return int(tail) if head == f"stretto-{self.key}" and tail.isdigit() else None
+        return int(tail) if head == f"stretto-{self.key}" and is_count(tail) else None
 
     def changed(self) -> list[int]:
         """Return the tasks whose logs have grown since the last call."""
@@ -242,7 +250,7 @@ class RunFolder:
         with os.scandir(self.path) as entries:
             for entry in entries:
                 stem, dot, ending = entry.name.partition(".")
-                if ending != "log" or not dot or not stem.isdigit():
+                if ending != "log" or not dot or not is_count(stem):
                     continue
                 size = entry.stat().st_size
                 if self._sizes.get(int(stem)) != size:
@@ -253,7 +261,8 @@ class RunFolder:
     def entries(self, task: int) -> list[Entry]:
         """Return the log of a task's script."""
         try:
-            return read_log((self.path / f"{task}{LOG}").read_text())
+            path = self.path / f"{task}{LOG}"
+            return read_log(path.read_text(errors="replace"), str(path))
         except FileNotFoundError:
             return []
 
@@ -342,7 +351,8 @@ def _is_over(folder: Path, num_tasks: int) -> bool:
     last = []
     for task in range(num_tasks):
         try:
-            entries = read_log((folder / f"{task}{LOG}").read_text())
+            path = folder / f"{task}{LOG}"
+            entries = read_log(path.read_text(errors="replace"), str(path))
         except FileNotFoundError:
             entries = []
         last.append(entries[-1].word if entries else "")

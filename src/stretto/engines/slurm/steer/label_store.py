@@ -151,7 +151,7 @@ class LabelStore:
             return LabelStore(path, mode, known["conf"], jobs, rest, known["partition"], known["owner"])
         except FileNotFoundError:
             return LabelStore(path)
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise InvalidInput(
                 "is not a file of steering labels, or is damaged; remove it to steer again", source=str(path)
             ) from None

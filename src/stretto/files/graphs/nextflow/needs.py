@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from stretto.core.units import is_count
 from stretto.errors import InvalidInput
 from stretto.files.graphs.nextflow.trace import TraceRow
 
@@ -83,7 +84,7 @@ def _needs(process: str, rows: list[TraceRow], quantile: float) -> ProcessNeeds:
 
 
 def _is_killed(text: str) -> bool:
-    return text.isdecimal() and int(text) in KILLED
+    return is_count(text) and int(text) in KILLED
 
 
 def _values(rows: Sequence[TraceRow], name: str) -> list[float]:

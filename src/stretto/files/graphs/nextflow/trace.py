@@ -91,8 +91,8 @@ def read_trace_rows(document: Document) -> list[TraceRow]:
     names, separator = found
     rows = []
     reader = csv.reader(io.StringIO(document.text), delimiter=separator)
-    next(reader)
     try:
+        next(reader)
         for values in reader:
             if values and any(value.strip() for value in values):
                 rows.append(_row(document, names, values, reader.line_num))

@@ -16,6 +16,8 @@ from stretto.files.document import Document
 from stretto.files.graphs.roofline import OpCost, durations
 from stretto.files.sniff import graph_name, json_object
 
+#: Of a tensor, as of ONNX models.
+_MOST_AXES, _MOST_ELEMENTS = 64, 2**50
 #: Operators without arithmetic: they describe a tensor anew, or ask for its memory.
 _DESCRIBE = "view reshape transpose t permute select slice squeeze unsqueeze expand alias detach as_strided narrow"
 _VIEWS = frozenset(f"{_DESCRIBE} split chunk unbind flatten empty empty_like empty_strided resize".split())
@@ -147,6 +149,8 @@ def _tensor(document: Document, value: object, shape: object, number: int) -> li
     size = document.number(value[3], place) * document.number(value[4], place)
     axes = shape if isinstance(shape, list) else []
     sizes = tuple(axis for axis in axes if isinstance(axis, int) and not isinstance(axis, bool) and axis >= 0)
+    if len(sizes) > _MOST_AXES or any(axis > _MOST_ELEMENTS for axis in sizes):
+        document.fail(f"a shape has more than {_MOST_AXES} axes, or one longer than 2^50", field=place)
     return [_Tensor(value[1], size, sizes)]
 
 

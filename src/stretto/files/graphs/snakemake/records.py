@@ -107,7 +107,7 @@ def _metadata_record(path: Path, directory: Path) -> JobRecord | None:
         body = json.loads(path.read_bytes())
         seconds = float(body["endtime"]) - float(body["starttime"])
         rule, inputs = str(body["rule"]), [str(item) for item in body.get("input") or []]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
     if output is None or body.get("incomplete") or not 0 < seconds < 1e9:
         return None
@@ -129,7 +129,7 @@ def total_bytes(paths: Iterable[Path | str]) -> float | None:
     for path in paths:
         try:
             total += os.stat(path).st_size
-        except OSError:
+        except (OSError, ValueError):  # also of a name that no file can have
             return None
     return float(total)
 
@@ -144,11 +144,29 @@ def read_own_log(path: Path) -> list[JobRecord]:
     for line in lines:
         try:
             record = JobRecord(**json.loads(line))
-            if record.seconds > 0 and isinstance(record.rule, str):
-                found.append(record)
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, RecursionError):
             continue
+        if _is_whole(record):
+            found.append(record)
     return found
+
+
+def _is_whole(record: JobRecord) -> bool:
+    """Say whether a record that was read holds numbers and names where they belong."""
+    numbers = (record.seconds, record.end_unix_s, record.input_bytes, record.cores, record.memory_bytes)
+    return (
+        isinstance(record.rule, str)
+        and isinstance(record.output, str)
+        and (record.wildcards is None or isinstance(record.wildcards, dict))
+        and all(number is None or _is_number(number) for number in numbers)
+        and record.seconds is not None
+        and record.end_unix_s is not None
+        and record.seconds > 0
+    )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and abs(value) < 1e18  # neither NaN nor more than a float holds
 
 
 def append_own_log(path: Path, records: Iterable[JobRecord]) -> None:

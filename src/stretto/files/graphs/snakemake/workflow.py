@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections import Counter
 from importlib.util import find_spec
@@ -37,10 +38,10 @@ Json = dict[str, Any]
 def find_snakefile(source: str) -> Path | None:
     """Return the Snakefile of a directory, or the file itself where it is one; None where there is none."""
     path = Path(source)
-    if path.is_dir():
-        return next((path / name for name in SNAKEFILES if (path / name).is_file()), None)
+    if os.path.isdir(path):
+        return next((path / name for name in SNAKEFILES if os.path.isfile(path / name)), None)
     is_named = path.name.lower() == "snakefile" or path.suffix == ".smk"
-    return path if is_named and path.is_file() else None
+    return path if is_named and os.path.isfile(path) else None
 
 
 def load_snakemake(source: str) -> TaskGraph:

@@ -1,4 +1,4 @@
-"""Damaged requests for every route of the server: ``python tests/long/fuzz_api.py NUM_REQUESTS [SEED]``.
+"""Damaged requests for every route of the server: ``python tests/trust/fuzzing/web_requests.py NUM_REQUESTS [SEED]``.
 
 The server runs in this process without sockets, its workers are real. Any answer of 5xx, any that is not what it says
 it is, and an exception is a crash: its request is printed, and the exit code is 1. What a damaged request starts is
@@ -18,31 +18,15 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import fuzz_api_seeds as seeds
 from fastapi.routing import APIRoute
-from fuzz_inputs import damaged
+from fuzzing import web_seeds as seeds
+from fuzzing.damage import damaged, spoiled
 
 import stretto.web.pool
 from stretto.web import pages, routes_jobs, routes_runs
 from stretto.web.app import create_app
 from stretto.web.settings import ServeSettings
 
-_VALUES: tuple[Any, ...] = (
-    None,
-    True,
-    -1,
-    0,
-    1e308,
-    2**63,
-    "",
-    "x" * 300,
-    "../../etc/passwd",
-    "\x00",
-    "\ud800",
-    [],
-    {},
-)
-_VALUES += (1.5, "nan", "é", [[]], {"": None}, 10**400, -0.0, "heft", "1e999", "%00", {"a": {"b": [1, "c"]}})
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "MADE-UP", "")
 #: A stream is left after its first piece; whatever else has no end by then is a crash.
 _PATIENCE_S = 120.0
@@ -109,29 +93,8 @@ class Asker:
         if rng.randrange(3) == 0:
             return damaged(json.dumps(body).encode(), rng)
         for _ in range(rng.choice((0, 1, 1, 2, 3))):
-            self._spoil(body)
+            spoiled(body, rng)
         return json.dumps(body).encode()
-
-    def _spoil(self, node: Any) -> None:
-        """Change one value somewhere in a document, or take it away, or add one."""
-        rng = self.rng
-        while True:
-            keys = list(node) if isinstance(node, dict) else list(range(len(node)))
-            key = rng.choice(keys) if keys else None
-            if key is None or not (isinstance(node[key], (dict, list)) and node[key] and rng.randrange(4)):
-                break
-            node = node[key]
-        if key is None or (isinstance(node, dict) and rng.randrange(8) == 0):
-            if isinstance(node, dict):
-                node[rng.choice(("", "x", "seed", "graph", "trace", "num_tasks", "\ud800"))] = copy.deepcopy(
-                    rng.choice(_VALUES)
-                )
-        elif rng.randrange(8) == 0:
-            del node[key]
-        elif isinstance(node[key], str) and rng.randrange(2):
-            node[key] = damaged(node[key].encode(errors="replace"), rng).decode("utf-8", "replace")
-        else:
-            node[key] = copy.deepcopy(rng.choice(_VALUES))
 
 
 async def ask(app: Any, question: Question) -> Answer:

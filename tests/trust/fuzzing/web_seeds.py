@@ -59,6 +59,13 @@ def bodies(route: str) -> list[dict[str, Any]]:
             *({"trace": text, "procs": 64} for text in (trace_samples.SWF, trace_samples.SACCT)),
             {"trace": base64.b64encode(trace_samples.SWF.encode()).decode(), "encoding": "base64", "procs": 8},
         ]
+    if route.endswith("/when"):
+        small = {"generator": "lublin", "generator_params": {"num_jobs": 20, "num_procs": 32, "seed": 1}, "learn": 5}
+        return [
+            {**small, "job": "row:15", "change": "limit=2h,procs=16", "at": "36h"},
+            {**small, "all": True, "at": 600.0, "backfill": "promise", "slack": "24h+4e+1wait", "coverage": 0.8},
+            {"trace": trace_samples.SWF, "procs": 64, "strategy": "sjf", "learn": 0},
+        ]
     return [
         {"policy": "cpop", "cluster": "cpu:3", "seed": 1},
         {"strategy": "sjf", "backfill": "none", "pools": "own:64x1", "pool_rule": "cheapest"},
