@@ -11,6 +11,7 @@ import json
 import math
 import re
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
@@ -39,6 +40,10 @@ def shown_on_one_line(text: str) -> str:
 
 def _number(match: re.Match[str]) -> str:
     return f"\\u{ord(match.group()):04x}"
+
+
+#: The space between a number and its unit, where no line may end.
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|[nµm]?s|min|h|d|[kMGT]?B)(?!\w))")
 
 
 class GuardedStream:
@@ -160,6 +165,14 @@ def new_table(title: str | None = None) -> Table:
         header_style="bold",
         caption_justify="left",
     )
+
+
+def print_answer(answer: str) -> None:
+    """Print the sentence that a result begins with, within the width of the terminal."""
+    console = stdout()
+    kept = _BEFORE_UNIT.sub("\u00a0", shown_on_one_line(answer))
+    lines = textwrap.wrap(kept, console.width, break_on_hyphens=False)
+    console.print("\n".join(lines).replace("\u00a0", " "), soft_wrap=True)
 
 
 def print_notes(notes: Iterable[str]) -> None:

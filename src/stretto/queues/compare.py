@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from stretto import catalog
+from stretto.core.answers.queue import strategies_answer
 from stretto.core.csr import Floats
 from stretto.core.results.table import Record, ResultTable
 from stretto.core.site import Site
@@ -154,6 +155,11 @@ class QueueComparison(ResultTable):
             key=lambda line: (line.is_recorded, -line.num_windows, sign * line.ranges[self.rank_by].median),
         )
 
+    @property
+    def answer(self) -> str:
+        """The result in one sentence."""
+        return strategies_answer(self)
+
     def records(self) -> list[Record]:
         """Return one mapping per strategy and window."""
         return [row.to_json() for row in self.rows]
@@ -173,6 +179,7 @@ class QueueComparison(ResultTable):
     def to_json(self) -> dict[str, Any]:
         """Return rows and summary for ``--output json``."""
         return {
+            "answer": self.answer,
             "trace": self.trace,
             "num_procs": self.num_procs,
             "window_jobs": self.window_jobs,

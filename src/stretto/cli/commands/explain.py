@@ -10,7 +10,7 @@ import typer
 from stretto.api.options import MarsOptions, ReplayRules
 from stretto.cli.checks import expanded, refuse_without
 from stretto.cli.completion import backfill_names, strategy_names
-from stretto.cli.console import Output, new_table, print_json, print_tables, remark, shown
+from stretto.cli.console import Output, new_table, print_answer, print_json, print_tables, remark, shown
 from stretto.cli.options import (
     MACHINE_GROUP,
     MARS_GROUP,
@@ -145,7 +145,7 @@ def _explained(jobs: Trace, place: Machine, told: dict[str, Any]) -> Explanation
 
 
 def _print(found: Explanation) -> None:
-    _say(found.answer)
+    print_answer(found.answer)
     if found.wait.wait_s > 0:
         print_tables(_stretches(found))
         _say(" ".join(part for part in (found.words.head(found.wait), _left_out(found)) if part))
