@@ -120,7 +120,13 @@ class QueueSummary:
 
 @dataclass(frozen=True, eq=False)
 class QueueComparison(ResultTable):
-    """All rows, in the order they were made, and what was passed over in the whole trace."""
+    """All rows, in the order they were made, and what was passed over in the whole trace.
+
+    Attributes
+    ----------
+    num_without_limit
+        Jobs whose run time stood in for a time limit that the trace does not have.
+    """
 
     METHOD = ("strategy", "backfill")
     CASE = ("first_job",)
@@ -132,6 +138,7 @@ class QueueComparison(ResultTable):
     rows: tuple[QueueRow, ...]
     notes: tuple[str, ...] = ()
     rank_by: str = BEST_BY
+    num_without_limit: int = 0
 
     @property
     def num_windows(self) -> int:
@@ -279,7 +286,8 @@ def compare_strategies(
         notes += record_notes(trace, machine)
         if num_windows:
             notes += (f"replays of windows begin on an empty machine, which {RECORDED} did not",)
-    return QueueComparison(trace.name, procs_of(machine), count, tuple(rows), notes, rank_by)
+    without = trace.num_without_limit if rules.get("estimates", "user") == "user" else 0
+    return QueueComparison(trace.name, procs_of(machine), count, tuple(rows), notes, rank_by, without)
 
 
 def check_ranking(rank_by: str, meter: EnergyMeter, machine: Machine) -> None:

@@ -279,7 +279,9 @@ def _promises(found: Evaluation) -> dict[str, str]:
     if figures is None:
         return {}
     kept_or_not = "none broken" if not figures.broken else f"{figures.broken:,} broken"
-    margin = f", 99 % by at least {format_wait(figures.margin_p01_s)}" if figures.given and not figures.broken else ""
+    margin = ""
+    if figures.given and not figures.broken:
+        margin = f"; 99 % of jobs start at least {format_wait(figures.margin_p01_s)} before theirs"
     return {
         "promises": f"slack {found.result.spec['slack']}: {figures.given:,} latest starts given, {kept_or_not}{margin}"
     }

@@ -211,10 +211,12 @@ def _print_list(found: WhenAnswer) -> None:
     has_promises = any(one.promised_s is not None for one in found.starts)
     last = "promised" if has_promises else "waited"  # both do not fit 80 columns
     table = new_table(f"Waiting jobs at {found.start.clock.at(found.start.asked_s)}")
-    for name in ("job", "user", "procs", "most likely", "from", "to", last):
+    has_users = any(one.user for one in found.starts)
+    for name in ("job", *(["user"] if has_users else []), "procs", "most likely", "from", "to", last):
         table.add_column(name, no_wrap=True, justify="left" if name in ("job", "user") else "right")
     for one in sorted(found.starts, key=lambda start: start.likely_s):
-        table.add_row(*_cells(one, has_promises=has_promises))
+        job, user, *rest = _cells(one, has_promises=has_promises)
+        table.add_row(job, *([user] if has_users else []), *rest)
     print_tables(table)
 
 

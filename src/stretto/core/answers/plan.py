@@ -43,11 +43,13 @@ def plan_answer(result: PlanResult) -> str:
 def rental_answer(found: RentalPlan) -> str:
     """Say whether the plan keeps its limits, and what it costs."""
     num_rented = len({one.node for one in found.rentals})
-    nodes = f"{format_count(num_rented, 'rented node')}" if num_rented else "owned nodes alone"
+    num_owned = sum(node.market == "owned" for node in found.fleet.nodes)
+    nodes = f"{num_owned:,} owned and {format_count(num_rented, 'rented node')}"
+    assumed = "; some terms of the nodes are assumed" if any("assumed" in note for note in found.fleet.notes) else ""
     told = list(found.verdict)
     if not any(words.startswith(f"costs ${found.cost_usd:,.2f}") for words in told):
         told.append(f"costs ${found.cost_usd:,.2f}")
-    return f"{found.problem.graph.name} on {nodes} {'; '.join(told)}{_assumed(found.problem)}."
+    return f"{found.problem.graph.name} on {nodes} {'; '.join(told)}{_assumed(found.problem)}{assumed}."
 
 
 def simulated_answer(done: SimulatedPlan) -> str:

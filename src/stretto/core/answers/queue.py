@@ -49,14 +49,22 @@ def _troubles(found: Evaluation) -> list[str]:
     metrics, promises = found.metrics, found.promises
     told = []
     if promises is not None and promises.given:
-        broken = f"{promises.broken:,} of {promises.given:,} promised latest starts broken"
-        told.append(broken if promises.broken else f"none of {promises.given:,} promised latest starts broken")
+        broken = f"{promises.broken:,}" if promises.broken else "none"
+        was = "were" if promises.broken > 1 else "was"
+        told.append(f"{broken} of {promises.given:,} promised latest starts {was} broken")
     counts = {
         "killed at the time limit": metrics.num_killed,
         "after their deadline": metrics.num_late,
         "left out": found.result.num_dropped,
     }
-    return told + [f"{format_count(count, 'job')} {what}" for what, count in counts.items() if count]
+    told += [f"{format_count(count, 'job')} {what}" for what, count in counts.items() if count]
+    if not found.is_recorded and found.result.spec.get("estimates") == "user" and found.trace.num_without_limit:
+        told.append(_assumed_limits(found.trace.num_without_limit))
+    return told
+
+
+def _assumed_limits(num_jobs: int) -> str:
+    return f"assumed for {format_count(num_jobs, 'job')} without a time limit: run times are known in advance"
 
 
 def strategies_answer(found: QueueComparison) -> str:
@@ -72,6 +80,7 @@ def strategies_answer(found: QueueComparison) -> str:
     first = [line for line in rivals if are_equal(line.ranges[figure].median, value)]
     names = [_name(line, orders) for line in first]
     tail = _longest(best, rivals, figure)
+    tail += f"; {_assumed_limits(found.num_without_limit)}" if found.num_without_limit else ""
     if len(orders) == 1:
         return f"{names[0]}: {what} {show_figure(figure, value)}{tail}."
     if len(first) > 1:
@@ -93,8 +102,8 @@ def _lead(found: QueueComparison, best: QueueSummary, rest: Sequence[QueueSummar
         against += f", and {_against(found, best, base)} {_name(base, orders)}"
     is_clear = paired is None or not known or (paired.is_clear and (paired.effect > 1) == more)
     windows = f" over {best.num_windows} windows" if best.num_windows > 1 else ""
-    first = "is best" if is_clear else "comes first, but not clearly"
-    return f"{_name(best, orders)} {first}{windows}: {what} {against}"
+    first = f"is best{windows}" if is_clear else f"comes first{windows}, but not clearly"
+    return f"{_name(best, orders)} {first}: {what} {against}"
 
 
 def _against(found: QueueComparison, best: QueueSummary, other: QueueSummary) -> str:
