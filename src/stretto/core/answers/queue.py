@@ -80,6 +80,7 @@ def strategies_answer(found: QueueComparison) -> str:
     first = [line for line in rivals if are_equal(line.ranges[figure].median, value)]
     names = [_name(line, orders) for line in first]
     tail = _longest(best, rivals, figure)
+    tail += _recorded(lines, figure, value)
     tail += f"; {_assumed_limits(found.num_without_limit)}" if found.num_without_limit else ""
     if len(orders) == 1:
         return f"{names[0]}: {what} {show_figure(figure, value)}{tail}."
@@ -137,6 +138,13 @@ def _longest(best: QueueSummary, rivals: Sequence[QueueSummary], figure: str) ->
     if wait_s <= least_s * (1 + _SAME_WAIT):
         return told
     return f"{told} against {other} under {_name(least, rivals)}"
+
+
+def _recorded(lines: Sequence[QueueSummary], figure: str, best: float) -> str:
+    """Say so where the log itself did better than every strategy."""
+    past = next((line.ranges[figure].median for line in lines if line.is_recorded), None)
+    is_better = past is not None and (past > best if figure == "utilization" else past < best)
+    return f"; the log itself did better, with {show_figure(figure, past)}" if is_better and past is not None else ""
 
 
 def _name(line: QueueSummary, among: Sequence[QueueSummary]) -> str:
