@@ -208,7 +208,9 @@ def _named(algorithm: str | None, source: str | None, force: bool) -> tuple[str,
     if force:
         raise InvalidInput("--force belongs to --continue: there is no run to take over", field="--force")
     if algorithm is None or source is None:
-        raise InvalidInput("name an algorithm and what it learns on, or a run to --continue", field="train")
+        example = "stretto train doppler workload:ffnn -c gpu:4 --budget 60s"
+        hint = f"name an algorithm and what it learns on, for example: {example}; or a run to --continue"
+        raise InvalidInput(hint, field="train")
     return algorithm, source
 
 
