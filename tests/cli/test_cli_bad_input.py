@@ -205,3 +205,8 @@ def test_an_internal_error_is_one_line_with_a_hint(run: Run, diamond: Path, monk
     assert "STRETTO_DEBUG=1" in ran.err
     monkeypatch.setenv("STRETTO_DEBUG", "1")
     assert "Traceback" in run("plan", diamond, "-c", CLUSTER).err
+
+
+@pytest.mark.parametrize("name", ["plan", "compare", "replay", "simulate", "bound", "show", "explain", "train"])
+def test_a_command_without_its_input_says_what_to_type(run: Run, name: str) -> None:
+    run(name).assert_refused(f"stretto {name} ")

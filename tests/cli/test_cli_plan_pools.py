@@ -74,7 +74,7 @@ def test_least_cost_rents_nothing_unless_a_deadline_asks_for_it(run: Run, diamon
 def test_a_missed_deadline_is_said_in_these_words_with_exit_code_4(run: Run, chain: Path) -> None:
     ran = run("plan", chain, "--pools", "own:1,cloud:0-4@3.6", "--deadline", "10min")
     assert ran.code == 4
-    assert "takes 23.0 min; misses the 10 min deadline by 13.0 min\n" in ran.out
+    assert "takes 23.0 min; misses the 10 min deadline by 13.0 min;" in " ".join(ran.out.split())
     same = run("plan", chain, "--pools", "own:1", "--deadline", "10min", "--output", "json")
     assert same.code == 4
     assert same.json["verdict"] == ["takes 23.0 min; misses the 10 min deadline by 13.0 min"]
@@ -85,7 +85,7 @@ def test_a_missed_deadline_is_said_in_these_words_with_exit_code_4(run: Run, cha
 def test_a_budget_that_nothing_keeps_is_said(run: Run, diamond: Path, amount: str) -> None:
     poor = run("plan", diamond, "--pools", "cloud:0-8@3600", "--budget", amount)
     assert poor.code == 4
-    assert re.search(r"^costs \$\S+; exceeds the \$0\.50 budget by \$\S+$", poor.out, re.MULTILINE)
+    assert re.search(r"costs \$\S+; exceeds the \$0\.50 budget by \$[\d.,]+", " ".join(poor.out.split()))
 
 
 def test_a_plan_names_every_rental_and_is_saved_drawn_simulated_and_run(run: Run, fan: Path, tmp_path: Path) -> None:

@@ -266,7 +266,7 @@ def test_a_comparison_fits_into_80_columns(run: Run, monkeypatch: pytest.MonkeyP
         assert ran.code == 0, ran.err
         assert max(map(len, ran.out.splitlines())) <= 80
         assert "…" not in ran.out
-        for word in ("multifactor", "slowdown", "max"):
+        for word in ("multifactor", "slowdown", "longest"):
             assert word in ran.out
 
 

@@ -34,7 +34,7 @@ def test_every_trace_is_shown_at_eighty_columns(
     ran = run("show", path)
     assert (ran.code, ran.err) == (0, "")
     assert max(map(len, ran.out.splitlines())) <= 80
-    for word in ("format", "jobs", "span", "work", "width", "users"):
+    for word in ("format", "jobs", "span", "work", "width"):
         assert f"  {word} " in ran.out
     found = run("show", path, "--output", "json").json
     assert (found["what"], found["format"]) == ("trace", name)

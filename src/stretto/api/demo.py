@@ -113,7 +113,7 @@ def write_files(comparison: Comparison, best: PlanResult, graph: str, cluster: s
     document = plan_document(best, graph, cluster)
     save_plan(saved, document)
     title = f"{name} by {best.policy}"
-    draw_gantt(problem, best.schedule, picture, title=title, lower_bound_s=best.lower_bound_s)
+    draw_gantt(problem, best.schedule, picture, title=title, lower_bound_s=best.lower_bound_s, answer=best.answer)
     report = RunReport()
     command = f"stretto plan '{graph}' -c {cluster} --policy {best.policy} --save {saved}"
     report.add_plan(str(saved), problem, best.plan, best.schedule, document, command)

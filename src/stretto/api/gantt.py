@@ -8,6 +8,7 @@ from pathlib import Path
 from stretto.api.inputs import ClusterLike, GraphLike
 from stretto.api.plan import plan
 from stretto.api.plan_file import is_plan_file, planned_schedule
+from stretto.core.answers.logged import logged_answer
 from stretto.core.planner import Progress
 from stretto.core.problem import Problem
 from stretto.core.schedule import Schedule
@@ -45,11 +46,12 @@ def gantt(
     if isinstance(source, (str, Path)) and is_plan_file(str(source)):
         problem, _, schedule, recorded = planned_schedule(Path(source), cluster)
         by = str(recorded.get("policy", "a plan"))
+        answer = logged_answer("done", recorded) if cluster is None else ""
     else:
         if not isinstance(source, PlanResult):
             source = plan(
                 source, cluster, policy, time_limit_s=time_limit_s, seed=seed, dims=dims, on_progress=on_progress
             )
-        problem, schedule, by = source.problem, source.schedule, source.policy
-    draw_gantt(problem, schedule, Path(target), title=f"{problem.graph.name} by {by}")
+        problem, schedule, by, answer = source.problem, source.schedule, source.policy, source.answer
+    draw_gantt(problem, schedule, Path(target), title=f"{problem.graph.name} by {by}", answer=answer)
     return problem, schedule

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stretto.api.inputs import ClusterLike, cluster_of
+from stretto.core.answers.facts import nextflow_answer
 from stretto.core.cluster import Cluster, Device
 from stretto.core.cluster_shorthand import BARE_KINDS
 from stretto.core.graph import TaskGraph
@@ -40,6 +41,11 @@ class NextflowRun:
     config: str
     graph: TaskGraph | None = None
     edges: str | None = None
+
+    @property
+    def answer(self) -> str:
+        """The result, in one sentence."""
+        return nextflow_answer(self)
 
     def save_config(self, path: str | Path) -> None:
         """Write the configuration, whole or not at all."""

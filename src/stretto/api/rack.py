@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stretto.core.answers.learned import rack_answer
 from stretto.errors import InvalidInput
 from stretto.runlog import Run
 
@@ -44,9 +45,19 @@ class RackResult:
         """The dispatcher's name, and whether its weights were trained where it has any."""
         return self.by if self.weights is None else f"{self.by} ({self.weights})"
 
+    @property
+    def answer(self) -> str:
+        """The result in one sentence."""
+        return rack_answer(self)
+
+    @property
+    def logged(self) -> dict[str, float | int | str | None]:
+        """What the run log keeps: the answer and the figures."""
+        return {"answer": self.answer, **self.summary}
+
     def to_json(self) -> dict[str, object]:
         """Return the case and all figures."""
-        document: dict[str, object] = {"case": self.case, "by": self.by, "stream": self.stream, **self.summary}
+        document: dict[str, object] = {"case": self.case, "by": self.by, "stream": self.stream, **self.logged}
         return document if self.weights is None else {**document, "weights": self.weights}
 
 

@@ -29,8 +29,10 @@ class WrittenReport:
 
     Attributes
     ----------
-    answer, comparison
-        Of a page about policies on a trace: its first sentence, and the figures. Otherwise empty and None.
+    answer
+        What stands below the title of the page; several answers where the page has several results.
+    comparison
+        Of a page about policies on a trace: the figures; otherwise None.
     """
 
     path: Path
@@ -100,7 +102,7 @@ def report(
     page = found.page(title)
     write_atomically(path, page)
     drawn = found.draw(Path(figures)) if figures is not None else []
-    return WrittenReport(path, len(found.views), len(page), tuple(drawn))
+    return WrittenReport(path, len(found.views), len(page), tuple(drawn), answer=" ".join(found.all_answers))
 
 
 def trace_meant(sources: Sequence[str | Path] | TraceLike) -> TraceLike | None:

@@ -213,7 +213,7 @@ def run(
         return _resumed(record, how)
     work, cluster, policy, plan_file = _planned_sources(work, cluster, policy)
     if work is None or cluster is None:
-        raise InvalidInput("name a workflow and the machines (--cluster), or a run to --resume")
+        raise InvalidInput("name a workflow and the machines, such as flow.toml -c cpu:2, or a run to --resume")
     if dims and isinstance(work, (str, Path)):
         work = with_dims(str(work), [f"{name}={size}" for name, size in dims.items()])
     _check_numbers(scale, how.max_attempts)

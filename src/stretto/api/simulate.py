@@ -7,6 +7,7 @@ from pathlib import Path
 
 from stretto.api.inputs import ClusterLike, GraphLike, problem
 from stretto.api.plan_file import load_plan, recorded_contention
+from stretto.core.answers.plan import simulated_answer
 from stretto.core.metrics import Metrics, measure
 from stretto.core.plan import Discipline, Plan
 from stretto.core.problem import Problem
@@ -31,11 +32,17 @@ class SimulatedPlan:
     def metrics(self) -> Metrics:
         return measure(self.problem, self.schedule)
 
+    @property
+    def answer(self) -> str:
+        """The result in one sentence."""
+        return simulated_answer(self)
+
     def to_json(self) -> dict[str, object]:
         """Return what ``stretto simulate --output json`` prints."""
         problem, schedule, metrics = self.problem, self.schedule, self.metrics
         planned = self.planned_makespan_s
         return {
+            "answer": self.answer,
             "graph": problem.graph.name,
             "cluster": problem.cluster.name,
             "policy": self.policy,

@@ -398,4 +398,4 @@ def _finish(record: Run, result: TrainingResult, looped: LoopResult[StepRow]) ->
         return
     from stretto.reports.record import record_training
 
-    record_training(record, result.outcome, looped, result.judged.others)
+    record_training(record, result.outcome, looped, result.judged.others, result.answer)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stretto.core.answers.learned import training_answer
 from stretto.core.plan import Plan
 from stretto.graphs.evaluate import PlanResult
 from stretto.learning.loop import StepHistory
@@ -87,6 +88,11 @@ class TrainingResult(StepHistory[StepRow]):
         """The same per second of its steps; NaN for others."""
         return self.num_jobs / self.trainer.step_s if self.num_jobs else math.nan  # type: ignore[attr-defined]
 
+    @property
+    def answer(self) -> str:
+        """The result in one sentence."""
+        return training_answer(self)
+
     def to_pandas(self) -> DataFrame:
         """Return the rows as a table, a column for each figure."""
         from pandas import DataFrame
@@ -104,7 +110,7 @@ class TrainingResult(StepHistory[StepRow]):
 
     def to_json(self) -> dict[str, object]:
         """Return the document that ``stretto train --output json`` prints."""
-        document: dict[str, object] = {"train_seconds": self.seconds, "run_id": self.run_id}
+        document: dict[str, object] = {"answer": self.answer, "train_seconds": self.seconds, "run_id": self.run_id}
         document |= {"history": [row.to_json() for row in self.rows], "interrupted": self.is_interrupted}
         if self.outcome is not None:
             compared = {"opponents": dict(self.judged.others), "untrained_s": self.judged.untrained}
@@ -121,7 +127,12 @@ class TrainingResult(StepHistory[StepRow]):
     def summary(self) -> dict[str, object]:
         """Return the figures that the run log keeps of a queue or a rack."""
         figures = self.figures
-        about = {"train_seconds": self.seconds, "judged": figures, "judged_as": self.judged.measure}
+        about = {
+            "answer": self.answer,
+            "train_seconds": self.seconds,
+            "judged": figures,
+            "judged_as": self.judged.measure,
+        }
         if self.num_jobs:
             rate = {"generations": self.num_episodes, "jobs_per_second": self.jobs_per_s}
             return rate | {"mean_bounded_slowdown": figures["mars"]} | about

@@ -10,6 +10,7 @@ from typing import Unpack
 import numpy as np
 
 from stretto.api.inputs import MachineLike, TraceLike, cut_window, machine_of, trace_of
+from stretto.core.answers.start import when_answer
 from stretto.core.trace import Trace
 from stretto.core.units import format_percent, parse_seconds
 from stretto.errors import InvalidInput
@@ -105,15 +106,21 @@ class WhenAnswer:
         """The first, or only, answer."""
         return self.starts[0]
 
+    @property
+    def answer(self) -> str:
+        """The result in one sentence."""
+        return when_answer(self)
+
     def to_json(self) -> dict[str, object]:
         """Return what ``stretto when --output json`` prints for one job."""
         more = {} if self.instead is None else {"if": {"change": self.change, **self.instead.to_json()}}
-        return {**self.start.to_json(), **more, "assumed": list(self.assumed), "notes": list(self.notes)}
+        told = {"answer": self.answer, **self.start.to_json(), **more}
+        return {**told, "assumed": list(self.assumed), "notes": list(self.notes)}
 
     def all_to_json(self) -> dict[str, object]:
         """Return what ``stretto when --all --output json`` prints."""
         jobs = [one.to_json() for one in self.starts]
-        return {"jobs": jobs, "assumed": list(self.assumed), "notes": list(self.notes)}
+        return {"answer": self.answer, "jobs": jobs, "assumed": list(self.assumed), "notes": list(self.notes)}
 
 
 def when(

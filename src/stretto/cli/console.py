@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from rich.segment import Segment
     from rich.table import Table
     from rich.text import Text
+
+
+#: The space between a number and its unit, where no line may end.
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|[nµm]?s|min|h|d|[kMGT]?B)(?!\w))")
 
 
 class GuardedStream:
@@ -138,6 +143,14 @@ def new_table(title: str | None = None) -> Table:
         header_style="bold",
         caption_justify="left",
     )
+
+
+def print_answer(answer: str) -> None:
+    """Print the sentence that a result begins with, within the width of the terminal."""
+    console = stdout()
+    kept = _BEFORE_UNIT.sub("\u00a0", shown_on_one_line(answer))
+    lines = textwrap.wrap(kept, console.width, break_on_hyphens=False)
+    console.print("\n".join(lines).replace("\u00a0", " "), soft_wrap=True)
 
 
 def print_notes(notes: Iterable[str]) -> None:

@@ -159,6 +159,12 @@ SUMMARIES = {
 }
 
 
+def first_example(command: str) -> str | None:
+    """Return a line to type, for an error that says what is missing."""
+    lines = EXAMPLES.get(command)
+    return lines[0].replace("{", "").replace("}", "") if lines else None
+
+
 def epilog(command: str) -> str | None:
     """Return the examples as they stand at the end of a command's help; the mark keeps the lines apart."""
     lines = EXAMPLES.get(command)

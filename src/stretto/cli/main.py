@@ -79,6 +79,7 @@ def _fail(message: str, code: int) -> int:
 def _usage_text(error: Any) -> str:
     """Return the parser's complaint with the command that explains the right usage."""
     from stretto.cli.configured import origin
+    from stretto.cli.examples import first_example
 
     text = str(error.format_message()).replace("Value error, ", "").rstrip(".")
     context, param = getattr(error, "ctx", None), getattr(error, "param", None)
@@ -86,6 +87,8 @@ def _usage_text(error: Any) -> str:
     if context is not None and param is not None:
         where = origin(context, param.name)
         text += f": {where}" if where is not None else ""
+    example = first_example(path.removeprefix("stretto ")) if text.startswith("Missing argument") else None
+    text += f"; type for example: {example}" if example is not None else ""
     return f"{text} (see {path} --help)" if text else f"see {path} --help"
 
 

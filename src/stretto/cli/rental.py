@@ -39,8 +39,6 @@ def print_rental(found: RentalPlan) -> None:
         print_tables(_table(found.rentals[:_SHOWN]))
         if len(found.rentals) > _SHOWN:
             print(f"{_SHOWN} of {len(found.rentals):,} rentals; --output json has all")
-    for sentence in found.verdict:
-        print(sentence)
 
 
 def print_rented_run(rentals: tuple[Rental, ...], planned_usd: float) -> None:

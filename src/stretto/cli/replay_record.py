@@ -1,4 +1,4 @@
-"""What ``stretto replay`` says of the recorded past: a sentence before the table, lines in it, reasons below it."""
+"""What ``stretto replay`` says of the recorded past: lines in its table, and reasons below it."""
 
 from __future__ import annotations
 
@@ -14,24 +14,6 @@ if TYPE_CHECKING:
     from stretto.queues.evaluate import Evaluation
     from stretto.queues.recorded.calibrate import LogCalibration
     from stretto.queues.recorded.departure import Departure
-
-
-def print_opening(found: Evaluation) -> None:
-    """Print what the log waited, and what the replay would have waited; nothing where no wait is recorded."""
-    if found.recorded is None:
-        return
-    spec, procs = found.result.spec, sum(pool.num_procs for pool in found.result.pools)
-    if found.departure is None:
-        mean = format_wait(found.recorded.metrics.wait_s.mean)
-        _print(f"The log waited {mean} on average.")
-        return
-    waits = found.departure.waits
-    rules = f"{spec['strategy']} with backfill {spec['backfill']}"
-    where = " under the conditions that the log shows" if found.calibration is not None else ""
-    _print(
-        f"The log waited {format_wait(waits.recorded.mean)} on average; {rules} on "
-        f"{format_count(procs, 'processor')}{where} would have waited {format_wait(waits.replayed.mean)}."
-    )
 
 
 def record_lines(found: Evaluation) -> dict[str, str]:

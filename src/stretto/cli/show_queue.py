@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from stretto.cli.console import Output, facts, new_table, print_json, print_notes, print_tables, stdout
+from stretto.cli.console import Output, facts, new_table, print_answer, print_json, print_notes, print_tables, stdout
+from stretto.core.answers.facts import site_answer
 from stretto.core.site import END_OF_DATES
 from stretto.core.units import format_bytes, format_count, format_percent, format_wait
 
@@ -27,6 +28,7 @@ def show_trace(found: TraceFacts, output: Output) -> None:
     if output is Output.QUIET:
         print(found.num_jobs)
         return
+    print_answer(found.answer)
     stdout().print(facts(found.name, _trace_rows(found)))
     if found.partitions:
         stdout().print(_partition_table(found))
@@ -52,7 +54,9 @@ def _trace_rows(found: TraceFacts) -> dict[str, str]:
         rows["recorded wait"] = f"{format_wait(found.mean_wait_s)} mean"
     if found.num_held:
         rows["held"] = f"{format_count(found.num_held, 'job')} before they could be considered"
-    rows["users"] = f"{found.num_users:,}" + (f" in {found.num_accounts:,} accounts" if found.num_accounts else "")
+    if found.num_users:
+        accounts = f" in {found.num_accounts:,} accounts" if found.num_accounts else ""
+        rows["users"] = f"{found.num_users:,}{accounts}"
     if found.num_gpu_jobs:
         types = ", ".join(f"{kind} {count:,}" for kind, count in sorted(found.gpus.items(), key=lambda item: -item[1]))
         rows["GPUs"] = f"{format_count(found.num_gpu_jobs, 'job')}; asked for: {types}"
@@ -82,7 +86,7 @@ def _partition_table(found: TraceFacts) -> Table:
 
 
 def _trace_notes(found: TraceFacts) -> list[str]:
-    notes = [f"not in the trace: {what}" for what in found.missing]
+    notes = [f"not in the trace: {'; '.join(found.missing)}"] if found.missing else []
     for part in found.skipped[:_MOST_FAULTS]:
         notes.append(f"left out {format_count(part.num_rows, 'row')}, the first at line {part.line}: {part.reason}")
     told = sum(part.num_rows for part in found.skipped[:_MOST_FAULTS])
@@ -94,11 +98,12 @@ def _trace_notes(found: TraceFacts) -> list[str]:
 def show_site(site: Site, output: Output) -> None:
     """Print a site in the wanted form."""
     if output is Output.JSON:
-        print_json({"what": "site"} | _site_json(site))
+        print_json({"what": "site", "answer": site_answer(site)} | _site_json(site))
         return
     if output is Output.QUIET:
         print(len(site.nodes))
         return
+    print_answer(site_answer(site))
     print_tables(_node_table(site), _site_partitions(site))
     if site.reservations:
         stdout().print(_reservation_table(site))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto.core.answers.facts import graph_answer
 from stretto.core.cluster import DEFAULT_BANDWIDTH
 from stretto.core.graph import TaskGraph
 from stretto.core.notes import graph_notes
@@ -55,9 +56,14 @@ class GraphFacts:
     durations: str
     notes: tuple[str, ...]
 
+    @property
+    def answer(self) -> str:
+        """What this is, in one sentence."""
+        return graph_answer(self)
+
     def to_json(self) -> dict[str, Any]:
         """Return all fields."""
-        return dict(vars(self))
+        return {"answer": self.answer, **vars(self)}
 
 
 def graph_facts(graph: TaskGraph, *, bandwidth: float = DEFAULT_BANDWIDTH) -> GraphFacts:

@@ -201,6 +201,11 @@ class Trace:
         parent, child = _bridge(self.parent, self.child, kept)
         return replace(self, parent=parent, child=child).take(np.flatnonzero(kept).astype(np.int32))
 
+    @property
+    def num_without_limit(self) -> int:
+        """Jobs without a time limit; replays with the estimates of users take their run times for it."""
+        return int(np.count_nonzero(~np.isfinite(self.estimate_s)))
+
     def window(self, start: int, count: int) -> Trace:
         """Return ``count`` jobs from ``start`` on, the first submitted at zero."""
         part = self.take(slice(start, start + count))

@@ -11,9 +11,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from stretto.core.answers.run import run_answer
 from stretto.core.cluster import Cluster
 from stretto.core.plan import Plan
 from stretto.core.problem import Problem
+from stretto.core.provenance import duration_basis
 from stretto.engines.driver.dispatch import Dispatcher
 from stretto.engines.driver.events import Event
 from stretto.engines.engine import Engine, RunOptions, RunResult, restore_ctrl_c
@@ -40,19 +42,38 @@ _MAX_FAILED_NAMED = 5
 
 @dataclass(frozen=True, eq=False)
 class Session:
-    """The outcome of a recorded run."""
+    """The outcome of a recorded run.
+
+    Attributes
+    ----------
+    name
+        Of what was run.
+    failed
+        The first tasks that failed for good, with the reasons of their last attempts.
+    durations
+        Where the durations behind the prediction come from.
+    """
 
     run_id: str
     result: RunResult
     num_done_before: int
     predicted_s: float  # by the simulator, in real seconds
     num_up_to_date: int = 0
+    name: str = "the work"
+    failed: tuple[dict[str, str], ...] = ()
+    durations: str = ""
+
+    @property
+    def answer(self) -> str:
+        """The outcome in one sentence."""
+        return run_answer(self)
 
     def summary(self) -> dict[str, Json]:
         """Return the outcome as JSON values."""
         result = self.result
         makespan_s = result.makespan_s
         return {
+            "answer": self.answer,
             "status": result.status,
             "engine": result.engine,
             "is_timed": result.is_timed,
@@ -136,8 +157,11 @@ def run_recorded(
         keep_learned(run, dispatcher)
     waiting = wait_until_up(problem, plan, options.ready_s)
     predicted = simulate(waiting, plan, discipline=options.discipline, memory_limits=False)
-    session = Session(run.id, result, len(done), predicted.makespan_s * work.time_scale, len(options.done))
     failed = _failed_tasks(result, work)
+    seconds, up_to_date = predicted.makespan_s * work.time_scale, len(options.done)
+    session = Session(
+        run.id, result, len(done), seconds, up_to_date, work.graph.name, tuple(failed), duration_basis(work.graph)
+    )
     run.finish(result.status, session.summary() | ({"failed": failed} if failed else {}))
     return session
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from stretto.core.answers.comparison import comparison_answer
 from stretto.core.cluster import Cluster
 from stretto.core.graph import TaskGraph
 from stretto.core.metrics import gap, gap_or_none
@@ -123,6 +124,11 @@ class Comparison(ResultTable):
         """What the plans take for granted, each note once."""
         return tuple(dict.fromkeys(note for result in self.results for note in result.notes))
 
+    @property
+    def answer(self) -> str:
+        """The result in one sentence."""
+        return comparison_answer(self)
+
     def records(self) -> list[Record]:
         """Return one mapping per row; a policy without a result has a reason and no figures."""
         rows = self._json_rows()
@@ -140,6 +146,7 @@ class Comparison(ResultTable):
     def to_json(self) -> dict[str, Any]:
         """Return rows and summary for ``--output json``."""
         return {
+            "answer": self.answer,
             "rows": self._json_rows(),
             "summary": [vars(line) for line in self.summary()],
             "notes": list(self.notes),

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from stretto import catalog, registry
+from stretto.core.answers.plan import plan_answer
 from stretto.core.cluster import Cluster
 from stretto.core.graph import Resources, TaskGraph
 from stretto.core.metrics import Metrics, gap, gap_or_none, is_proven_optimal, measure
@@ -164,11 +165,17 @@ class PlanResult:
         """How good the plan is, in words, and under which condition where one was not checked."""
         return verdict(self.problem, self.gap)
 
+    @property
+    def answer(self) -> str:
+        """The result in one sentence."""
+        return plan_answer(self)
+
     def to_json(self) -> dict[str, Any]:
         """Return what ``stretto plan --output json`` prints; ``stretto simulate`` reads it back."""
         graph = self.problem.graph
         return {
             **head_fields(self.problem, self.policy, self.params, self.seed),
+            "answer": self.answer,
             "makespan_s": self.makespan_s,
             "lower_bound_s": self.lower_bound_s,
             "bound_method": self.bound.method,

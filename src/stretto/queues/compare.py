@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from stretto import catalog
+from stretto.core.answers.queue import strategies_answer
 from stretto.core.csr import Floats
 from stretto.core.results.table import Record, ResultTable
 from stretto.core.site import Site
@@ -119,7 +120,13 @@ class QueueSummary:
 
 @dataclass(frozen=True, eq=False)
 class QueueComparison(ResultTable):
-    """All rows, in the order they were made, and what was passed over in the whole trace."""
+    """All rows, in the order they were made, and what was passed over in the whole trace.
+
+    Attributes
+    ----------
+    num_without_limit
+        Jobs whose run time stood in for a time limit that the trace does not have.
+    """
 
     METHOD = ("strategy", "backfill")
     CASE = ("first_job",)
@@ -131,6 +138,7 @@ class QueueComparison(ResultTable):
     rows: tuple[QueueRow, ...]
     notes: tuple[str, ...] = ()
     rank_by: str = BEST_BY
+    num_without_limit: int = 0
 
     @property
     def num_windows(self) -> int:
@@ -154,6 +162,11 @@ class QueueComparison(ResultTable):
             key=lambda line: (line.is_recorded, -line.num_windows, sign * line.ranges[self.rank_by].median),
         )
 
+    @property
+    def answer(self) -> str:
+        """The result in one sentence."""
+        return strategies_answer(self)
+
     def records(self) -> list[Record]:
         """Return one mapping per strategy and window."""
         return [row.to_json() for row in self.rows]
@@ -173,6 +186,7 @@ class QueueComparison(ResultTable):
     def to_json(self) -> dict[str, Any]:
         """Return rows and summary for ``--output json``."""
         return {
+            "answer": self.answer,
             "trace": self.trace,
             "num_procs": self.num_procs,
             "window_jobs": self.window_jobs,
@@ -272,7 +286,8 @@ def compare_strategies(
         notes += record_notes(trace, machine)
         if num_windows:
             notes += (f"replays of windows begin on an empty machine, which {RECORDED} did not",)
-    return QueueComparison(trace.name, procs_of(machine), count, tuple(rows), notes, rank_by)
+    without = trace.num_without_limit if rules.get("estimates", "user") == "user" else 0
+    return QueueComparison(trace.name, procs_of(machine), count, tuple(rows), notes, rank_by, without)
 
 
 def check_ranking(rank_by: str, meter: EnergyMeter, machine: Machine) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from stretto.core.answers.queue import replay_answer
 from stretto.core.trace import Trace
 from stretto.errors import StrettoError
 from stretto.queues.energy import Energy, EnergyMeter
@@ -151,9 +152,15 @@ class Evaluation:
             return PromiseFigures.of_margins(self.result.margin_s)
         return None if due is None else PromiseFigures.of(self.result.start_s, due)
 
+    @property
+    def answer(self) -> str:
+        """The result in one sentence."""
+        return replay_answer(self)
+
     def to_json(self) -> dict[str, object]:
         """Return the figures of ``stretto replay --output json``."""
         return {
+            "answer": self.answer,
             **figures(self.metrics),
             "cost_usd_by_pool": {
                 pool.name: float(usd) for pool, usd in zip(self.result.pools, self.result.cost_usd, strict=True)

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from stretto.core.answers.placement import placement_answer
 from stretto.core.graph import TaskGraph
 from stretto.core.plan import Plan
 from stretto.core.provenance import duration_basis
 from stretto.core.schedule import Schedule
-from stretto.core.units import format_bytes, format_seconds, format_seconds_alike
+from stretto.core.units import format_bytes, format_seconds_alike
 from stretto.errors import Infeasible, InvalidInput
 from stretto.graphs.evaluate import PlanResult, evaluate
 from stretto.graphs.memory.peak import peak_memory
@@ -111,6 +112,11 @@ class Placement:
         """How good the placement is, in words; with assumed costs nothing is called optimal."""
         return self.result.verdict
 
+    @property
+    def answer(self) -> str:
+        """The result in one sentence."""
+        return placement_answer(self)
+
     @cached_property
     def shares(self) -> tuple[DeviceShare, ...]:
         """Operations, busy time and peak memory of each device."""
@@ -202,7 +208,9 @@ class Placement:
         from stretto.reports.gantt.draw import draw_gantt
 
         title = f"{self.graph.name} by {self.result.policy}"
-        draw_gantt(self.result.problem, self.schedule, path, title=title, lower_bound_s=self.lower_bound_s)
+        draw_gantt(
+            self.result.problem, self.schedule, path, title=title, lower_bound_s=self.lower_bound_s, answer=self.answer
+        )
 
     def to_json(self) -> dict[str, Json]:
         """Return what ``stretto plan --output json`` prints, with costs, memory and the way back to the model."""
@@ -220,7 +228,7 @@ class Placement:
             }
             for share in self.shares
         ]
-        told = {"costs": self.costs, "verdict": self.verdict, "notes": list(self.notes)}
+        told = {"answer": self.answer, "costs": self.costs, "verdict": self.verdict, "notes": list(self.notes)}
         document = self.result.to_json() | told | {"memory": memory, "operations": rows}
         if self.measured is not None:
             runs: list[Json] = [one._asdict() for one in self.measured.plans]
@@ -229,29 +237,29 @@ class Placement:
         return document
 
     def summary(self) -> str:
-        """Return the gist in a few lines: how long it takes, how good that is, who holds what, what comes first."""
+        """Return the gist in a few lines: the answer, and :meth:`details`."""
+        return f"{self.answer}\n{self.details()}"
+
+    def details(self) -> str:
+        """Return what each device does and holds, and what comes first."""
         cluster = self.result.problem.cluster
         used = len(np.unique(self.plan.assignment))
         head = [
             f"{self.graph.name}: {self.graph.num_tasks:,} operations on {used} of {cluster.num_devices} devices "
             f"({cluster.name}), by {self.result.policy}",
-            f"{format_seconds(self.makespan_s)}, {self._lead()}, {self.verdict}",
             f"costs: {self.costs}",
         ]
         rows = self.operations[:_NUM_SHOWN]
         cells = [("operation", "device", "start", "end")]
-        starts, ends = (format_seconds_alike([getattr(row, name) for row in rows]) for name in ("start_s", "end_s"))
-        cells += [(row.operation, row.device, start, end) for row, start, end in zip(rows, starts, ends, strict=True)]
+        times = format_seconds_alike([at for row in rows for at in (row.start_s, row.end_s)])
+        cells += [
+            (row.operation, row.device, start, end)
+            for row, start, end in zip(rows, times[::2], times[1::2], strict=True)
+        ]
         rest = len(self.operations) - len(rows)
         return "\n".join(
-            [*head, *_columns(self._device_cells()), *_columns(cells), *[f"... and {rest:,} more"] * bool(rest)]
+            [*head, "", *_columns(self._device_cells()), "", *_columns(cells), *[f"... and {rest:,} more"] * bool(rest)]
         )
-
-    def _lead(self) -> str:
-        """Say how the placement compares with the best single device."""
-        if np.isinf(self.single_device_s):
-            return "no single device can run all of it"
-        return f"{self.speedup_over_single:.2f} times as fast as one device"
 
     def _device_cells(self) -> list[tuple[str, ...]]:
         busy = format_seconds_alike([share.busy_s for share in self.shares])

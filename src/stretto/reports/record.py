@@ -28,6 +28,7 @@ COMPARISON = "comparison.json.gz"
 #: Rows are written together, at most this often: a page reads them once a second.
 FLUSH_EVERY_S = 0.3
 _PLAN_FIGURES = (
+    "answer",
     "makespan_s",
     "lower_bound_s",
     "bound_method",
@@ -90,10 +91,17 @@ def plan_summary(document: Mapping[str, Json]) -> dict[str, Json]:
     return summary
 
 
-def record_training(run: Run, outcome: PlanResult, result: LoopResult[StepRow], opponents: Mapping[str, float]) -> None:
+def record_training(
+    run: Run, outcome: PlanResult, result: LoopResult[StepRow], opponents: Mapping[str, float], answer: str
+) -> None:
     """Keep the best plan of a training, and close the run with the results of its opponents."""
     document = outcome.to_json()
-    figures = {"episodes": result.num_episodes, "train_seconds": result.seconds, "opponents": dict(opponents)}
+    figures: dict[str, Json] = {
+        "answer": answer,
+        "episodes": result.num_episodes,
+        "train_seconds": result.seconds,
+        "opponents": dict(opponents),
+    }
     with run.batch():
         attach_problem(run, outcome.problem)
         run.attach(PLAN, packed(document))
@@ -104,7 +112,7 @@ def record_comparison(run: Run, document: Mapping[str, Json], best: str | None) 
     """Keep what a comparison found, and close the run."""
     with run.batch():
         run.attach(COMPARISON, packed(document))
-        run.finish("done", {"best": best, "num_rows": len(document["rows"])})
+        run.finish("done", {"answer": document["answer"], "best": best, "num_rows": len(document["rows"])})
 
 
 class Rows:

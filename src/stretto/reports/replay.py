@@ -30,7 +30,7 @@ _CHOICE = "choice"
 
 def record_replay(run: Run, found: Evaluation, status: Literal["done", "interrupted"] = "done") -> dict[str, Json]:
     """Keep a replay and its choices, close the run, and return the figures."""
-    summary: dict[str, Json] = plain(figures(found.metrics))
+    summary: dict[str, Json] = plain({"answer": found.answer, **figures(found.metrics)})
     with run.batch():
         run.attach(JOBS, _columns(found.result))
         run.attach(ABOUT, packed(_about(found.result)))

@@ -154,7 +154,7 @@ class Desk:
             settings["weights"] = weights_state(None)
         with recording(self.log, "rack", case, {**settings, "command": rack_command(settings)}) as run:
             tell({"run_id": run.id})
-            run.finish("done", rack(case, by, stream=stream, seed=seed, run=run).summary)
+            run.finish("done", rack(case, by, stream=stream, seed=seed, run=run).logged)
         return {"run_id": run.id}
 
     def _other_replay(self, info: RunInfo, request: Request, tell: Tell) -> JsonObject:

@@ -10,12 +10,12 @@ import pytest
 import stretto
 from stretto.api.options.policy import PolicyReportOptions
 from stretto.api.policy_report import compare_policies, policy_names
+from stretto.core.answers.policies import policies_answer as answer
 from stretto.core.trace import Trace
 from stretto.errors import InvalidInput
 from stretto.queues.metrics import Spread
 from stretto.queues.replay import replay
 from stretto.queues.workloads.lublin import lublin
-from stretto.reports.queues.answer import answer
 from stretto.reports.queues.changes import by_group, change_of
 from stretto.reports.queues.groups import groupings
 from stretto.reports.queues.outcomes import PolicyComparison

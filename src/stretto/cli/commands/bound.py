@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from stretto.cli.console import Output, facts, print_json, print_notes, remark, stdout
+from stretto.cli.console import Output, facts, print_answer, print_json, print_notes, remark, stdout
 from stretto.cli.options import ClusterOption, DimOption, GraphArgument, OutputOption, TimeLimitOption
 
 
@@ -23,6 +23,7 @@ def bound(
     from stretto.api.inputs import with_dims
     from stretto.cli.progress import ProgressLine, in_background
     from stretto.cli.sources import load_problem
+    from stretto.core.answers.plan import bound_answer
     from stretto.core.notes import problem_notes
     from stretto.core.units import format_seconds_alike
 
@@ -41,6 +42,7 @@ def bound(
     elif output is Output.JSON:
         print_json(
             {
+                "answer": bound_answer(problem, found),
                 "graph": problem.graph.name,
                 "cluster": problem.cluster.name,
                 "num_tasks": problem.num_tasks,
@@ -53,10 +55,10 @@ def bound(
         )
     else:
         values = format_seconds_alike([*found.parts.values(), found.value_s])
-        names = [f"{name}{' *' if name == found.method else ''}" for name in found.parts]
-        rows = dict(zip([*names, "lower bound"], values, strict=True))
-        title = f"No schedule of {problem.graph.name} on {problem.cluster.name} is shorter than"
-        stdout().print(facts(title, rows))
+        rows = dict(zip([*found.parts, "largest"], values, strict=True))
+        rows["largest"] += f" ({found.method})"
+        print_answer(bound_answer(problem, found))
+        stdout().print(facts(f"lower bounds of {problem.graph.name} on {problem.cluster.name}", rows))
         print_notes(problem_notes(problem))
     if is_interrupted:
         remark("interrupted: these are the quick bounds, without the solver's")

@@ -13,7 +13,7 @@ from stretto.cli.checks import expanded, refuse_with, refuse_without
 from stretto.cli.compare_paired import check_before, paired_table
 from stretto.cli.completion import graph_sources, policy_lists, strategy_lists
 from stretto.cli.configured import is_typed
-from stretto.cli.console import Output, new_table, print_json, print_notes, print_tables, remark
+from stretto.cli.console import Output, new_table, print_answer, print_json, print_notes, print_tables, remark
 from stretto.cli.logged import kept
 from stretto.cli.options import (
     ENERGY_OPTIONS,
@@ -297,6 +297,7 @@ def report(comparison: Comparison, output: Output, baseline: str | None = None) 
         if best is not None:
             print(best)
         return
+    print_answer(comparison.answer)
     graphs = list(dict.fromkeys(row.graph for row in comparison.rows))
     tables = [_graph_table(comparison, graph) for graph in graphs]
     tables += [summary_table(comparison)] if len(graphs) > 1 else []

@@ -8,7 +8,7 @@ import typer
 
 from stretto.cli.checks import check_folder
 from stretto.cli.compare_paired import check_before, paired_table
-from stretto.cli.console import Output, new_table, print_json, print_tables, remark
+from stretto.cli.console import Output, new_table, print_answer, print_json, print_tables, remark
 from stretto.cli.logged import kept
 from stretto.cli.sources import load_queue, machine_named, tell_notes
 from stretto.core.units import format_count, format_percent, format_waits_alike
@@ -64,6 +64,7 @@ def compare_trace(
     elif out.output is Output.QUIET:
         print(comparison.summary()[0].strategy)
     else:
+        print_answer(comparison.answer)
         print_tables(_table(comparison), *([paired_table(paired)] if paired else []))
         for path in written:
             print(f"wrote {path}")
@@ -81,7 +82,7 @@ def _draw(comparison: QueueComparison, folder: str | None) -> list[str]:
 
 
 #: Columns of waits, and their figures.
-_WAITS = (("mean\nwait", "mean_wait_s"), ("p99\nwait", "p99_wait_s"), ("max\nwait", "max_wait_s"))
+_WAITS = (("mean\nwait", "mean_wait_s"), ("p99\nwait", "p99_wait_s"), ("longest\nwait", "max_wait_s"))
 
 _ENERGY = (("energy\nkWh", "energy_kwh"), ("CO2\nkg", "carbon_kg"))
 
@@ -100,7 +101,12 @@ def _table(comparison: QueueComparison) -> Table:
     table.add_column("strategy", no_wrap=True)
     if many_backfills:
         table.add_column("backfill", no_wrap=True)
-    names = ["bounded\nslowdown", "95 %" if windows > 1 else "its p99", *(name for name, _ in _WAITS), "use"]
+    names = [
+        "bounded\nslowdown",
+        "95 %\ninterval" if windows > 1 else "p99\nslowdown",
+        *(name for name, _ in _WAITS),
+        "in\nuse",
+    ]
     energy = [(name, figure) for name, figure in _ENERGY if all(figure in line.ranges for line in lines)]
     for name in (*names, *(["cost"] if priced else []), *(name for name, _ in energy)):
         table.add_column(name, justify="right", no_wrap=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stretto.cli.console import Output, new_table, print_json, remark, stdout
+from stretto.cli.console import Output, new_table, print_answer, print_json, remark, stdout
 from stretto.cli.options import OutputOption, SeedOption, parse_time
 from stretto.core.units import format_count, format_gap, format_seconds, format_seconds_alike
 
@@ -102,6 +102,7 @@ def _report(
         from stretto.cli.text_gantt import text_gantt
 
         console = stdout()
+        print_answer(comparison.answer)
         if best is not None:
             console.print(f"{best.problem.graph.name} by {best.policy}", style="bold")
             console.print(text_gantt(best.problem, best.schedule))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from stretto.cli.console import Output, facts, print_json, print_tables
+from stretto.cli.console import Output, facts, print_answer, print_json, print_tables
 from stretto.cli.options import OutputOption
 from stretto.core.units import format_bytes, format_count
 
@@ -20,6 +20,7 @@ def doctor(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
     Ends with code 2 when something needs attention; a missing extra does not.
     """
     from stretto.cli import health
+    from stretto.core.answers.facts import doctor_answer
 
     found: dict[str, Any] = {
         "versions": health.versions(),
@@ -33,11 +34,13 @@ def doctor(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
         "settings": health.settings(getattr(context.find_root().command, "commands", {})),
     }
     found["faults"] = _faults(found)
+    answer = doctor_answer(found)
     if output is Output.JSON:
-        print_json(found)
+        print_json({"answer": answer, **found})
     elif output is Output.QUIET:
         print("\n".join(found["faults"]) or "ok")
     else:
+        print_answer(answer)
         print_tables(*_sections(found))
     if found["faults"]:
         raise typer.Exit(2)
@@ -75,7 +78,7 @@ def _sections(found: dict[str, Any]) -> list[RenderableType]:
         rows = {f"{entry['kind']} {entry['name']}": entry["target"] for entry in found["plugins"]}
         sections.append(facts("Plugins", rows))
     faults = {str(number): text for number, text in enumerate(found["faults"], start=1)}
-    return [*sections, facts("Needs attention" if faults else "Nothing needs attention", faults)]
+    return [facts("Needs attention", faults), *sections] if faults else sections
 
 
 def _machine(machine: dict[str, Any]) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stretto.cli.console import Output, new_table, print_json, stdout
+from stretto.cli.console import Output, new_table, print_answer, print_json, stdout
 from stretto.cli.options import OutputOption
 
 
@@ -16,6 +16,9 @@ def engines(output: OutputOption = Output.TABLE) -> None:
     elif output is Output.JSON:
         print_json(rows)
     else:
+        from stretto.core.answers.facts import engines_answer
+
+        print_answer(engines_answer(rows))
         table = new_table()
         table.add_column("engine", no_wrap=True, style="bold")
         table.add_column("here", no_wrap=True)

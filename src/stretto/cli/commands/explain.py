@@ -10,7 +10,7 @@ import typer
 from stretto.api.options import MarsOptions, ReplayRules
 from stretto.cli.checks import expanded, refuse_without
 from stretto.cli.completion import backfill_names, strategy_names
-from stretto.cli.console import Output, new_table, print_json, print_tables, remark
+from stretto.cli.console import Output, new_table, print_answer, print_json, print_tables, remark
 from stretto.cli.options import (
     MACHINE_GROUP,
     MARS_GROUP,
@@ -146,20 +146,25 @@ def _explained(jobs: Trace, place: Machine, told: dict[str, Any]) -> Explanation
 
 
 def _print(found: Explanation) -> None:
-    _say(found.answer)
+    print_answer(found.answer)
     if found.wait.wait_s > 0:
-        print_tables(_stretches(found))
+        _below(_stretches(found))
         _say(" ".join(part for part in (found.words.head(found.wait), _left_out(found)) if part))
         if found.wait.holders:
-            print_tables(_holders(found))
+            _below(_holders(found))
         if found.alternatives:
-            print_tables(_alternatives(found))
+            _below(_alternatives(found))
             for note in dict.fromkeys(one.assumed for one in found.alternatives if one.assumed):
                 _say(f"Assumed: {note}.")
     if found.promise_words:
         _say(found.promise_words)
     if found.replay is not None:
         _print_choice(found)
+
+
+def _below(table: Table) -> None:
+    print()
+    print_tables(table)
 
 
 def _say(text: str) -> None:

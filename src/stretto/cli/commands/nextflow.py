@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stretto.cli.checks import check_target, refuse_without
-from stretto.cli.console import Output, new_table, print_json, remark, stdout
+from stretto.cli.console import Output, new_table, print_answer, print_json, remark, stdout
 from stretto.cli.options import OutputOption
 from stretto.core.units import format_bytes, format_count, format_seconds
 
@@ -90,6 +90,7 @@ def _document(done: NextflowRun) -> dict[str, object]:
     from dataclasses import asdict
 
     return {
+        "answer": done.answer,
         "quantile": done.quantile,
         "processes": [asdict(item) for item in done.needs],
         "num_tasks": done.graph.num_tasks if done.graph is not None else None,
@@ -99,6 +100,7 @@ def _document(done: NextflowRun) -> dict[str, object]:
 
 
 def _print(done: NextflowRun, graph: Path | None, config: Path | None) -> None:
+    print_answer(done.answer)
     table = new_table()
     table.add_column("process", overflow="fold", min_width=16)
     for column in ("tasks", "CPUs", "memory", "time"):

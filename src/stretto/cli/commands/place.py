@@ -11,7 +11,7 @@ import typer
 
 from stretto.cli.checks import check_target, expanded
 from stretto.cli.completion import graph_sources, policy_names
-from stretto.cli.console import Output, facts, new_table, print_json, print_notes, stdout
+from stretto.cli.console import Output, facts, new_table, print_answer, print_json, print_notes, stdout
 from stretto.cli.options import (
     ClusterOption,
     ContentionChoice,
@@ -158,7 +158,8 @@ def _report(placement: Placement, output: Output, target: Path | None) -> None:
     elif output is Output.QUIET:
         print(repr(placement.makespan_s))
     else:
-        stdout().print(placement.summary(), soft_wrap=True, highlight=False, markup=False)
+        print_answer(placement.answer)
+        stdout().print(placement.details(), soft_wrap=True, highlight=False, markup=False)
         print_notes(placement.notes)
         if target is not None:
             stdout().print(f"  wrote {target}", soft_wrap=True)
@@ -231,6 +232,7 @@ def pipeline(
     elif output is Output.QUIET:
         print(repr(found.period_s))
     else:
+        print_answer(found.answer)
         stdout().print(facts(f"{problem.graph.name} on {problem.cluster.name}, for throughput", _stage_facts(found)))
         print_notes(found.notes)
 

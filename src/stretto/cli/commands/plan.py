@@ -15,6 +15,7 @@ from stretto.cli.checks import check_picture, check_target, expanded, refuse_wit
 from stretto.cli.console import (
     Output,
     facts,
+    print_answer,
     print_json,
     print_notes,
     remark,
@@ -196,7 +197,7 @@ def _write(result: PlanResult | RentalPlan, document: dict[str, object], out: Pl
         from stretto.reports.gantt.draw import draw_gantt
 
         bound_s = getattr(result, "lower_bound_s", None)
-        draw_gantt(result.problem, result.schedule, out.gantt, lower_bound_s=bound_s)
+        draw_gantt(result.problem, result.schedule, out.gantt, lower_bound_s=bound_s, answer=result.answer)
 
 
 def _report(result: PlanResult | RentalPlan, document: dict[str, object], out: PlanOutput) -> None:
@@ -207,6 +208,7 @@ def _report(result: PlanResult | RentalPlan, document: dict[str, object], out: P
         print(repr(document["cost_usd"] if is_rented else result.makespan_s))
     else:
         console = stdout()
+        print_answer(result.answer)
         if is_rented:
             print_rental(cast("RentalPlan", result))
         else:

@@ -9,7 +9,7 @@ import typer
 
 from stretto.cli.checks import refuse_with
 from stretto.cli.completion import rack_cases, rack_dispatchers
-from stretto.cli.console import Output, facts, print_json, remark, stdout
+from stretto.cli.console import Output, facts, print_answer, print_json, remark, stdout
 from stretto.cli.logged import kept
 from stretto.cli.options import LogOption, OutputOption, SeedOption
 from stretto.core.units import format_count, format_percent, format_seconds
@@ -85,13 +85,14 @@ def rack(
                 is_over=lambda: patience.is_over,
             )
         if run is not None:
-            run.finish("interrupted" if done.is_stopped else "done", done.summary)
+            run.finish("interrupted" if done.is_stopped else "done", done.logged)
     run_id = run.id if run is not None else None
     if output is Output.JSON:
         print_json({**done.to_json(), "run_id": run_id})
     elif output is Output.QUIET:
         print(repr(done.summary["mean_completion_s"]))
     else:
+        print_answer(done.answer)
         stdout().print(facts(f"{done.case} by {done.label}", _rows(done, run_id)))
     if done.is_stopped:
         remark("interrupted: these are the figures until then")
@@ -108,10 +109,10 @@ def _rows(done: RackResult, run_id: str | None) -> dict[str, str]:
     blind = summary["num_blind_decisions"]
     rows["decisions"] = f"{summary['num_decisions']:,}" + (f", {blind:,} without counters" if blind else "")
     if summary["belief_error"] is not None:
-        rows["belief"] = f"{format_percent(summary['belief_error'])} of capacity off, on average"
-        rows["95 % intervals"] = f"{format_percent(summary['coverage_95'])} of them held the truth"
+        rows["estimated load"] = f"{format_percent(summary['belief_error'])} of capacity off, on average"
+        rows["95 % intervals"] = f"{format_percent(summary['coverage_95'])} of them hold the true load"
     if summary["counter_error"] is not None:
-        rows["its counters alone"] = f"{format_percent(summary['counter_error'])} off, for the parts that have any"
+        rows["counters alone"] = f"{format_percent(summary['counter_error'])} off, over the parts that have counters"
     if run_id is not None:
         rows["run"] = f"{run_id}; watch it with  stretto serve"
     return rows

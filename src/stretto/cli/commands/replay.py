@@ -12,7 +12,7 @@ from stretto.api.options import MarsOptions, ReplayRules
 from stretto.api.options.energy import EnergyOptions
 from stretto.cli.checks import check_folder, check_target, expanded, refuse_with, refuse_without
 from stretto.cli.completion import backfill_names, strategy_names
-from stretto.cli.console import Output, facts, print_json, remark, stdout
+from stretto.cli.console import Output, facts, print_answer, print_json, remark, stdout
 from stretto.cli.logged import kept
 from stretto.cli.options import (
     ENERGY_GROUP,
@@ -31,9 +31,9 @@ from stretto.cli.options import (
     TraceArgument,
     WindowOption,
 )
-from stretto.cli.replay_record import print_explanation, print_opening, record_lines
+from stretto.cli.replay_record import print_explanation, record_lines
 from stretto.cli.sources import load_queue, machine_named, parse_window, skipped_rows, tell_notes
-from stretto.core.units import format_count, format_percent, format_wait
+from stretto.core.units import format_count, format_percent, format_seconds, format_wait
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -245,8 +245,8 @@ def _print(found: Evaluation, whole: Trace, written: list[str]) -> None:
         **({} if found.followed is None else {"followed": str(found.followed)}),
         **record_lines(found),
         "wait": _spread(metrics.wait_s, format_wait),
-        "slowdown": f"mean {metrics.slowdown.mean:,.2f}",
-        "bounded slowdown": _spread(metrics.bounded_slowdown, lambda value: f"{value:,.2f}"),
+        "slowdown": f"mean {_number(metrics.slowdown.mean)}",
+        "bounded slowdown": _spread(metrics.bounded_slowdown, _number),
         "utilization": format_percent(metrics.utilization),
         "makespan": format_wait(metrics.makespan_s),
     }
@@ -265,8 +265,9 @@ def _print(found: Evaluation, whole: Trace, written: list[str]) -> None:
         worst = f"the worst-off has {fair.max_over_mean:.2g} times the mean slowdown"
         lines["users"] = f"{fair.num_users:,}, Jain's index {fair.jain:.2f}, {worst}"
     doing = "replayed in" if found.calibration is None else "fitted, replayed"
-    lines[doing] = f"{found.replay_seconds * 1e3:,.1f} ms, {found.jobs_per_second:,.0f} jobs/s"
-    print_opening(found)
+    took_s, rate = (float(f"{value:.2g}") for value in (found.replay_seconds, found.jobs_per_second))
+    lines[doing] = f"{format_seconds(took_s)}, {rate:,.0f} jobs/s"
+    print_answer(found.answer)
     stdout().print(facts(f"{whole.name} by {spec['strategy']}", lines))
     print_explanation(found)
     for path in written:
@@ -278,7 +279,9 @@ def _promises(found: Evaluation) -> dict[str, str]:
     if figures is None:
         return {}
     kept_or_not = "none broken" if not figures.broken else f"{figures.broken:,} broken"
-    margin = f", 99 % by at least {format_wait(figures.margin_p01_s)}" if figures.given and not figures.broken else ""
+    margin = ""
+    if figures.given and not figures.broken:
+        margin = f"; 99 % of jobs start at least {format_wait(figures.margin_p01_s)} before theirs"
     return {
         "promises": f"slack {found.result.spec['slack']}: {figures.given:,} latest starts given, {kept_or_not}{margin}"
     }
@@ -300,6 +303,10 @@ def _machine_name(pools: tuple[Pool, ...]) -> str:
     if len(pools) == 1 and pools[0].name == "machine":
         return format_count(pools[0].num_procs, "processor")
     return ", ".join(f"{pool.name} ({format_count(pool.num_procs, 'processor')})" for pool in pools)
+
+
+def _number(value: float) -> str:
+    return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 1000 else f"{value:,.0f}"
 
 
 def _spread(spread: Spread, show: Callable[[float], str]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +13,7 @@ from stretto.api.options import split_names
 from stretto.api.options.policy import PolicyReportOptions
 from stretto.cli.checks import check_target, expanded, refuse_with, refuse_without
 from stretto.cli.completion import backfill_names
-from stretto.cli.console import Output, print_json
+from stretto.cli.console import Output, print_answer, print_json
 from stretto.cli.options import ENERGY_OPTIONS, MACHINE_GROUP, MachineFlags, OutputOption, SeedOption
 from stretto.core.units import format_count
 
@@ -150,18 +149,25 @@ def _write_policies(
 def _tell(done: WrittenReport, target: Path, output: Output) -> None:
     drawn = [str(path) for path in done.figures]
     if output is Output.JSON:
-        more = {} if done.comparison is None else {"answer": done.answer, **done.comparison.to_json()}
+        more = {} if done.comparison is None else done.comparison.to_json()
         print_json(
-            {"path": str(target), "num_runs": done.num_runs, "num_bytes": done.num_bytes, "figures": drawn, **more}
+            {
+                "answer": done.answer,
+                "path": str(target),
+                "num_runs": done.num_runs,
+                "num_bytes": done.num_bytes,
+                "figures": drawn,
+                **more,
+            }
         )
         return
     if output is Output.QUIET:
         print(target)
         return
+    print_answer(done.answer)
     if done.comparison is None:
         print(f"wrote {target}: {format_count(done.num_runs, 'run')}, {done.num_bytes / 1e6:.1f} MB")
     else:
-        print(textwrap.fill(done.answer, 79, break_on_hyphens=False))
         count = len(done.comparison.policies)
         print(f"wrote {target}: {count:,} {'policy' if count == 1 else 'policies'}, {done.num_bytes / 1e6:.2f} MB")
     for path in drawn:

@@ -13,7 +13,7 @@ from stretto.api.options import Record
 from stretto.cli.checks import check_picture, expanded, refuse_with
 from stretto.cli.completion import run_dispatchers
 from stretto.cli.configured import is_typed
-from stretto.cli.console import Output, facts, print_json, print_notes, remark, stdout
+from stretto.cli.console import Output, facts, print_answer, print_json, print_notes, remark, stdout
 from stretto.cli.options import (
     ClusterOption,
     DimOption,
@@ -331,6 +331,7 @@ def _report(done: RecordedRun, output: Output) -> None:
     elif output is Output.JSON:
         print_json(_document(done))
     else:
+        print_answer(session.answer)
         stdout().print(facts(f"{problem.graph.name} on {problem.cluster.name}", _rows(done)))
         if done.rented is not None:
             print_rented_run(done.rentals, sum(one.cost_usd for one in done.rented.rentals))
@@ -347,7 +348,8 @@ def _draw(session: Session, problem: Problem, path: Path) -> None:
         remark(f"{path} was not drawn: not all tasks have times in this run")
         return
     title = f"{problem.graph.name} on {problem.cluster.name}, run by {session.result.engine}"
-    draw_gantt(problem, session.result.schedule(), path, title=title + (" (timed)" if session.result.is_timed else ""))
+    title += " (timed)" if session.result.is_timed else ""
+    draw_gantt(problem, session.result.schedule(), path, title=title, answer=session.answer)
 
 
 def _document(done: RecordedRun) -> dict[str, object]:

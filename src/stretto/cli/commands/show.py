@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stretto.cli.checks import refuse_with
-from stretto.cli.console import Output, facts, new_table, print_json, print_notes, print_tables, stdout
+from stretto.cli.console import Output, facts, new_table, print_answer, print_json, print_notes, print_tables, stdout
 from stretto.cli.options import DimOption, OutputOption
 from stretto.core.units import format_bytes, format_count, format_seconds, format_seconds_alike
 
@@ -87,6 +87,7 @@ def _show_graph(graph: TaskGraph, output: Output) -> None:
     elif output is Output.QUIET:
         print(found.num_tasks)
     else:
+        print_answer(found.answer)
         stdout().print(facts(graph.name, _graph_rows(found)))
         print_notes(found.notes)
 
@@ -119,16 +120,26 @@ def _graph_rows(found: GraphFacts) -> dict[str, str]:
 
 
 def _show_workload(work: Workload, output: Output) -> None:
+    from stretto.core.answers.facts import workload_answer
     from stretto.core.graph_facts import graph_facts
 
     found = [graph_facts(job.graph) for job in work.jobs]
     if output is Output.JSON:
         jobs = [f.to_json() | {"arrival_s": job.arrival_s} for f, job in zip(found, work.jobs, strict=True)]
-        print_json({"what": "workload", "name": work.name, "num_tasks": work.num_tasks, "jobs": jobs})
+        print_json(
+            {
+                "what": "workload",
+                "answer": workload_answer(work),
+                "name": work.name,
+                "num_tasks": work.num_tasks,
+                "jobs": jobs,
+            }
+        )
         return
     if output is Output.QUIET:
         print(work.num_tasks)
         return
+    print_answer(workload_answer(work))
     table = new_table(f"{work.name}: {format_count(len(work), 'graph')}, {format_count(work.num_tasks, 'task')}")
     table.add_column("graph", overflow="fold")
     for name in ("arrives", "tasks", "edges", "depth", "width", "work"):
@@ -152,12 +163,17 @@ def _show_workload(work: Workload, output: Output) -> None:
 
 def _show_cluster(cluster: Cluster, output: Output) -> None:
     """Print a cluster in the wanted form."""
+    from stretto.core.answers.facts import cluster_answer
+
     if output is Output.JSON:
-        print_json({"what": "cluster", "name": cluster.name} | _cluster_json(cluster))
+        print_json(
+            {"what": "cluster", "answer": cluster_answer(cluster), "name": cluster.name} | _cluster_json(cluster)
+        )
         return
     if output is Output.QUIET:
         print(cluster.num_devices)
         return
+    print_answer(cluster_answer(cluster))
     print_tables(_device_table(cluster), _link_table(cluster))
 
 

@@ -12,7 +12,7 @@ from stretto.api.train import DEFAULT_BUDGET_S
 from stretto.cli.checks import check_target, expanded, refuse_with
 from stretto.cli.completion import graph_sources, trainer_names
 from stretto.cli.configured import is_typed
-from stretto.cli.console import Output, print_json, print_notes, remark, stdout
+from stretto.cli.console import Output, print_answer, print_json, print_notes, remark, stdout
 from stretto.cli.options import ClusterOption, DimOption, LogOption, OutputOption, SeedOption, parse_time
 from stretto.errors import InvalidInput
 
@@ -208,7 +208,9 @@ def _named(algorithm: str | None, source: str | None, force: bool) -> tuple[str,
     if force:
         raise InvalidInput("--force belongs to --continue: there is no run to take over", field="--force")
     if algorithm is None or source is None:
-        raise InvalidInput("name an algorithm and what it learns on, or a run to --continue", field="train")
+        example = "stretto train doppler workload:ffnn -c gpu:4 --budget 60s"
+        hint = f"name an algorithm and what it learns on, for example: {example}; or a run to --continue"
+        raise InvalidInput(hint, field="train")
     return algorithm, source
 
 
@@ -232,14 +234,15 @@ def _draw(result: TrainingResult, path: Path) -> None:
     if result.outcome is None:
         from stretto.reports.plots.training import draw_learning_curves
 
-        draw_learning_curves([row.to_json() for row in result.rows], path, name=result.name, algorithm=result.algorithm)
+        rows = [row.to_json() for row in result.rows]
+        draw_learning_curves(rows, path, name=result.name, algorithm=result.algorithm, answer=result.answer)
         return
     from stretto.reports.plots.training import draw_training
 
     title = f"{result.name} on {result.outcome.problem.cluster.name} by {result.algorithm}"
     best = result.judged.best_other
     rows = [row.to_json() for row in result.rows]
-    draw_training(rows, path, title=title, baselines={best: result.judged.others[best]})
+    draw_training(rows, path, title=title, baselines={best: result.judged.others[best]}, answer=result.answer)
 
 
 def _show(result: TrainingResult, source: str, out: TrainOutput, checkpoint: Path | None) -> None:
@@ -257,6 +260,7 @@ def _show(result: TrainingResult, source: str, out: TrainOutput, checkpoint: Pat
         print(repr(next(iter(figures.values()))))
     else:
         console = stdout()
+        print_answer(result.answer)
         console.print(training_table(result))
         if result.outcome is not None:
             print_notes(result.notes)

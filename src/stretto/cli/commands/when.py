@@ -12,7 +12,7 @@ from stretto.api.options.slurm import SlurmPlace
 from stretto.cli.checks import expanded, refuse_with, refuse_without
 from stretto.cli.commands.steer import SLURM_GROUP
 from stretto.cli.completion import backfill_names, strategy_names
-from stretto.cli.console import Output, new_table, print_json, print_tables, remark
+from stretto.cli.console import Output, new_table, print_answer, print_json, print_tables, remark
 from stretto.cli.options import (
     EstimatesOption,
     KillOption,
@@ -189,13 +189,10 @@ def _print(found: WhenAnswer, output: Output, *, is_list: bool) -> None:
     elif output is Output.QUIET:
         for one in found.starts:
             print(f"{one.job} {one.likely_s:.0f}" if is_list else f"{one.likely_s:.0f}")
-    elif is_list:
-        _print_list(found)
     else:
-        one = found.start
-        print(shown(f"job {one.job}: {one.sentence}"))
-        if found.instead is not None:
-            print(shown(f"with {found.change}: {found.instead.sentence}"))
+        print_answer(found.answer)
+        if is_list and found.starts:
+            _print_list(found)
     _remark_on(found)
 
 
@@ -212,16 +209,15 @@ def _remark_on(found: WhenAnswer) -> None:
 
 
 def _print_list(found: WhenAnswer) -> None:
-    if not found.starts:
-        print("no job waits then")
-        return
     has_promises = any(one.promised_s is not None for one in found.starts)
     last = "promised" if has_promises else "waited"  # both do not fit 80 columns
     table = new_table(f"Waiting jobs at {found.start.clock.at(found.start.asked_s)}")
-    for name in ("job", "user", "procs", "most likely", "from", "to", last):
+    has_users = any(one.user for one in found.starts)
+    for name in ("job", *(["user"] if has_users else []), "procs", "most likely", "from", "to", last):
         table.add_column(name, no_wrap=True, justify="left" if name in ("job", "user") else "right")
     for one in sorted(found.starts, key=lambda start: start.likely_s):
-        table.add_row(*_cells(one, has_promises=has_promises))
+        job, user, *rest = _cells(one, has_promises=has_promises)
+        table.add_row(job, *([user] if has_users else []), *rest)
     print_tables(table)
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from stretto.core.answers.facts import trace_answer
 from stretto.core.csr import Floats, Ints
 from stretto.core.request import components_of
 from stretto.core.trace import Trace
@@ -96,9 +97,14 @@ class TraceFacts:
     skipped: tuple[SkippedFacts, ...]
     notes: tuple[str, ...]
 
+    @property
+    def answer(self) -> str:
+        """What this is, in one sentence."""
+        return trace_answer(self)
+
     def to_json(self) -> dict[str, object]:
         """Return all fields."""
-        fields: dict[str, object] = dict(vars(self))
+        fields: dict[str, object] = {"answer": self.answer, **vars(self)}
         fields["partitions"] = [part._asdict() for part in self.partitions]
         fields["skipped"] = [part._asdict() for part in self.skipped]
         return fields

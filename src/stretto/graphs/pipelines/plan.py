@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from stretto.core import argument_checks as checks
+from stretto.core.answers.plan import pipeline_answer
 from stretto.core.csr import Floats, Ints
 from stretto.core.kernels.rng import below, seeded
 from stretto.core.metrics import gap
@@ -70,11 +71,17 @@ class PipelinePlan:
         """What the plan takes for granted."""
         return tuple(problem_notes(self.problem))
 
+    @property
+    def answer(self) -> str:
+        """The result in one sentence."""
+        return pipeline_answer(self)
+
     def to_json(self) -> dict[str, Any]:
         """Return what ``stretto pipeline --output json`` prints."""
         names = [device.name for device in self.problem.cluster.devices]
         return {
             "graph": self.problem.graph.name,
+            "answer": self.answer,
             "cluster": self.problem.cluster.name,
             "microbatches": self.num_microbatches,
             "period_s": self.period_s,

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from stretto.core.answers.plan import rental_answer
 from stretto.core.metrics import Metrics, measure
 from stretto.core.notes import problem_notes
 from stretto.core.plan import Plan
@@ -127,11 +128,17 @@ class RentalPlan:
             lines.append(f"costs at most ${self.reserve.cost_usd:,.2f} if spot nodes are lost")
         return lines
 
+    @property
+    def answer(self) -> str:
+        """The result in one sentence."""
+        return rental_answer(self)
+
     def to_json(self) -> dict[str, Any]:
         """Return what ``stretto plan --pools --output json`` prints; a saved plan holds the same."""
         graph, reserve = self.problem.graph, self.reserve
         return {
             **head_fields(self.problem, self.policy, self.params, self.seed),
+            "answer": self.answer,
             "objective": self.goal.objective,
             "deadline_s": _finite(self.goal.deadline_s),
             "budget_usd": _finite(self.goal.budget_usd),

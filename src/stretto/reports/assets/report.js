@@ -46,6 +46,7 @@
       "section",
       { id: "run" + k },
       views.length > 1 ? node("h1", {}, view.name) : null,
+      views.length > 1 && view.answer ? node("p", { class: "answer" }, view.answer) : null,
       node("p", { class: "faint" }, text),
       Stretto.factList(view),
     );

@@ -22,6 +22,7 @@ def draw_gantt(
     *,
     title: str | None = None,
     lower_bound_s: float | None = None,
+    answer: str = "",
 ) -> None:
     """Write a picture of a schedule.
 
@@ -34,8 +35,11 @@ def draw_gantt(
         What stands above; the names of graph and cluster when None.
     lower_bound_s
         Drawn as a line, with the gap, when given.
+    answer
+        The sentence below the title of a page; pictures have none.
     """
     target = Path(path)
     kind = kind_of(target, ENDINGS)
     chart = make_chart(problem, schedule, title=title, lower_bound_s=lower_bound_s)
-    write_atomically(target, gantt_html.render(chart) if kind == "html" else gantt_figure.render(chart, kind))
+    content = gantt_html.render(chart, answer) if kind == "html" else gantt_figure.render(chart, kind)
+    write_atomically(target, content)

@@ -8,7 +8,7 @@ import numpy as np
 
 from stretto.core.csr import Floats
 from stretto.reports.gantt.chart import GanttChart
-from stretto.reports.page.html import document
+from stretto.reports.page.html import answer_html, document
 from stretto.reports.page.view_types import Column, GanttJson, TransferBars
 from stretto.reports.plots.colors import text_on
 
@@ -16,11 +16,12 @@ from stretto.reports.plots.colors import text_on
 _DIGITS = 9
 
 
-def render(chart: GanttChart) -> bytes:
-    """Return the page."""
+def render(chart: GanttChart, answer: str = "") -> bytes:
+    """Return the page, with the answer of its result below the title."""
     body = [
         '<main class="wide">',
         f"<h1>{html.escape(chart.title)}</h1>",
+        answer_html(answer),
         f'<p class="faint">{html.escape(" · ".join(chart.facts))}</p>',
         '<div id="gantt"></div>',
         "</main>",

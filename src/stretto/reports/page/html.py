@@ -17,7 +17,9 @@ from stretto.reports.strict_json import plain
 _SCRIPTS = ("base.js", "lines.js", "gantt.js", "map.js", "placement.js", "tables.js", "sections.js", "report.js")
 
 
-def render(title: str, views: Sequence[RunView], tables: Sequence[Table], commands: Sequence[str]) -> bytes:
+def render(
+    title: str, views: Sequence[RunView], tables: Sequence[Table], commands: Sequence[str], answers: Sequence[str] = ()
+) -> bytes:
     """Return the page of some runs.
 
     Parameters
@@ -28,10 +30,13 @@ def render(title: str, views: Sequence[RunView], tables: Sequence[Table], comman
         Comparisons, above the runs.
     commands
         What to type to reproduce the runs.
+    answers
+        Sentences below the title: what the page comes to.
     """
     body = [
         "<main>",
         f"<h1>{html.escape(title)}</h1>",
+        *(answer_html(answer) for answer in answers),
         f'<p class="faint">{html.escape(_byline(views))}</p>',
         *(table.to_html() for table in tables),
         '<div id="runs"></div>',
@@ -69,6 +74,11 @@ def document(
         "</html>",
     ]
     return "\n".join(parts).encode(errors="replace")
+
+
+def answer_html(answer: str) -> str:
+    """Return the sentence that stands below the title of a page; no line ends between a number and its %."""
+    return f'<p class="answer">{html.escape(answer).replace(" %", "&nbsp;%")}</p>' if answer else ""
 
 
 def script_json(value: object) -> str:

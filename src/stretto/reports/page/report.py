@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from stretto.core.answers.logged import logged_answer
 from stretto.core.plan import Plan
 from stretto.core.problem import Problem
 from stretto.core.schedule import Schedule
@@ -31,6 +32,7 @@ class RunReport:
     views: list[RunView] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     commands: list[str] = field(default_factory=list)
+    answers: list[str] = field(default_factory=list)
     _compared: list[Compared] = field(default_factory=list)
     _planned: dict[int, tuple[Problem, Schedule]] = field(default_factory=dict)
 
@@ -58,6 +60,7 @@ class RunReport:
         view = new_view(
             {
                 "id": name,
+                "answer": logged_answer("done", document),
                 "kind": "plan",
                 "name": problem.graph.name,
                 "status": "done",
@@ -75,6 +78,7 @@ class RunReport:
 
     def add_comparison(self, document: Mapping[str, Json], name: str) -> None:
         """Add what ``stretto compare --output json`` wrote."""
+        self.answers.append(logged_answer("done", document))
         self.tables += comparison_tables(document, name)
         self._compared += comparisons(document, name)
 
@@ -89,11 +93,17 @@ class RunReport:
         if isinstance(command, str) and command not in self.commands:
             self.commands.append(command)
 
+    @property
+    def all_answers(self) -> list[str]:
+        """The answers of runs, plans and comparisons, without those that have none yet."""
+        return [answer for answer in (*(view["answer"] for view in self.views), *self.answers) if answer]
+
     def page(self, title: str | None) -> bytes:
         """Return everything as one page."""
         alone = len(self.views) == 1 and not self.tables
         chosen = title or (self.views[0]["name"] if alone else "Stretto report")
-        return render(chosen, self.views, [*runs_tables(self.views), *self.tables], self.commands)
+        answers = self.all_answers if len(self.views) == 1 else self.answers  # several runs have titles of their own
+        return render(chosen, self.views, [*runs_tables(self.views), *self.tables], self.commands, answers)
 
     def draw(self, folder: Path) -> list[Path]:
         """Write the figures of all runs and comparisons; a source without any is no error as long as another has some.

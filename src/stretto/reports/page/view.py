@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from stretto.core.answers.logged import logged_answer
 from stretto.core.problem import Problem
 from stretto.core.schedule import Schedule
 from stretto.errors import InvalidInput, UnknownName
@@ -44,6 +45,7 @@ def run_header(info: RunInfo) -> RunHeader:
     """Return what lists show of a run."""
     return {
         "id": info.id,
+        "answer": logged_answer(info.status, info.summary),
         "kind": info.kind,
         "name": info.name,
         "status": info.status,

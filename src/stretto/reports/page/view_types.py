@@ -179,9 +179,10 @@ class Titled(TypedDict):
 
 
 class RunHeader(Titled):
-    """What lists show of a run."""
+    """What lists show of a run; the answer is empty while there is none."""
 
     id: str
+    answer: str
     kind: str
     status: str
     started_s: float

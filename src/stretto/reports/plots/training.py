@@ -56,6 +56,7 @@ def draw_training(
     *,
     title: str = "training",
     baselines: Mapping[str, float] | None = None,
+    answer: str = "",
 ) -> None:
     """Write a picture of a training run.
 
@@ -65,6 +66,8 @@ def draw_training(
         Ends in ``.png``, ``.svg`` or ``.html``; the last is one offline page that holds the data too.
     baselines
         Makespans to compare with, by name; drawn as lines.
+    answer
+        The sentence below the title of a page.
     """
     target = Path(path)
     kind = kind_of(target, ENDINGS)
@@ -73,12 +76,14 @@ def draw_training(
     lines = _thinned(lines)
     if kind == "html":
         view = _training_view([row.to_json() for row in lines], title, "", baselines or {})
-        write_atomically(target, render(title, [view], [], []))
+        write_atomically(target, render(title, [view], [], [], [answer]))
     else:
         write_atomically(target, saved(_figure(_Curve(lines, dict(baselines or {}), title)), kind))
 
 
-def draw_learning_curves(rows: Sequence[Mapping[str, Json]], path: Path, *, name: str, algorithm: str) -> None:
+def draw_learning_curves(
+    rows: Sequence[Mapping[str, Json]], path: Path, *, name: str, algorithm: str, answer: str = ""
+) -> None:
     """Write the curves of a training that is not about one graph, by generation or iteration.
 
     Parameters
@@ -91,7 +96,7 @@ def draw_learning_curves(rows: Sequence[Mapping[str, Json]], path: Path, *, name
     kind = kind_of(path, ENDINGS)
     view = _training_view(rows, name, algorithm, {})
     if kind == "html":
-        write_atomically(path, render(f"{name} by {algorithm}", [view], [], []))
+        write_atomically(path, render(f"{name} by {algorithm}", [view], [], [], [answer]))
     else:
         assert view["training"] is not None
         write_atomically(path, saved(training_figure(view, view["training"]), kind))
@@ -108,6 +113,7 @@ def _training_view(
             "status": "done",
             "started_s": 0.0,
             "ended_s": None,
+            "answer": "",
             "num_events": len(rows),
             "settings": {"algorithm": algorithm},
             "summary": {},

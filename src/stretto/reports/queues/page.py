@@ -9,12 +9,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from stretto.core.answers.policies import policies_answer
+from stretto.core.answers.words import FIGURES
 from stretto.core.csr import Floats
 from stretto.core.units import format_count, format_percent, format_wait
 from stretto.queues.explain.names import JobNames
 from stretto.queues.steps import binned, changes
-from stretto.reports.page.html import document
-from stretto.reports.queues.answer import FIGURES, answer
+from stretto.reports.page.html import answer_html, document
 from stretto.reports.queues.changes import PolicyChange, by_group, change_of
 from stretto.reports.queues.groups import Grouping, groupings
 from stretto.reports.queues.outcomes import PolicyComparison, PolicyOutcome
@@ -48,12 +49,12 @@ def policy_page(found: PolicyComparison, title: str | None = None, command: str 
     change = None if best is None else change_of(found.present, best, found.rows)
     divided = groupings(found.trace, found.rows)
     heading = title or f"{found.trace.name}: what a change of policy would do"
-    sentence = answer(found, change)
+    sentence = policies_answer(found, change)
     body = [
         "<main>",
         f"<h1>{html.escape(heading)}</h1>",
+        answer_html(sentence),
         f'<p class="faint">{html.escape(_byline(found))}</p>',
-        f'<p class="answer">{html.escape(sentence).replace(" %", "&nbsp;%")}</p>',
         *([_facts(found, change)] if change is not None else []),
         _section("Policies", f"ranked by {FIGURES[found.rank_by]}", policies_table(found)),
         *([_changes(found, change, divided)] if change is not None else []),

@@ -20,6 +20,8 @@
     find("name").textContent = view.name || view.id;
     find("state").textContent = view.status;
     find("state").className = "state " + view.status;
+    find("found").textContent = view.answer;
+    find("found").hidden = !view.answer;
     const by = Stretto.decider(view),
       stream = view.settings.stream,
       on =

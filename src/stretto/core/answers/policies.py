@@ -1,35 +1,21 @@
-"""The comparison in one sentence."""
+"""What a change of policy would do to a queue, and at whose expense."""
 
 from __future__ import annotations
 
-from stretto.core.units import format_count, format_percent, format_wait
-from stretto.reports.queues.changes import PolicyChange
-from stretto.reports.queues.outcomes import PolicyComparison
+from typing import TYPE_CHECKING
 
-#: How people call the figures that policies are ranked by.
-FIGURES = {
-    "mean_wait_s": "mean wait",
-    "p50_wait_s": "median wait",
-    "p95_wait_s": "p95 wait",
-    "p99_wait_s": "p99 wait",
-    "max_wait_s": "longest wait",
-    "mean_bounded_slowdown": "mean bounded slowdown",
-    "energy_kwh": "energy",
-    "carbon_kg": "carbon",
-}
+from stretto.core.answers.words import FIGURES, show_figure
+from stretto.core.units import format_count, format_percent, format_wait
+
+if TYPE_CHECKING:
+    from stretto.reports.queues.changes import PolicyChange
+    from stretto.reports.queues.outcomes import PolicyComparison
+
 #: Smaller differences are not told as such.
 _SAME = 0.005
 
 
-def show_figure(name: str, value: float) -> str:
-    """Write a figure with its unit."""
-    if name.endswith("_s"):
-        return format_wait(value)
-    unit = {"energy_kwh": " kWh", "carbon_kg": " kg CO2"}.get(name, "")
-    return f"{value:,.1f}{unit}" if value >= 100 else f"{value:.3g}{unit}"
-
-
-def answer(found: PolicyComparison, change: PolicyChange | None) -> str:
+def policies_answer(found: PolicyComparison, change: PolicyChange | None) -> str:
     """Say whether the best candidate is better than the present policy, by how much, and at whose expense."""
     present, best, figure = found.present, found.best, FIGURES[found.rank_by]
     now = present.figures()[found.rank_by]
