@@ -175,6 +175,7 @@ class RunSummary(BaseModel):
     num_events: int
     settings: JsonObject
     summary: JsonObject
+    live: JsonObject | None = Field(default=None, description="Of a live run: `share` done and `text`.")
 
 
 class RunDetail(RunSummary):
@@ -203,6 +204,22 @@ class EventList(BaseModel):
     """Events of a run in order."""
 
     events: list[LogEvent]
+
+
+class OutputPiece(BaseModel):
+    """What one attempt of a task has written to one stream."""
+
+    attempt: int
+    stream: Literal["stdout", "stderr"]
+    text: str
+    is_cut: bool = Field(description="Whether this is only the end of it.")
+
+
+class TaskOutput(BaseModel):
+    """The output of a task."""
+
+    task: str
+    pieces: list[OutputPiece]
 
 
 class JobState(BaseModel):
