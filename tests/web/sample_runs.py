@@ -88,6 +88,7 @@ def fill(path: Path, *, num_large: int = 10_000) -> dict[str, str]:
         _queues(log, ids)
         _trainings(log, ids)
         _racks(log, ids)
+        _steered(log, ids)
         _comparison(log, ids)
     _executed(path, ids)
     return ids
@@ -153,6 +154,26 @@ def _racks(log: RunLog, ids: dict[str, str]) -> None:
         mean = np.clip(draw.normal(0.45, 0.2, num), 0.02, 0.97)
         record_sample(run, BeliefSample(float(second), mean, np.full(num, 0.06), running=busy))
     ids["rack"] = run.id
+
+
+def _steered(log: RunLog, ids: dict[str, str]) -> None:
+    """A live queue, with decisions as the steering layer writes them down."""
+    run = log.start("steer", "slurm by saf", {"strategy": "saf", "mode": "sitefactor", "apply": True})
+    jobs = [[4100 + k, 60.0 * k, 3600.0 * (1 + (7 * k) % 5), 2 ** ((3 * k) % 6)] for k in range(14)]
+    order = [job[0] for job in sorted(jobs[3:], key=lambda job: job[2] * job[3])]
+    for step in range(4):
+        inputs = {
+            "num_procs": 128,
+            "running": [job[0] for job in jobs[:3]],
+            "jobs": jobs[: 10 + step],
+            "num_ended": step,
+        }
+        known = {job[0] for job in jobs[: 10 + step]}
+        chosen = [job for job in order if job in known]
+        fields = {"chosen": "saf", "costs": {"saf": 3.1, "fcfs": 4.9}, "fallback": "", "is_applied": True}
+        promises = {"given": 14, "kept": 9, "broken": 1, "at_risk": 0}
+        run.record("decision", str(step + 1), **fields, order=chosen, inputs=inputs, decide_s=0.01, promises=promises)
+    ids["steered"] = run.id
 
 
 def _comparison(log: RunLog, ids: dict[str, str]) -> None:

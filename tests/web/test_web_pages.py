@@ -191,7 +191,7 @@ def test_the_map_of_a_machine_follows_what_is_believed(server: Any, page: Any) -
         tile = page.locator("#belief button.tile").first
         assert "30 %" in tile.inner_text()
         assert "10\u201350" in tile.inner_text()
-        assert tile.get_attribute("aria-label") == "m1/mem0: estimated load 30 %, 95 % interval 10 % to 50 %"
+        assert tile.get_attribute("aria-description") == "m1/mem0: estimated load 30 %, 95 % interval 10 % to 50 %"
         assert page.locator("#belief .chip.busy").inner_text().split() == ["cpu0.0.0", "smith-waterman"]
         record_sample(run, BeliefSample(1.0, np.full(num, 0.8), np.full(num, 0.05), running=busy))
         page.wait_for_selector("#belief button.tile:has-text('80 %')")

@@ -149,6 +149,20 @@ class WhatIfRequest(JobRequest):
     time_limit_s: float | None = Field(default=None, gt=0, le=3600)
 
 
+class SteeringRequest(Request):
+    """Whether the steering of a live queue is allowed."""
+
+    is_on: bool = Field(description="False stops all steering, or that of the partition.")
+    partition: Name | None = Field(default=None, description="Only this partition.")
+
+
+class SteeringState(BaseModel):
+    """What became of the switch."""
+
+    is_on: bool
+    notices: list[str]
+
+
 class Names(BaseModel):
     """Names that requests accept."""
 

@@ -1,6 +1,6 @@
 "use strict";
 // Intervals in rows on one axis: low to high as a line, quarters as a box where they are known, the middle as a mark.
-// rows: [{ name, low, q1, middle, q3, high, note }]; options: { label, unit: "s" or "", order: names are cut from the left }
+// rows: [{ name, low, q1, middle, q3, high, note }]; options: { label, unit: "s" or "" }
 Stretto.boxes = function (holder, rows, options) {
   const node = Stretto.node,
     show = options.unit === "s" ? value => Stretto.seconds(value, 4) : value => Stretto.number(value, 4);
@@ -16,6 +16,7 @@ Stretto.boxes = function (holder, rows, options) {
     if (to !== undefined) made.style.width = `calc(${at(to)} - ${at(from)})`;
     return made;
   };
+  const isLeft = Stretto.differAtEnd(rows.map(row => row.name));
   const unit = options.unit === "s" ? Stretto.unitOf(most) : ["", 1];
   const ticks = Stretto.ticks(begin, end, 5, unit[1]).map(([value, text]) => {
     const made = node("span", {}, text);
@@ -27,7 +28,7 @@ Stretto.boxes = function (holder, rows, options) {
     return node(
       "tr",
       {},
-      node("th", { scope: "row", title: row.name }, node("span", { class: "tail" }, node("bdi", {}, row.name))),
+      node("th", { scope: "row", title: row.name }, node("span", { class: isLeft ? "tail left" : "tail" }, node("bdi", {}, row.name))),
       node(
         "td",
         { class: "plot", title: words },

@@ -227,8 +227,8 @@ Stretto.gantt = function (holder, first, options) {
       if (b1 - a1 > 24 && tall >= 10) {
         const label = Stretto.fitted(pen, nameOf(i), b1 - a1 - 6, isTail);
         if (label) {
-          pen.fillStyle = text;
-          style = text;
+          style = data.state && data.state[i] === 2 ? ink : text;
+          pen.fillStyle = style;
           pen.fillText(label, (a1 + b1) / 2, y + tall / 2 + 0.5);
         }
       }

@@ -215,6 +215,50 @@ Stretto.sections = function (root, options) {
       strip: strip(view, x[x.length - 1]),
     });
   }
+  // Waits beside the baseline and the record.
+  function waits(view) {
+    if (!view.waits) return;
+    const [total, ...rest] = view.waits.tables,
+      part = section("waits", total.title, "against the baseline and what was recorded, where that is known");
+    part.body.replaceChildren(
+      Stretto.drawnTable(total),
+      ...(view.waits.promises ? [node("p", { class: "note" }, view.waits.promises)] : []),
+      ...view.waits.notes.map(text => node("p", { class: "faint small" }, text)),
+    );
+    const groups = section("wait-groups", "Who waits", "means by group, and the jobs that waited longest");
+    groups.body.replaceChildren(
+      node("div", { class: "split" }, ...rest.map(table => node("div", {}, node("h3", {}, table.title), Stretto.drawnTable(table)))),
+    );
+  }
+  // The waiting jobs of a steered cluster, and the switch that stops the steering.
+  function steered(view) {
+    const found = view.steered;
+    if (!found) return;
+    const part = section(
+      "steered",
+      "Waiting jobs in their order",
+      `${found.num_waiting.toLocaleString("en")} waiting, ${found.num_running.toLocaleString("en")} running; ordered by ${found.chosen}`,
+    );
+    const moved = job => (job.before === job.after ? "–" : (job.after < job.before ? "↑ " : "↓ ") + Math.abs(job.after - job.before));
+    const said = found.fallback
+      ? "Slurm's own order applies: " + found.fallback
+      : found.is_applied
+        ? "This order is applied."
+        : "Dry run: Slurm is not told.";
+    const stop = view.status === "running" && options.stopSteering ? Stretto.stopButton(options.stopSteering, view) : null;
+    if (!part.body.children.length) part.body.append(node("div", {}), node("div", {}));
+    const [list, tools] = part.body.children;
+    list.replaceChildren(
+      node("p", {}, said + (found.promises ? " Promises: " + found.promises + "." : "")),
+      Stretto.table(
+        ["job", ["place by submission", "number"], ["place now", "number"], ["moved", "number"], ["processors", "number"], ["requested time", "number"]],
+        found.jobs.map(job => [String(job.job), String(job.before), String(job.after), moved(job), String(job.procs), Stretto.seconds(job.estimate_s, 3)]),
+      ),
+      found.num_waiting > found.jobs.length ? node("p", { class: "faint small" }, `the first ${found.jobs.length} of ${found.num_waiting}`) : "",
+    );
+    if (stop && !tools.children.length) tools.append(stop);
+    else if (!stop) tools.replaceChildren();
+  }
   function choices(view) {
     if (!view.choices || !view.choices.length || (view.choices.length === 1 && !view.choices[0].cost)) return;
     const isChange = (choice, k, all) => !k || choice.chosen !== all[k - 1].chosen,
@@ -402,7 +446,7 @@ Stretto.sections = function (root, options) {
   }
   return {
     update: view => {
-      [spreads, tables, failures, belief, gantt, durations, tasks, map, use, queue, samples, choices, training, judged, progress, graph, cost].forEach((draw, place) => {
+      [waits, steered, spreads, tables, failures, belief, gantt, durations, tasks, map, use, queue, samples, choices, training, judged, progress, graph, cost].forEach((draw, place) => {
         rank = place;
         draw(view);
       });

@@ -41,6 +41,7 @@ class RunEvents:
     samples: list[tuple[float, float, float | None]] = field(default_factory=list)
     beliefs: list[JsonObject] = field(default_factory=list)
     failures: list[JsonObject] = field(default_factory=list)
+    steered: Event | None = None  # the last decision about a live queue
 
     def failed_tasks(self) -> list[JsonObject]:
         """Return the tasks whose last attempt failed, with the reason of that attempt."""
@@ -68,6 +69,7 @@ def read_events(events: Iterable[Event], started_s: float) -> RunEvents:
             found.rows.append(dict(event.fields))
         elif kind in _CHOICES:
             found.choices.append(_choice(event, at_s))
+            found.steered = event if isinstance(event.fields.get("inputs"), Mapping) else found.steered
         if kind in ("sample", "queue", *_CHOICES):
             _sample(found, event, at_s)
     return found

@@ -18,9 +18,11 @@ from stretto.reports.page.executed import add_executed, add_placement
 from stretto.reports.page.explain import explain_task, find_task
 from stretto.reports.page.layers import placement_drawing
 from stretto.reports.page.spreads import compared_runs, spreads
+from stretto.reports.page.steered import steered_json
 from stretto.reports.page.tables import comparison_tables, comparisons, runs_tables
 from stretto.reports.page.training import training_json
 from stretto.reports.page.view_types import JsonObject, RunHeader, RunView, new_view
+from stretto.reports.page.waits import waits_json
 from stretto.reports.problem import has_problem, plan_of, problem_of
 from stretto.reports.racks.belief import belief_map
 from stretto.reports.racks.map import device_map, pool_map
@@ -109,6 +111,7 @@ def run_view(log: RunLog, run_id: str) -> RunView:
     if result is not None:
         curves = queue_curves(result)
         view["queue"], view["cost"], view["can_ask"] = curves, pool_costs(result), True
+        view["waits"] = waits_json(result)
         view["map"] = pool_map(result, curves) if len(result.pools) > 1 else None
     return view
 
@@ -136,6 +139,7 @@ def _add_events(view: RunView, info: RunInfo, events: RunEvents) -> None:
     view["progress"] = events.progress[:: max(1, len(events.progress) // _MAX_POINTS)] or None
     view["samples"] = events.samples[:: max(1, len(events.samples) // _MAX_POINTS)] or None
     view["choices"] = events.choices
+    view["steered"] = steered_json(events.steered)
     view["failures"], view["num_failures"] = events.failures[:_MAX_FAILURES], len(events.failures)
     view["failed"] = events.failed_tasks()[:_MAX_FAILURES]
 

@@ -198,6 +198,36 @@ class TableJson(TypedDict):
     best: list[list[int]]
 
 
+class WaitsJson(TypedDict):
+    """Waits of a replay: tables, what they assume, and what became of promises."""
+
+    tables: list[TableJson]
+    notes: list[str]
+    promises: str | None
+
+
+class SteeredJson(TypedDict):
+    """The live queue of a steered cluster at the last decision."""
+
+    chosen: str
+    is_applied: bool
+    fallback: str
+    num_running: int
+    jobs: list[SteeredJob]
+    num_waiting: int
+    promises: str | None
+
+
+class SteeredJob(TypedDict):
+    """A waiting job: its place by submission, and its place in the decided order."""
+
+    job: int
+    before: int
+    after: int
+    procs: int
+    estimate_s: float
+
+
 class SpreadRow(TypedDict):
     """A policy on one instance: the median of its results, with an interval."""
 
@@ -264,6 +294,8 @@ class RunView(RunHeader):
     failed: list[JsonObject]
     tables: list[TableJson]
     spreads: list[SpreadJson]
+    waits: WaitsJson | None
+    steered: SteeredJson | None
     can_ask: bool
     is_planned: bool
     can_explain: bool
@@ -291,6 +323,8 @@ def new_view(header: RunHeader) -> RunView:
         failed=[],
         tables=[],
         spreads=[],
+        waits=None,
+        steered=None,
         can_ask=False,
         is_planned=False,
         can_explain=False,
