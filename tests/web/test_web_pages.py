@@ -97,8 +97,8 @@ def test_the_list_shows_runs_and_filters_them(server: Any, page: Any) -> None:
     [
         ("small", ["gantt", "tasks", "map", "use", "graph", "cost"]),
         ("large", ["gantt", "tasks", "map", "use", "graph", "cost"]),
-        ("queue", ["use", "queue", "choices", "cost"]),
-        ("pools", ["map", "use", "queue", "cost"]),
+        ("queue", ["waits", "wait-groups", "use", "queue", "choices", "cost"]),
+        ("pools", ["waits", "wait-groups", "map", "use", "queue", "cost"]),
         ("lesson", ["training"]),
     ],
 )

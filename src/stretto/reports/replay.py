@@ -36,8 +36,8 @@ def record_replay(run: Run, found: Evaluation, status: Literal["done", "interrup
     """Keep a replay and its choices, close the run, and return the figures."""
     summary: dict[str, Json] = plain(figures(found.metrics))
     with run.batch():
-        run.attach(JOBS, _columns(found.result))
-        run.attach(ABOUT, packed(_about(found.result)))
+        run.attach(JOBS, _columns(found.result, found.trace))
+        run.attach(ABOUT, packed(_about(found.result, found.trace)))
         if not run.log.events(run.id, kinds=[_CHOICE], limit=1):  # some selectors write them down while they play
             for choice in found.choices:
                 run.record(_CHOICE, str(choice["chosen"]), **plain(choice))
@@ -45,18 +45,21 @@ def record_replay(run: Run, found: Evaluation, status: Literal["done", "interrup
     return summary
 
 
-def _columns(result: QueueResult) -> bytes:
-    columns = {name: getattr(result.trace, name) for name in (*_TRACE, *_PAIRS, *_ABOUT_JOBS)}
+def _columns(result: QueueResult, given: Trace) -> bytes:
+    columns = {name: getattr(result.trace, name) for name in (*_TRACE, *_PAIRS)}
+    # Replays of plain machines keep only what they need; who the jobs belong to is in what was given.
+    whole = given if given.num_jobs == result.trace.num_jobs else result.trace
+    columns |= {name: getattr(whole, name) for name in _ABOUT_JOBS}
     columns |= {name: getattr(result, name) for name in (*_RESULT, *_PROMISES)}
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **{name: column for name, column in columns.items() if column is not None})
     return buffer.getvalue()
 
 
-def _about(result: QueueResult) -> dict[str, Json]:
+def _about(result: QueueResult, given: Trace) -> dict[str, Json]:
     pools = write_pools(result.pools).decode()
     about = {"trace": result.trace.name, "max_procs": result.trace.max_procs, "num_dropped": result.num_dropped}
-    about["names"] = plain({name: result.trace.meta[name] for name in _NAMES if name in result.trace.meta})
+    about["names"] = plain({name: given.meta[name] for name in _NAMES if name in given.meta})
     return {**about, "pools": pools, "spec": dict(result.spec)}
 
 
