@@ -198,7 +198,8 @@ def test_events_of_engines_become_bars() -> None:
     ]
     chart = bars_chart(story.bars, ["cpu0", "cpu1", "gpu0"], 3.0)
     assert [row[0] for row in chart["rows"]] == ["cpu0", "cpu1", "gpu0"]
-    assert chart["color"] == [1, 0, 2]
+    assert chart["state"] == [1, 0, 2]
+    assert chart["color"] == [0, 0, 0]  # nothing is known of categories
     assert chart["makespan"] == 3.0
 
 

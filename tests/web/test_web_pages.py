@@ -95,10 +95,10 @@ def test_the_list_shows_runs_and_filters_them(server: Any, page: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "sections"),
     [
-        ("small", ["gantt", "map", "use", "graph", "cost"]),
-        ("large", ["gantt", "map", "use", "graph", "cost"]),
-        ("queue", ["use", "queue", "choices", "cost"]),
-        ("pools", ["map", "use", "queue", "cost"]),
+        ("small", ["gantt", "tasks", "map", "use", "graph", "cost"]),
+        ("large", ["gantt", "tasks", "map", "use", "graph", "cost"]),
+        ("queue", ["waits", "wait-groups", "use", "queue", "choices", "cost"]),
+        ("pools", ["waits", "wait-groups", "map", "use", "queue", "cost"]),
         ("lesson", ["training"]),
     ],
 )
@@ -191,7 +191,7 @@ def test_the_map_of_a_machine_follows_what_is_believed(server: Any, page: Any) -
         tile = page.locator("#belief button.tile").first
         assert "30 %" in tile.inner_text()
         assert "10\u201350" in tile.inner_text()
-        assert tile.get_attribute("aria-label") == "m1/mem0: estimated load 30 %, 95 % interval 10 % to 50 %"
+        assert tile.get_attribute("aria-description") == "m1/mem0: estimated load 30 %, 95 % interval 10 % to 50 %"
         assert page.locator("#belief .chip.busy").inner_text().split() == ["cpu0.0.0", "smith-waterman"]
         record_sample(run, BeliefSample(1.0, np.full(num, 0.8), np.full(num, 0.05), running=busy))
         page.wait_for_selector("#belief button.tile:has-text('80 %')")
@@ -266,7 +266,7 @@ def test_a_plan_that_is_being_searched_is_followed_to_its_end(server: Any, page:
         page.wait_for_selector("#state:text-is('done')")
         page.wait_for_selector("#cost")
     found = page.eval_on_selector_all("#sections > section", "parts => parts.map(part => part.id)")
-    assert found == ["gantt", "map", "use", "progress", "graph", "cost"]
+    assert found == ["gantt", "durations", "tasks", "map", "use", "progress", "graph", "cost"]
 
 
 def test_the_list_follows_runs_that_begin(server: Any, page: Any) -> None:
@@ -293,9 +293,12 @@ def test_a_wrong_name_is_told_on_the_page(server: Any, browser: Any) -> None:
     context = browser.new_context()
     context.set_default_timeout(PATIENCE_MS)
     page = context.new_page()  # a refused request is a line in the console, and rightly so
-    page.goto(f"{server.url}/runs/no-such-run")
-    page.wait_for_selector(".note.error")
-    assert "unknown run" in page.inner_text(".note.error")
+    for path, said in (("/runs/no-such-run", "unknown run"), ("/no-such-page", "There is no page at this address.")):
+        reply = page.goto(server.url + path)
+        assert reply.status == 404
+        assert said in page.inner_text("main")
+        page.click("main a")
+        page.wait_for_selector("table.runs")
     context.close()
 
 
@@ -317,7 +320,7 @@ def test_a_browser_shows_the_token_once(browser: Any, tmp_path: Path) -> None:
 def test_the_api_is_described_on_a_page(server: Any, page: Any) -> None:
     page.goto(f"{server.url}/api")
     page.wait_for_selector("h2:text-is('POST /api/plan')")
-    assert page.locator("#operations section").count() == 17
+    assert page.locator("#operations section").count() == 20
 
 
 def test_a_small_window_needs_no_sideways_scrolling(server: Any, browser: Any, ids: dict[str, str]) -> None:

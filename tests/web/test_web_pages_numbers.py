@@ -95,7 +95,7 @@ def test_a_failed_run_says_what_failed_and_counts_tasks_and_attempts(
     page.goto(server.url)
     row = page.locator(f"tr:has(a[href='/runs/{executed['failed']}'])")
     row.wait_for()
-    outcome = row.locator("td").nth(4).inner_text()
+    outcome = row.locator("td.outcome").inner_text()
     assert outcome == "failed: broken, exit code 3: no such luck; 1 of 3 tasks done"
     ready(page, f"{server.url}/runs/{executed['failed']}")
     found = figures(page)
@@ -155,22 +155,32 @@ def test_a_gap_of_rounding_is_proven_optimal(server: Any, page: Any) -> None:
     page.goto(server.url)
     row = page.locator(f"tr:has(a[href='/runs/{run.id}'])")
     row.wait_for()
-    assert row.locator("td").nth(4).inner_text() == "3 s, proven optimal"
+    assert row.locator("td.outcome").inner_text() == "3 s, proven optimal"
     ready(page, f"{server.url}/runs/{run.id}")
     assert figures(page)["gap"] == "0 % proven optimal"
     assert page.locator("#gantt .hint").inner_text().count("or click explains its placement") == 1
 
 
-def test_a_chart_that_explains_nothing_does_not_ask_for_a_click(
-    server: Any, page: Any, executed: dict[str, str]
-) -> None:
+def test_the_output_of_a_task_is_shown_on_the_page(server: Any, page: Any, executed: dict[str, str]) -> None:
     ready(page, f"{server.url}/runs/{executed['failed']}")
+    assert "or click shows its output" in page.inner_text("#gantt .hint")
+    page.click("#tasks tbody button:has-text('broken') >> nth=0")
+    page.wait_for_selector("#gantt pre.output")
+    assert page.inner_text("#gantt h3") == "Output of broken"
+    assert page.inner_text("#gantt pre.output >> nth=0") == "no such luck\n"
+    assert "stderr, attempt 1" in page.inner_text("#gantt")
+
+
+def test_a_chart_that_explains_nothing_does_not_ask_for_a_click(server: Any, page: Any) -> None:
+    with RunLog.open(server.runs) as log, recording(log, "run", "alone", {}) as run:
+        run.record("task-finished", "t", device="cpu0", start_s=0.0, end_s=1.0)
+        run.finish("done", {})
+    ready(page, f"{server.url}/runs/{run.id}")
     hint = page.inner_text("#gantt .hint")
     assert "click" not in hint
     assert "Enter" not in hint
     assert "hover" in hint
     box = page.locator("#gantt canvas").bounding_box()
-    page.mouse.move(box["x"] + box["width"] / 3, box["y"] + 38)
     page.mouse.click(box["x"] + box["width"] / 3, box["y"] + 38)
     assert page.locator("#gantt h3").count() == 0
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")
-NUM_OPERATIONS = 17
+NUM_OPERATIONS = 20
 PATIENCE_S = 90
 
 

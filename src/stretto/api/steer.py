@@ -100,6 +100,7 @@ def steer(
     order = how.promised(order)
     warm_up_promises(order)
     named = {"strategy": name, "mode": how.mode, "apply": apply, "interval": how.interval, "budget": how.budget}
+    named |= {"partition": partition} if partition is not None else {}
     named |= {"backfill": how.backfill, "slack": str(order.slack)} if isinstance(order, PromisedOrder) else {}
     named |= said.spec() if said is not None else {}
     past = None if history is None else trace_of(history)

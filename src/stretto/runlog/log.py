@@ -157,6 +157,12 @@ class RunLog(AbstractContextManager["RunLog"]):
         with self._refusing_damage():
             return [Event(seq, at_s, kind, subject, json.loads(fields)) for seq, at_s, kind, subject, fields in rows]
 
+    def count(self, run_id: str, kind: str) -> int:
+        """Return how many events of a kind a run has."""
+        with self._lock:
+            query = "SELECT count(*) FROM events WHERE run_id=? AND kind=?"
+            return int(self._connection.execute(query, (run_id, kind)).fetchone()[0])
+
     def artifact(self, run_id: str, name: str) -> bytes | None:
         """Return what was attached to a run under a name."""
         rows = self._rows("SELECT content FROM artifacts WHERE run_id=? AND name=?", (run_id, name))

@@ -109,7 +109,7 @@ def _handle_errors(app: FastAPI) -> None:
 
     async def on_refusal(request: Request, error: Exception) -> Response:
         assert isinstance(error, Refusal)
-        return error.reply
+        return pages.missing(request.headers, error.status, str(error)) or error.reply
 
     async def on_invalid(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
@@ -120,7 +120,8 @@ def _handle_errors(app: FastAPI) -> None:
     async def on_http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         headers = dict(error.headers or {})
-        return JsonReply(
+        page = pages.missing(request.headers, error.status_code, "There is no page at this address.")
+        return page or JsonReply(
             {"error": str(error.detail), "field": None, "value": request.scope["path"][:200]},
             error.status_code,
             headers,

@@ -149,6 +149,20 @@ class WhatIfRequest(JobRequest):
     time_limit_s: float | None = Field(default=None, gt=0, le=3600)
 
 
+class SteeringRequest(Request):
+    """Whether the steering of a live queue is allowed."""
+
+    is_on: bool = Field(description="False stops all steering, or that of the partition.")
+    partition: Name | None = Field(default=None, description="Only this partition.")
+
+
+class SteeringState(BaseModel):
+    """What became of the switch."""
+
+    is_on: bool
+    notices: list[str]
+
+
 class Names(BaseModel):
     """Names that requests accept."""
 
@@ -175,6 +189,7 @@ class RunSummary(BaseModel):
     num_events: int
     settings: JsonObject
     summary: JsonObject
+    live: JsonObject | None = Field(default=None, description="Of a live run: `share` done and `text`.")
 
 
 class RunDetail(RunSummary):
@@ -203,6 +218,22 @@ class EventList(BaseModel):
     """Events of a run in order."""
 
     events: list[LogEvent]
+
+
+class OutputPiece(BaseModel):
+    """What one attempt of a task has written to one stream."""
+
+    attempt: int
+    stream: Literal["stdout", "stderr"]
+    text: str
+    is_cut: bool = Field(description="Whether this is only the end of it.")
+
+
+class TaskOutput(BaseModel):
+    """The output of a task."""
+
+    task: str
+    pieces: list[OutputPiece]
 
 
 class JobState(BaseModel):

@@ -2,28 +2,43 @@
 
 from __future__ import annotations
 
+import html
 from functools import cache
 from importlib.resources import files
 from typing import Annotated
 from urllib.parse import parse_qs
 
 from fastapi import APIRouter, Query, Request
+from starlette.datastructures import Headers
 from starlette.responses import RedirectResponse, Response
 
+from stretto.errors import UnknownName
 from stretto.web.guard import COOKIE, Tokens
 from stretto.web.replies import Refusal
 
 router = APIRouter(include_in_schema=False)
 _KINDS = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml", "html": "text/html"}
-_SHARED = ("page.css", "base.js", "lines.js", "gantt.js", "map.js", "placement.js", "tables.js", "sections.js")
-_OWN = ("dashboard.css", "shell.js", "runs.js", "ask.js", "run.js", "api.js", "icon.svg")
+_SHARED = (
+    "page.css",
+    "base.js",
+    "lines.js",
+    "gantt.js",
+    "map.js",
+    "placement.js",
+    "boxes.js",
+    "tables.js",
+    "sections.js",
+)
+_OWN = ("dashboard.css", "shell.js", "runs.js", "start.js", "ask.js", "run.js", "compare.js", "api.js", "icon.svg")
 #: Every file that is served, and the package that holds it.
 STATIC = dict.fromkeys(_SHARED, "stretto.reports.assets") | dict.fromkeys(_OWN, "stretto.web.static")
 #: Pages by the name of their body: title, and scripts in order.
 _PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
-    "runs": ("Runs · Stretto", ("base.js", "shell.js", "runs.js")),
+    "runs": ("Runs · Stretto", ("base.js", "shell.js", "runs.js", "start.js")),
     "run": ("Run · Stretto", ("base.js", "shell.js", *_SHARED[2:], "ask.js", "run.js")),
+    "compare": ("Compare · Stretto", ("base.js", "shell.js", *_SHARED[2:], "compare.js")),
     "api": ("API · Stretto", ("base.js", "shell.js", "tables.js", "api.js")),
+    "missing": ("Not found · Stretto", ("base.js", "shell.js")),
     "login": ("Token · Stretto", ()),
     "opened": ("Stretto", ()),
 }
@@ -71,6 +86,13 @@ def _page(name: str, status: int = 200) -> Response:
     return Response(_document(name), status, media_type="text/html")
 
 
+def missing(headers: Headers, status: int, reason: str) -> Response | None:
+    """Return the page for an unknown address, None where a program asks and gets JSON."""
+    if status != 404 or "text/html" not in headers.get("accept", ""):
+        return None
+    return Response(_document("missing").replace("<!-- reason -->", html.escape(reason)), 404, media_type="text/html")
+
+
 @router.get("/")
 def runs_page() -> Response:
     """Show the list of runs."""
@@ -78,9 +100,19 @@ def runs_page() -> Response:
 
 
 @router.get("/runs/{run_id}")
-def run_page(run_id: str) -> Response:
+def run_page(request: Request, run_id: str) -> Response:
     """Show one run; the script finds out which from the address."""
+    try:
+        request.app.state.log.run(run_id)
+    except UnknownName as error:
+        raise Refusal(404, str(error), "run_id", run_id) from None
     return _page("run")
+
+
+@router.get("/compare")
+def compare_page() -> Response:
+    """Show runs side by side; the script finds out which from the address."""
+    return _page("compare")
 
 
 @router.get("/api")

@@ -8,9 +8,19 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request
 from starlette.responses import Response
 
+from stretto.api import steer_off, steer_on
 from stretto.reports.page.view_types import JsonObject
 from stretto.web.jobs import JobTable, ServerJob
-from stretto.web.models import JobList, JobState, PlanRequest, ReplayRequest, WhatIfRequest, WhenRequest
+from stretto.web.models import (
+    JobList,
+    JobState,
+    PlanRequest,
+    ReplayRequest,
+    SteeringRequest,
+    SteeringState,
+    WhatIfRequest,
+    WhenRequest,
+)
 from stretto.web.replies import JsonReply, Refusal, refusals
 from stretto.web.routes_runs import RunId
 
@@ -45,6 +55,17 @@ async def when(request: Request, asked: WhenRequest) -> Response:
 async def what_if(request: Request, run_id: RunId, asked: WhatIfRequest) -> Response:
     """Solve the problem of a run in another way, and return both results."""
     return await _answer(request, "what-if", asked.model_dump() | {"run": run_id}, asked.wait)
+
+
+@router.post("/steering", responses=refusals(415, 422), response_model=SteeringState)
+async def switch_steering(request: Request, asked: SteeringRequest) -> JsonReply:
+    """Stop the steering of this machine's Slurm and restore Slurm's own order, or allow it again; needs a token."""
+    if request.app.state.tokens is None:
+        raise Refusal(403, "the switch needs a server with a token: start it without --no-token", "token")
+    said: list[str] = []
+    switch = steer_on if asked.is_on else steer_off
+    await asyncio.to_thread(switch, asked.partition, on_notice=said.append)
+    return JsonReply({"is_on": asked.is_on, "notices": said})
 
 
 @router.get("/jobs", responses=refusals(), response_model=JobList)

@@ -13,6 +13,7 @@ from starlette.responses import PlainTextResponse, Response
 
 import stretto
 from stretto import catalog
+from stretto.api import logs
 from stretto.api.documents import unpack
 from stretto.errors import UnknownName
 from stretto.registry import known
@@ -21,9 +22,9 @@ from stretto.reports.page.view_types import JsonObject
 from stretto.reports.problem import PLAN
 from stretto.runlog import RunInfo, RunLog
 from stretto.web.metrics import ServerMetrics
-from stretto.web.models import EventList, Health, Names, RunDetail, RunList
+from stretto.web.models import EventList, Health, Names, RunDetail, RunList, TaskOutput
 from stretto.web.replies import JsonReply, Refusal, refusals
-from stretto.web.stream import event_json, event_stream, follow_list, follow_run
+from stretto.web.stream import event_json, event_stream, follow_list, follow_run, listed
 from stretto.web.views import Views
 
 router = APIRouter()
@@ -31,6 +32,10 @@ RunId = Annotated[
     str, Path(pattern=r"^[0-9A-Za-z_.-]{1,64}$", description="The id of a run, its first characters, or `latest`.")
 ]
 _READ_S = 60.0
+#: Of each output of a task; the end of it says most.
+_MAX_OUTPUT_BYTES = 65_536
+#: Runs that one page compares: more curves could not be told apart.
+_MAX_COMPARED = 12
 
 
 def find(log: RunLog, run_id: str) -> RunInfo:
@@ -90,8 +95,8 @@ def list_runs(
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> JsonReply:
     """List the latest runs, the newest first."""
-    runs = request.app.state.log.runs(kind, status, limit)
-    return JsonReply({"runs": [run_header(info) for info in runs]})
+    log: RunLog = request.app.state.log
+    return JsonReply({"runs": listed(log, log.runs(kind, status, limit))})
 
 
 @router.get("/api/runs/{run_id}", responses=refusals(404, 422), response_model=RunDetail)
@@ -166,6 +171,18 @@ async def run_view(request: Request, run_id: RunId) -> JsonReply:
     return JsonReply(view)
 
 
+@router.get("/api/compare", responses=refusals(404, 408, 413, 422), response_model=JsonObject)
+async def compare(
+    request: Request,
+    runs: Annotated[str, Query(pattern=r"^[0-9A-Za-z_.,-]{3,800}$", description="Ids of two or more runs, by commas.")],
+) -> JsonReply:
+    """Return runs side by side: tables of their figures, and policies on each instance with intervals."""
+    chosen = [find(request.app.state.log, run_id).id for run_id in dict.fromkeys(runs.split(","))]
+    if not 2 <= len(chosen) <= _MAX_COMPARED:
+        raise Refusal(422, f"name 2 to {_MAX_COMPARED} runs, by commas", "runs", runs)
+    return JsonReply(await _read(request, {"kind": "compare", "body": {"runs": chosen}}))
+
+
 @router.get("/api/explain/{run_id}/{what}", responses=refusals(404, 408, 413, 422), response_model=JsonObject)
 async def explain(
     request: Request,
@@ -175,6 +192,29 @@ async def explain(
     """Explain why a task is placed where it is, or why a strategy was chosen."""
     info = await asyncio.to_thread(find, request.app.state.log, run_id)
     return JsonReply(await _read(request, {"kind": "explain", "body": {"run": info.id, "what": what}}))
+
+
+@router.get("/api/runs/{run_id}/output/{task}", responses=refusals(404, 422), response_model=TaskOutput)
+def task_output(
+    request: Request, run_id: RunId, task: Annotated[str, Path(max_length=400, description="The name of a task.")]
+) -> JsonReply:
+    """Return what a task of a run has written to stdout and stderr, the last of it where it is long."""
+    log: RunLog = request.app.state.log
+    pieces: dict[tuple[int, str], bytes] = {}
+    for piece in logs(find(log, run_id).id, task, runs=log.path):
+        key = (piece.attempt, piece.stream)
+        pieces[key] = (pieces.get(key, b"") + piece.data)[-_MAX_OUTPUT_BYTES - 1 :]
+    told = [
+        {
+            "attempt": attempt,
+            "stream": stream,
+            "text": data[-_MAX_OUTPUT_BYTES:].decode(errors="replace"),
+            "is_cut": len(data) > _MAX_OUTPUT_BYTES,
+        }
+        for (attempt, stream), data in sorted(pieces.items())
+        if data
+    ]
+    return JsonReply({"task": task, "pieces": told})
 
 
 async def _read(request: Request, asked: JsonObject) -> bytes:

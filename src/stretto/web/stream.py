@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
+from stretto.reports.page.live import live_progress
 from stretto.reports.page.view import run_header
+from stretto.reports.page.view_types import RunHeader
 from stretto.reports.strict_json import dumps
-from stretto.runlog import Event, RunLog
+from stretto.runlog import Event, RunInfo, RunLog
 
 #: How often the log is read; a page shows news within a second.
 POLL_S = 0.25
@@ -50,6 +53,12 @@ async def follow_run(log: RunLog, run_id: str, after: int) -> AsyncIterator[Serv
             await asyncio.sleep(POLL_S)
 
 
+def listed(log: RunLog, runs: Sequence[RunInfo]) -> list[RunHeader]:
+    """Return runs as lists show them, live ones with how far they have come."""
+    now_s = time.time()
+    return [{**run_header(info), "live": live_progress(log, info, now_s)} for info in runs]
+
+
 async def follow_list(log: RunLog, limit: int) -> AsyncIterator[ServerSentEvent]:
     """Yield the list of runs, and again whenever it has changed."""
     text, last, has_live = "", "", True
@@ -62,7 +71,7 @@ async def follow_list(log: RunLog, limit: int) -> AsyncIterator[ServerSentEvent]
             mark = now
             runs = await asyncio.to_thread(log.runs, None, None, limit)
             has_live = any(info.status == "running" for info in runs)
-            text = dumps({"runs": [run_header(info) for info in runs]})
+            text = dumps({"runs": await asyncio.to_thread(listed, log, runs)})
         if text != last:
             last = text
             yield _message("runs", text)

@@ -18,7 +18,7 @@ from stretto.core.site import Site
 from stretto.core.trace import Trace
 from stretto.core.workload import Workload
 from stretto.errors import InvalidInput
-from stretto.reports.page.view import explained, run_view
+from stretto.reports.page.view import compare_view, explained, run_view
 from stretto.reports.page.view_types import JsonObject
 from stretto.reports.problem import has_problem, problem_of
 from stretto.reports.record import Rows, record_plan, recording
@@ -51,6 +51,7 @@ class Desk:
             "what-if": self.what_if,
             "when": lambda request, tell: starts_of(request),
             "view": lambda request, tell: dumps(run_view(self.log, request["run"])).encode(errors="replace"),
+            "compare": lambda request, tell: dumps(compare_view(self.log, request["runs"])).encode(errors="replace"),
             "explain": lambda request, tell: explained(self.log, request["run"], request["what"]),
         }
 

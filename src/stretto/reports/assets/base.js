@@ -168,15 +168,28 @@ Stretto.ticks = function (low, high, count, unit) {
   return found;
 };
 
-// Text cut to a width, as the pen writes it.
-Stretto.fitted = function (pen, text, room) {
+// Text cut to a width, as the pen writes it; from the left where names begin alike and differ at their ends.
+Stretto.fitted = function (pen, text, room, isTail) {
   if (pen.measureText(text).width <= room) return text;
+  const cut = count => (isTail ? "…" + text.slice(text.length - count) : text.slice(0, count) + "…");
   let low = 0,
     high = text.length;
   while (low < high) {
     const mid = (low + high + 1) >> 1;
-    if (pen.measureText(text.slice(0, mid) + "…").width <= room) low = mid;
+    if (pen.measureText(cut(mid)).width <= room) low = mid;
     else high = mid - 1;
   }
-  return low > 3 ? text.slice(0, low) + "…" : "";
+  return low > 3 ? cut(low) : "";
+};
+// Whether names begin alike for several letters: then their ends tell them apart.
+Stretto.differAtEnd = function (names) {
+  if (!names || names.length < 2) return false;
+  let shared = names[0].length;
+  for (const name of names) {
+    let k = 0;
+    while (k < shared && name[k] === names[0][k]) k++;
+    shared = k;
+    if (shared < 4) return false;
+  }
+  return true;
 };

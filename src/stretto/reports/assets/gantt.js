@@ -1,8 +1,9 @@
 "use strict";
 // Our own and not a library: uPlot draws series over one axis and has no bars in rows that can be searched by time.
 // A Gantt chart on a canvas. Rows of bars sorted by time are searched, never walked: it stays quick at 100,000 tasks.
-// data: what reports/gantt/html.py's chart_json returns. options: { onPick(task, name), label, isAlone }: alone on its
-// page, the chart takes the height of the window, and the wheel zooms without a click before.
+// data: what reports/gantt/html.py's chart_json returns. options: { onPick(task, name), label, isAlone, group }: alone on
+// its page, the chart takes the height of the window, and the wheel zooms without a click before; the charts of a group
+// { charts, until } share one time axis.
 Stretto.gantt = function (holder, first, options) {
   const RIGHT = 60,
     TOP = 28,
@@ -20,20 +21,27 @@ Stretto.gantt = function (holder, first, options) {
     top0 = 0,
     lit = -1,
     hover = null,
-    picked = -1;
+    picked = -1,
+    coloring = null, // of the tasks: the chart's own, or that by job
+    isTail = false, // names differ at their ends
+    waits = null, // place in data.waits of each bar that has one, by bar
+    found = new Set(), // bars whose names match the search
+    isPathShown = false;
   let isWhole = true;
   const legend = Stretto.node("ul", { class: "legend" }),
     frame = Stretto.node("div", { class: "chart" });
   const hint = Stretto.node("p", { class: "hint" });
-  holder.append(legend, frame, hint);
+  const tools = Stretto.node("div", { class: "tools no-print" });
+  holder.append(tools, legend, frame, hint);
   const keys = (...names) => names.map(name => Stretto.node("kbd", {}, name));
+  hint.hidden = Boolean(options.group && options.group.charts.length);
   hint.append(
     "Zoom: ",
     ...keys("+", "-"),
     (options.isAlone ? " or wheel" : " or wheel (Ctrl + wheel while the chart has no focus)") +
       " · Move: drag or arrow keys · Task: ",
     ...keys(",", "."),
-    ...(options.onPick ? [" then ", ...keys("Enter"), " or click explains its placement"] : [" or hover"]),
+    ...(options.onPick ? [" then ", ...keys("Enter"), " or click " + (options.picks || "explains its placement")] : [" or hover"]),
     " · All: ",
     ...keys("0"),
   );
@@ -53,7 +61,10 @@ Stretto.gantt = function (holder, first, options) {
   function take(next) {
     data = next;
     numRows = data.rows.length;
-    total = data.makespan || 1;
+    total = (options.group && options.group.until) || data.makespan || 1;
+    coloring = coloring && coloring.isByJob && data.by_job ? { ...data.by_job, isByJob: true } : data;
+    isTail = Stretto.differAtEnd(data.names);
+    waits = new Map(data.waits ? data.waits.bar.map((bar, k) => [bar, k]) : []);
     bars = index(data);
     moves = data.moves && index(data.moves);
     if (isWhole) {
@@ -90,6 +101,7 @@ Stretto.gantt = function (holder, first, options) {
   function draw() {
     clamp();
     sheet.draw();
+    if (options.group) for (const other of options.group.charts) if (other !== me) other.look(from, to);
   }
   function zoom(factor, px) {
     const anchor = timeAt(px),
@@ -143,6 +155,7 @@ Stretto.gantt = function (holder, first, options) {
       rowOf(r, ink);
       if (moves) movesOf(r);
     }
+    if (isPathShown) path();
     rule(data.makespan, faint, [5, 3], bottom);
     if (data.bound !== null) rule(data.bound, Stretto.css("--bound"), [2, 2], bottom);
     pen.restore();
@@ -185,8 +198,10 @@ Stretto.gantt = function (holder, first, options) {
         isPicked = data.task[i] === picked;
       // Thousands of bars may share a pixel: the first of them is drawn, as a whole pixel.
       if (thin && column < covered && !isPicked) continue;
-      const [, fill, text] = data.legend[data.color[i]];
-      const alpha = lit < 0 || lit === data.color[i] ? 1 : 0.15;
+      const [, fill, text] = coloring.legend[coloring.color[i]];
+      const isLit = found.size ? found.has(i) : lit < 0 || lit === coloring.color[i];
+      const alpha = isLit ? 1 : 0.15;
+      if (waits.has(i)) waitOf(i, a, scale, y, tall);
       if (pen.globalAlpha !== alpha) pen.globalAlpha = alpha;
       if (style !== fill) {
         pen.fillStyle = fill;
@@ -197,6 +212,10 @@ Stretto.gantt = function (holder, first, options) {
         pen.fillRect(column, y, 1, tall);
         covered = column + 1;
       } else pen.fillRect(a, y, w, tall);
+      if (data.state && data.state[i] !== 1) {
+        status(data.state[i], a, y, Math.max(w, 2), tall);
+        style = null;
+      }
       if (isPicked || (hover && hover.part === data && hover.i === i)) {
         pen.globalAlpha = 1;
         pen.strokeStyle = ink;
@@ -206,15 +225,84 @@ Stretto.gantt = function (holder, first, options) {
       const a1 = Math.max(a, left),
         b1 = Math.min(a + w, sheet.width - RIGHT);
       if (b1 - a1 > 24 && tall >= 10) {
-        const label = Stretto.fitted(pen, nameOf(i), b1 - a1 - 6);
+        const label = Stretto.fitted(pen, nameOf(i), b1 - a1 - 6, isTail);
         if (label) {
-          pen.fillStyle = text;
-          style = text;
+          style = data.state && data.state[i] === 2 ? ink : text;
+          pen.fillStyle = style;
           pen.fillText(label, (a1 + b1) / 2, y + tall / 2 + 0.5);
         }
       }
     }
     pen.globalAlpha = 1;
+  }
+  // The status of a task: hatched where it failed, dashed while it runs.
+  function status(state, a, y, wide, tall) {
+    const right = Math.min(a + wide, sheet.width - RIGHT),
+      begin = Math.max(a, left);
+    if (right <= begin) return;
+    pen.save();
+    pen.globalAlpha = 1;
+    pen.strokeStyle = state === 2 ? Stretto.css("--bad") : Stretto.css("--ink");
+    pen.lineWidth = 1.5;
+    pen.beginPath();
+    pen.rect(begin, y, right - begin, tall);
+    pen.clip();
+    if (state === 2) {
+      pen.fillStyle = Stretto.css("--panel");
+      pen.globalAlpha = 0.55;
+      pen.fillRect(begin, y, right - begin, tall);
+      pen.globalAlpha = 1;
+      pen.beginPath();
+      for (let at = begin - tall; at < right; at += 6) {
+        pen.moveTo(at, y + tall);
+        pen.lineTo(at + tall, y);
+      }
+      pen.stroke();
+    } else pen.setLineDash([4, 3]);
+    pen.lineWidth = 3;
+    pen.strokeRect(a, y, wide, tall);
+    pen.restore();
+  }
+  // The time in which the device waits for data of the next task: a thin line that ends at the bar.
+  function waitOf(i, a, scale, y, tall) {
+    const long = data.waits.length[waits.get(i)] * scale;
+    if (long < 1.5) return;
+    pen.save();
+    pen.strokeStyle = Stretto.css("--wait");
+    pen.lineWidth = 1.5;
+    pen.globalAlpha = 0.7;
+    pen.setLineDash([2, 3]);
+    pen.beginPath();
+    pen.moveTo(Math.max(left, a - long), y + tall / 2);
+    pen.lineTo(a, y + tall / 2);
+    pen.stroke();
+    pen.restore();
+  }
+  // The critical path: each of its bars outlined, and lines from one to the next.
+  function path() {
+    const tall = rowHigh * (moves ? 0.62 : 0.8);
+    let before = null;
+    pen.save();
+    pen.strokeStyle = Stretto.css("--path");
+    pen.lineWidth = 2;
+    pen.beginPath();
+    for (const i of data.critical) {
+      const a = x(bars.start[i]),
+        b = x(bars.start[i] + bars.length[i]),
+        y = TOP + data.row[i] * rowHigh - top0 + rowHigh * 0.1;
+      if (b - a >= 8) pen.rect(a, y, b - a - 1, tall);
+      else if (b >= left && a <= sheet.width) {
+        pen.moveTo(a, y + tall); // an outline would hide a thin bar
+        pen.lineTo(Math.max(b, a + 1), y + tall);
+      }
+      if (before && (b >= left || before[0] >= left)) {
+        pen.moveTo(...before);
+        pen.lineTo(a, y + tall / 2);
+      }
+      before = [b, y + tall / 2];
+    }
+    pen.stroke();
+    pen.restore();
   }
   function movesOf(r) {
     const y = TOP + r * rowHigh - top0 + rowHigh * 0.77,
@@ -250,7 +338,7 @@ Stretto.gantt = function (holder, first, options) {
       pen.fillRect(end + 8, y + (rowHigh - tall) / 2, (RIGHT - 16) * Math.min(1, busy), tall);
       pen.font = "12px " + Stretto.FONT;
       pen.fillStyle = ink;
-      pen.fillText(Stretto.fitted(pen, name, left - 14), left - 8, y + rowHigh / 2 + 0.5);
+      pen.fillText(Stretto.fitted(pen, name, left - 14, true), left - 8, y + rowHigh / 2 + 0.5);
       pen.font = "10px " + Stretto.FONT;
       pen.fillText(Math.round(busy * 100) + " %", end + RIGHT - 11, y + rowHigh / 2 + 0.5);
     }
@@ -293,13 +381,22 @@ Stretto.gantt = function (holder, first, options) {
       long = part.length[i];
     const lines =
       part === data
-        ? [nameOf(i), data.legend[data.color[i]][0], "on " + (data.rows[r][0] || "shared resources")]
+        ? [nameOf(i), coloring.legend[coloring.color[i]][0], "on " + (data.rows[r][0] || "shared resources"), ...why(i)]
         : ["output of " + part.names[i], "transfer", data.rows[part.source[i]][0] + " to " + data.rows[r][0]];
     lines.push(
       Stretto.seconds(begin, 6) + " to " + Stretto.seconds(begin + long, 6),
       "takes " + Stretto.seconds(long, 5),
     );
     Stretto.tip(lines.filter(Boolean), clientX, clientY);
+  }
+  function why(i) {
+    const told = [];
+    if (data.state && data.state[i] !== 1) told.push(["running", "done", "failed"][data.state[i]]);
+    if (waits.has(i)) {
+      const k = waits.get(i);
+      told.push(`its device waits ${Stretto.seconds(data.waits.length[k], 4)} for data of ${nameOf(data.waits.source[k])}`);
+    }
+    return told;
   }
   function pick(i) {
     if (!options.onPick) return;
@@ -310,12 +407,8 @@ Stretto.gantt = function (holder, first, options) {
   // The keyboard's way through the tasks: by time, over all rows.
   let order = null,
     place = -1;
-  function walk(step) {
-    if (!order) order = Array.from(data.start.keys()).sort((a, b) => data.start[a] - data.start[b]);
-    if (!order.length) return;
-    place = place < 0 ? 0 : (place + step + order.length) % order.length;
-    const i = order[place],
-      r = data.row[i],
+  function go(i) {
+    const r = data.row[i],
       span = to - from;
     if (bars.start[i] < from || bars.start[i] > to) {
       from = bars.start[i] - span / 3;
@@ -326,6 +419,61 @@ Stretto.gantt = function (holder, first, options) {
     draw();
     const box = canvas.getBoundingClientRect();
     tell({ part: data, i, r }, box.left + Math.max(left, x(bars.start[i])), box.top + TOP + (r + 1) * rowHigh - top0);
+  }
+  function walk(step) {
+    if (!order) order = Array.from(data.start.keys()).sort((a, b) => data.start[a] - data.start[b]);
+    if (!order.length) return;
+    place = place < 0 ? 0 : (place + step + order.length) % order.length;
+    go(order[place]);
+  }
+  // Search by name: matches stay bright, Enter goes from one to the next.
+  let step = -1;
+  const searchField = Stretto.node("input", { type: "search", placeholder: "task name", "aria-label": "Search tasks by name" }),
+    searchCount = Stretto.node("span", { class: "faint", role: "status" });
+  function seek(text) {
+    const wanted = text.trim().toLowerCase();
+    found = new Set();
+    step = -1;
+    if (wanted) for (let i = 0; i < data.task.length; i++) if (nameOf(i).toLowerCase().includes(wanted)) found.add(i);
+    searchCount.textContent = wanted ? `${found.size.toLocaleString("en")} found` : "";
+    sheet.draw();
+  }
+  function next() {
+    const all = [...found].sort((a, b) => data.start[a] - data.start[b] || a - b);
+    if (!all.length) return;
+    step = (step + 1) % all.length;
+    searchCount.textContent = `${(step + 1).toLocaleString("en")} of ${all.length.toLocaleString("en")}`;
+    go(all[step]);
+  }
+  searchField.addEventListener("input", () => seek(searchField.value));
+  searchField.addEventListener("keydown", event => {
+    if (event.key === "Enter") next();
+  });
+  function equip() {
+    const parts = [searchField, searchCount];
+    if (data.by_job) {
+      const names = [data.colored_by, "job"],
+        choice = Stretto.node("select", {}, ...names.map(name => Stretto.node("option", {}, name)));
+      choice.value = coloring.isByJob ? "job" : data.colored_by;
+      choice.addEventListener("change", () => {
+        coloring = choice.value === "job" ? { ...data.by_job, isByJob: true } : data;
+        lit = -1;
+        name();
+        sheet.draw();
+      });
+      parts.unshift(Stretto.node("label", {}, "Color by", choice));
+    }
+    if (data.critical && data.critical.length) {
+      const box = Stretto.node("input", { type: "checkbox" });
+      box.checked = isPathShown;
+      box.addEventListener("change", () => {
+        isPathShown = box.checked;
+        name();
+        sheet.draw();
+      });
+      parts.push(Stretto.node("label", { class: "check" }, box, `critical path (${data.critical.length.toLocaleString("en")} tasks)`));
+    }
+    tools.replaceChildren(...parts);
   }
   const middle = () => (left + sheet.width - RIGHT) / 2;
   const KEYS = {
@@ -380,7 +528,7 @@ Stretto.gantt = function (holder, first, options) {
   canvas.addEventListener("dblclick", all);
 
   function name() {
-    const entries = data.legend
+    const entries = coloring.legend
       .map(
         ([label, color], k) =>
           label &&
@@ -410,19 +558,41 @@ Stretto.gantt = function (holder, first, options) {
       sample.style.borderColor = color;
       return Stretto.node("li", {}, sample, text);
     };
+    const has = state => data.state && data.state.includes(state);
+    if (has(0)) entries.push(Stretto.node("li", {}, Stretto.node("i", { class: "running-task" }), "running"));
+    if (has(2)) entries.push(Stretto.node("li", {}, Stretto.node("i", { class: "failed-task" }), "failed"));
     if (moves) entries.push(mark("transfer", "var(--move)"));
-    if (options.isAlone) entries.push(mark("makespan", "var(--faint)"));
-    if (data.bound !== null) entries.push(mark("lower bound " + Stretto.seconds(data.bound, 5), "var(--bound)"));
+    if (waits.size) entries.push(mark("device waits for data", "var(--wait)"));
+    if (isPathShown) entries.push(mark("critical path", "var(--path)"));
+    entries.push(mark((has(0) ? "now " : "makespan ") + Stretto.seconds(data.makespan, 5), "var(--faint)"));
+    if (data.bound !== null)
+      entries.push(mark(`lower bound ${Stretto.seconds(data.bound, 5)}${data.state ? ", by the durations in the graph" : ""}`, "var(--bound)"));
     legend.replaceChildren(...entries);
   }
   function update(next) {
     take(next);
     order = null;
+    if (document.activeElement !== searchField) equip();
+    seek(searchField.value);
     name();
     sheet.size();
     clamp();
   }
+  const me = {
+    update,
+    pick,
+    find: go,
+    look: (begin, end) => {
+      from = begin;
+      to = end;
+      clamp();
+      sheet.draw();
+    },
+  };
+  if (options.group) options.group.charts.push(me);
+  isPathShown = Boolean(data.critical) && data.critical.length > 0 && data.task.length <= 2000;
+  equip();
   name();
   sheet.size();
-  return { update, pick };
+  return me;
 };

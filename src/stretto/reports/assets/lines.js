@@ -4,6 +4,60 @@
 // Curves over a common axis: hover or arrow keys read values, + and - zoom, a strip above may name the strategy.
 // spec: { label, x: [..], series: [{ name, values, color, step, fill, dash, band: [low, high], bandName }], xTime, xName, yFormat, yMin, yMax,
 //         rules: [{ name, value }], strip: [{ from, to, name, text, color }], marks: [{ x, name }], height }
+// Training curves of several runs by seconds of training: each faint as it was measured, and smoothed on top of it.
+Stretto.overlaid = function (chosen, title) {
+  const NUM_POINTS = 400,
+    best = view => {
+      const data = view.training,
+        names = data.groups[0].names,
+        series = data.series.filter(one => names.includes(one.name) && one.values.some(value => value !== null));
+      return series.find(one => !one.name.startsWith("best")) || series[0];
+    };
+  const clock = data => (data.seconds.some(value => value !== null) ? data.seconds : data.x);
+  const isTimed = chosen.every(([view]) => view.training.seconds.some(value => value !== null));
+  const curves = chosen
+    .map(([view, name]) => {
+      const data = view.training,
+        values = best(view).values,
+        at = isTimed ? clock(data) : data.x;
+      return { name, points: at.map((x, k) => [x, values[k]]).filter(([x, y]) => x !== null && y !== null), data };
+    })
+    .filter(curve => curve.points.length);
+  const end = Math.max(...curves.map(curve => curve.points[curve.points.length - 1][0]), 1e-9),
+    x = Array.from({ length: NUM_POINTS + 1 }, (_, k) => (k * end) / NUM_POINTS),
+    series = [];
+  curves.forEach(({ name, points }, k) => {
+    // The last value measured up to each place; a mean that forgets with a twentieth of the curve on top.
+    let next = 0,
+      last = null,
+      smooth = null;
+    const raw = [],
+      mean = [],
+      keep = Math.exp(-20 / NUM_POINTS),
+      over = points[points.length - 1][0];
+    for (const at of x) {
+      while (next < points.length && points[next][0] <= at) last = points[next++][1];
+      const isOver = at > over + end / NUM_POINTS;
+      if (last !== null) smooth = smooth === null ? last : keep * smooth + (1 - keep) * last;
+      raw.push(isOver ? null : last);
+      mean.push(isOver ? null : smooth);
+    }
+    const color = Stretto.series(k);
+    series.push({ name, values: mean, color }, { name: name + ", measured", values: raw, color, thin: true, isFaint: true });
+  });
+  const rules = new Map();
+  for (const { data } of curves) for (const [name, value] of Object.entries(data.baselines)) rules.set(name + value, { name, value });
+  return {
+    label: "Training: " + title,
+    x,
+    xTime: isTimed,
+    xName: isTimed ? "" : chosen[0][0].training.x_name,
+    yTime: chosen[0][0].training.groups[0].unit === "s",
+    height: 300,
+    series,
+    rules: [...rules.values()].slice(0, 4),
+  };
+};
 Stretto.lines = function (holder, first) {
   const LEFT = 64,
     RIGHT = 16,
@@ -155,6 +209,7 @@ Stretto.lines = function (holder, first) {
   function curve(pen, one, style, py, floor) {
     const [a, b] = visible();
     pen.strokeStyle = style;
+    pen.globalAlpha = one.isFaint ? 0.35 : 1;
     pen.lineWidth = one.thin ? 1 : 1.75;
     pen.lineJoin = "round";
     pen.setLineDash(one.dash || []);
@@ -181,6 +236,7 @@ Stretto.lines = function (holder, first) {
       points++;
     }
     pen.stroke();
+    pen.globalAlpha = 1;
     pen.setLineDash([]);
     if (one.fill && begin !== null) {
       pen.lineTo(px(spec.x[b]), floor);
@@ -262,6 +318,7 @@ Stretto.lines = function (holder, first) {
       if (part.text) lines.push(part.text);
     }
     spec.series.forEach((one, k) => {
+      if (one.isFaint) return;
       lines.push([one.name + "  " + words(one.values[cursor]), color(one, k)]);
       if (one.band) lines.push(one.bandName + "  " + one.band.map(side => words(side[cursor])).join(" to "));
     });
@@ -359,6 +416,7 @@ Stretto.lines = function (holder, first) {
   function name() {
     const entries = [];
     spec.series.forEach((one, k) => {
+      if (one.isFaint) return;
       entries.push(Stretto.node("li", {}, Stretto.node("i", { color: color(one, k) }), one.name));
       if (one.band) {
         const shade = Stretto.node("i", { color: color(one, k) });

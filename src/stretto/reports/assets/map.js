@@ -103,7 +103,7 @@ Stretto.map = function (holder, first) {
       }
       found.made.setAttribute("aria-pressed", String(picked === k));
       found.made.setAttribute(
-        "aria-label",
+        "aria-description",
         `${data.resources[k]}: estimated load ${percent(mean)}, 95 % interval ${percent(low)} to ${percent(high)}`,
       );
     });
@@ -234,13 +234,13 @@ Stretto.map = function (holder, first) {
   function legend() {
     const scale = node("i", { class: "scale" });
     const entry = (mark, text) => node("li", {}, mark, text);
-    const parts = [entry(scale, isBelief ? "load, 0 to 100 %" : "utilization, 0 to 100 %")];
+    const parts = [entry(scale, isBelief ? "bar: estimated load, 0 to 100 % of capacity" : "bar: share of time in use, 0 to 100 %")];
     if (isBelief) {
-      parts.push(entry(node("i", { class: "whisker sample" }), "95 % interval"));
-      if (data.raw) parts.push(entry(node("i", { class: "raw sample" }), "its own counters"));
-      if (data.truth) parts.push(entry(node("i", { class: "truth sample" }), "real load"));
+      parts.push(entry(node("i", { class: "whisker sample" }), "the real load lies in this range with 95 % probability"));
+      if (data.raw) parts.push(entry(node("i", { class: "raw sample" }), "reading of its own counter"));
+      if (data.truth) parts.push(entry(node("i", { class: "truth sample" }), "real load (known in simulations only)"));
       if (data.raw && data.raw.some(row => row.every(value => value === null)))
-        parts.push(entry(node("i", { class: "dashed" }), "no counter: estimated from other parts"));
+        parts.push(entry(node("i", { class: "dashed" }), "dashed: no counter, estimated from other parts"));
     }
     key.replaceChildren(...parts);
   }

@@ -57,7 +57,13 @@ Stretto.sections = function (root, options) {
         const panel = node("div", { "aria-live": "polite" });
         const made = Stretto.gantt(body, data, {
           label,
-          onPick: options.explain && view.can_explain ? task => explain(panel, task) : null,
+          onPick:
+            options.explain && view.can_explain
+              ? task => explain(panel, task)
+              : options.output && view.has_output
+                ? (_, name) => output(panel, name)
+                : null,
+          picks: view.can_explain ? "explains its placement" : "shows its output",
         });
         body.append(panel);
         return made;
@@ -66,9 +72,51 @@ Stretto.sections = function (root, options) {
     );
     part.body.querySelector("canvas").setAttribute("aria-label", label);
   }
+  function durations(view) {
+    const found = view.gantt;
+    if (!found || found.legend.filter(([name]) => name).length < 2) return;
+    const part = section("durations", "Duration of tasks by " + (found.colored_by || "category"), "");
+    Stretto.durations(part.body, found);
+  }
+  function tasks(view) {
+    const drawing = parts.get("gantt");
+    if (!drawing) return;
+    const onShow = i => {
+      drawing.made.scrollIntoView({ block: "start" });
+      drawing.chart.find(i);
+      drawing.chart.pick(i);
+    };
+    chart(
+      "tasks",
+      "Tasks",
+      "sort by any column; a name shows the task in the chart",
+      (body, data) => Stretto.sortedTable(body, data, { what: "task", file: (view.name || view.id) + "-tasks.csv" }),
+      Stretto.taskRows(view.gantt, onShow),
+    );
+  }
   async function explain(panel, task) {
     try {
       panel.replaceChildren(Stretto.explanation(await options.explain(task)));
+    } catch (error) {
+      panel.replaceChildren(node("p", { class: "note error" }, String(error.message || error)));
+    }
+  }
+  // What a task has written to stdout and stderr.
+  async function output(panel, name) {
+    try {
+      const found = await options.output(name);
+      panel.replaceChildren(
+        node("h3", {}, "Output of " + name),
+        ...found.pieces.map(piece =>
+          node(
+            "div",
+            {},
+            node("p", { class: "faint small" }, `${piece.stream}, attempt ${piece.attempt}` + (piece.is_cut ? ", the end of it" : "")),
+            node("pre", { class: "output", tabindex: "0" }, piece.text),
+          ),
+        ),
+        found.pieces.length ? "" : node("p", { class: "faint" }, "This task has written nothing."),
+      );
     } catch (error) {
       panel.replaceChildren(node("p", { class: "note error" }, String(error.message || error)));
     }
@@ -166,6 +214,50 @@ Stretto.sections = function (root, options) {
       series,
       strip: strip(view, x[x.length - 1]),
     });
+  }
+  // Waits beside the baseline and the record.
+  function waits(view) {
+    if (!view.waits) return;
+    const [total, ...rest] = view.waits.tables,
+      part = section("waits", total.title, "against the baseline and what was recorded, where that is known");
+    part.body.replaceChildren(
+      Stretto.drawnTable(total),
+      ...(view.waits.promises ? [node("p", { class: "note" }, view.waits.promises)] : []),
+      ...view.waits.notes.map(text => node("p", { class: "faint small" }, text)),
+    );
+    const groups = section("wait-groups", "Who waits", "means by group, and the jobs that waited longest");
+    groups.body.replaceChildren(
+      node("div", { class: "split" }, ...rest.map(table => node("div", {}, node("h3", {}, table.title), Stretto.drawnTable(table)))),
+    );
+  }
+  // The waiting jobs of a steered cluster, and the switch that stops the steering.
+  function steered(view) {
+    const found = view.steered;
+    if (!found) return;
+    const part = section(
+      "steered",
+      "Waiting jobs in their order",
+      `${found.num_waiting.toLocaleString("en")} waiting, ${found.num_running.toLocaleString("en")} running; ordered by ${found.chosen}`,
+    );
+    const moved = job => (job.before === job.after ? "–" : (job.after < job.before ? "↑ " : "↓ ") + Math.abs(job.after - job.before));
+    const said = found.fallback
+      ? "Slurm's own order applies: " + found.fallback
+      : found.is_applied
+        ? "This order is applied."
+        : "Dry run: Slurm is not told.";
+    const stop = view.status === "running" && options.stopSteering ? Stretto.stopButton(options.stopSteering, view) : null;
+    if (!part.body.children.length) part.body.append(node("div", {}), node("div", {}));
+    const [list, tools] = part.body.children;
+    list.replaceChildren(
+      node("p", {}, said + (found.promises ? " Promises: " + found.promises + "." : "")),
+      Stretto.table(
+        ["job", ["place by submission", "number"], ["place now", "number"], ["moved", "number"], ["processors", "number"], ["requested time", "number"]],
+        found.jobs.map(job => [String(job.job), String(job.before), String(job.after), moved(job), String(job.procs), Stretto.seconds(job.estimate_s, 3)]),
+      ),
+      found.num_waiting > found.jobs.length ? node("p", { class: "faint small" }, `the first ${found.jobs.length} of ${found.num_waiting}`) : "",
+    );
+    if (stop && !tools.children.length) tools.append(stop);
+    else if (!stop) tools.replaceChildren();
   }
   function choices(view) {
     if (!view.choices || !view.choices.length || (view.choices.length === 1 && !view.choices[0].cost)) return;
@@ -345,24 +437,16 @@ Stretto.sections = function (root, options) {
   }
   function tables(view) {
     (view.tables || []).forEach((found, k) => {
-      const part = section("table-" + k, found.title, found.note),
-        best = new Set(found.best.map(String));
-      const cell = (text, r, c) => {
-        const [value, interval] = text.split("\n"),
-          main = best.has(r + "," + c) ? node("b", {}, value) : value;
-        return interval ? node("span", {}, main, node("br"), node("span", { class: "faint small" }, interval)) : main;
-      };
-      part.body.replaceChildren(
-        Stretto.table(
-          found.heads.map((head, c) => (c ? [head, "number"] : head)),
-          found.rows.map((row, r) => row.map((text, c) => cell(text, r, c))),
-        ),
-      );
+      section("table-" + k, found.title, found.note).body.replaceChildren(Stretto.drawnTable(found));
     });
+  }
+  function spreads(view) {
+    if (view.spreads && view.spreads.length)
+      Stretto.spreads(section("policies", "Policies by instance", "less is better").body, view.spreads);
   }
   return {
     update: view => {
-      [tables, failures, gantt, belief, map, use, queue, samples, choices, training, judged, progress, graph, cost].forEach((draw, place) => {
+      [waits, steered, spreads, tables, failures, belief, gantt, durations, tasks, map, use, queue, samples, choices, training, judged, progress, graph, cost].forEach((draw, place) => {
         rank = place;
         draw(view);
       });

@@ -4,10 +4,11 @@
 // heads: names, or [name, class]; a row is a list of cells, text or nodes.
 Stretto.table = function (heads, rows, chosen) {
   const node = Stretto.node,
-    kind = heads.map(head => (Array.isArray(head) ? head[1] : null));
+    kind = heads.map(head => (Array.isArray(head) ? head[1] : null)),
+    named = heads.map(head => (Array.isArray(head) ? head[0] : head)).filter(Boolean);
   return node(
     "div",
-    { class: "table", tabindex: "0" },
+    { class: "table", tabindex: "0", role: "region", "aria-label": "Table: " + named.join(", ") },
     node(
       "table",
       {},
@@ -33,6 +34,134 @@ Stretto.table = function (heads, rows, chosen) {
       ),
     ),
   );
+};
+
+// A table that the server has made: the best of each column in bold, a second line of a cell is its interval.
+Stretto.drawnTable = function (found) {
+  const node = Stretto.node,
+    best = new Set(found.best.map(String));
+  const cell = (text, r, c) => {
+    const [value, interval] = text.split("\n"),
+      main = best.has(r + "," + c) ? node("b", {}, value) : value;
+    return interval ? node("span", {}, main, node("br"), node("span", { class: "faint small" }, interval)) : main;
+  };
+  return Stretto.table(
+    found.heads.map((head, c) => (c ? [head, "number"] : head)),
+    found.rows.map((row, r) => row.map((text, c) => cell(text, r, c))),
+  );
+};
+
+// Rows of values, sorted by any column; a part is shown, and all can be saved as CSV.
+// columns: [{ name, key(i), text(i), isNumber, csv(i) }] over the places 0 .. count - 1.
+Stretto.sortedTable = function (holder, first, options) {
+  const node = Stretto.node,
+    MORE = 12;
+  let { columns, count } = first,
+    sorted = { by: options.by || 0, isDown: Boolean(options.isDown) },
+    shown = MORE,
+    wanted = "";
+  const place = node("div", {}),
+    field = node("input", { type: "search", placeholder: options.what + " name", "aria-label": "Filter " + options.what + "s by name" });
+  field.addEventListener("input", () => {
+    wanted = field.value.trim().toLowerCase();
+    shown = MORE;
+    draw();
+  });
+  const save = node("button", { type: "button", onclick: () => Stretto.download(options.file, csv()) }, "Download CSV");
+  holder.append(node("div", { class: "tools no-print" }, field, save), place);
+  function chosen() {
+    const key = columns[sorted.by].key,
+      side = sorted.isDown ? -1 : 1,
+      all = [];
+    for (let i = 0; i < count; i++) if (!wanted || columns[0].text(i).toLowerCase().includes(wanted)) all.push(i);
+    const keys = new Map(all.map(i => [i, key(i)]));
+    return all.sort((a, b) => {
+      const p = keys.get(a),
+        q = keys.get(b);
+      return (p < q ? -side : p > q ? side : 0) || a - b;
+    });
+  }
+  function csv() {
+    const quoted = value => (/[",\n\r]/.test(String(value)) ? '"' + String(value).replaceAll('"', '""') + '"' : String(value));
+    const safe = value => (typeof value === "string" && /^[=+@-]/.test(value) ? "'" + value : value); // no formula in a spreadsheet
+    const lines = [columns.map(column => quoted(column.csvName || column.name)).join(",")];
+    for (const i of chosen()) lines.push(columns.map(column => quoted(safe((column.csv || column.key)(i)))).join(","));
+    return lines.join("\n") + "\n";
+  }
+  function head(column, k) {
+    const turn = () => {
+      sorted = { by: k, isDown: sorted.by === k ? !sorted.isDown : Boolean(column.isNumber) };
+      draw();
+      place.querySelectorAll("th button")[k].focus();
+    };
+    const order = sorted.by === k ? (sorted.isDown ? "descending" : "ascending") : null;
+    return node("th", { scope: "col", class: column.isNumber ? "number" : null, "aria-sort": order }, node("button", { type: "button", onclick: turn }, column.name));
+  }
+  function draw() {
+    const all = chosen(),
+      part = all.slice(0, shown);
+    const line = i =>
+      node("tr", {}, ...columns.map(column => node("td", { class: column.isNumber ? "number" : null }, (column.node || column.text)(i))));
+    const rest = all.length - part.length;
+    const more = () => {
+      shown += 100;
+      draw();
+    };
+    place.replaceChildren(
+      node(
+        "div",
+        { class: "table", tabindex: "0", role: "region", "aria-label": options.what + "s" },
+        node("table", {}, node("thead", {}, node("tr", {}, ...columns.map(head))), node("tbody", {}, ...part.map(line))),
+      ),
+      rest
+        ? node("p", { class: "small" }, node("button", { type: "button", onclick: more }, `Show more (${rest.toLocaleString("en")} left)`))
+        : node("p", { class: "faint small" }, all.length ? "" : `No ${options.what} has this name.`),
+    );
+  }
+  draw();
+  return {
+    update: next => {
+      ({ columns, count } = next);
+      if (!place.contains(document.activeElement)) draw();
+    },
+  };
+};
+Stretto.download = function (name, text) {
+  const url = URL.createObjectURL(new Blob([text], { type: "text/csv" })),
+    link = Stretto.node("a", { href: url, download: name });
+  document.body.append(link);
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(url), 1000);
+};
+// The tasks of a chart as rows of a table.
+Stretto.taskRows = function (chart, onShow) {
+  const waits = new Map(chart.waits ? chart.waits.bar.map((bar, k) => [bar, chart.waits.length[k]]) : []),
+    name = i => (chart.names ? chart.names[i] : "t" + chart.task[i]),
+    kind = i => chart.legend[chart.color[i]][0],
+    time = (title, csvName, key) => ({ name: title, csvName, key, text: i => Stretto.seconds(key(i), 4), isNumber: true }),
+    isLeft = Stretto.differAtEnd(chart.names);
+  const shown = i =>
+    Stretto.node(
+      "button",
+      { type: "button", class: "as-link", title: name(i) + ": show it in the chart", onclick: () => onShow(i) },
+      Stretto.node("span", { class: "tail" + (isLeft ? " left" : "") }, Stretto.node("bdi", {}, name(i))),
+    );
+  const columns = [{ name: "task", key: name, text: name, node: shown }];
+  if (chart.legend.some(([label]) => label)) columns.push({ name: chart.colored_by || "category", key: kind, text: kind });
+  const device = i => chart.rows[chart.row[i]][0];
+  columns.push({ name: "device", key: device, text: device });
+  if (chart.state) {
+    const state = i => ["running", "done", "failed"][chart.state[i]];
+    columns.push({ name: "status", key: state, text: state });
+  }
+  columns.push(
+    time("start", "start_s", i => chart.start[i]),
+    time("duration", "duration_s", i => chart.length[i]),
+    time("end", "end_s", i => Number((chart.start[i] + chart.length[i]).toPrecision(12))),
+  );
+  if (waits.size) columns.push(time("device waited for data", "waited_for_data_s", i => waits.get(i) || 0));
+  return { columns, count: chart.task.length };
 };
 
 Stretto.explanation = function (found) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from stretto.core.problem import Problem
 from stretto.core.schedule import Schedule, Transfers
 from stretto.core.units import format_gap, format_seconds, is_zero_gap
 from stretto.errors import InvalidInput
+from stretto.reports.gantt.delays import Delays, delays_of
 from stretto.reports.plots.colors import PALETTE, REST, by_frequency
 
 
@@ -25,6 +27,14 @@ class GanttRow:
     name: str
     utilization: float
     starts_group: bool
+
+
+class Coloring(NamedTuple):
+    """What colors stand for; the label is empty where it says nothing."""
+
+    name: str
+    color: Ints  # [n] index into legend
+    legend: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +55,9 @@ class GanttChart:
     lower_bound_s: float | None
     transfers: Transfers | None
     transfer_names: tuple[str, ...]
+    colored_by: str = ""
+    by_job: Coloring | None = None  # another way to color, where there are categories and several jobs
+    delays: Delays | None = None
 
 
 def make_chart(
@@ -55,7 +68,7 @@ def make_chart(
     _check(problem, schedule, lower_bound_s)
     lane = lanes(schedule)
     rows, row_of = _rows(problem, schedule, lane)
-    color, legend = _colors(problem)
+    colored, *others = colorings(problem)
     names = tuple(_bar_name(problem, task) for task in range(n))
     moved = schedule.transfers
     return GanttChart(
@@ -66,13 +79,18 @@ def make_chart(
         row=row_of[schedule.device] + lane,
         start_s=schedule.start_s,
         finish_s=schedule.finish_s,
-        color=color,
-        legend=legend,
+        color=colored.color,
+        legend=colored.legend,
         names=names,
         makespan_s=schedule.makespan_s,
         lower_bound_s=lower_bound_s,
         transfers=moved,
         transfer_names=tuple(names[task] for task in problem.graph.object_task[moved.object_index]) if moved else (),
+        colored_by=colored.name,
+        by_job=others[0] if others else None,
+        delays=delays_of(problem, schedule.device, schedule.start_s, schedule.finish_s)
+        if problem.graph.resources is None
+        else None,
     )
 
 
@@ -141,20 +159,24 @@ def _rows(problem: Problem, schedule: Schedule, lane: Ints) -> tuple[tuple[Gantt
     return tuple(rows), row_of
 
 
-def _colors(problem: Problem) -> tuple[Ints, tuple[tuple[str, str], ...]]:
+def colorings(problem: Problem) -> list[Coloring]:
+    """Return the ways to color the tasks: by category, and by job where there are several; at least one."""
     graph, num_jobs = problem.graph, len(problem.job_ptr) - 1
+    found = []
     if graph.category is not None and any(graph.categories):
-        codes, names = graph.category, [name or "(none)" for name in graph.categories]
-    elif num_jobs > 1:
+        found.append(_coloring("category", graph.category, [name or "(none)" for name in graph.categories]))
+    if num_jobs > 1:
         codes = np.repeat(np.arange(num_jobs, dtype=np.int32), np.diff(problem.job_ptr))
-        names = [f"job {job}" for job in range(num_jobs)]
-    else:
-        return np.zeros(graph.num_tasks, dtype=np.int32), (("", PALETTE[0]),)
+        found.append(_coloring("job", codes, [f"job {job}" for job in range(num_jobs)]))
+    return found or [Coloring("", np.zeros(graph.num_tasks, dtype=np.int32), (("", PALETTE[0]),))]
+
+
+def _coloring(what: str, codes: Ints, names: list[str]) -> Coloring:
     color, kept = by_frequency(codes, len(names))
     legend = [(names[code], PALETTE[place]) for place, code in enumerate(kept)]
     if int(color.max()) == len(kept):
         legend.append(("other", REST))
-    return color, tuple(legend)
+    return Coloring(what, color, tuple(legend))
 
 
 def _facts(problem: Problem, schedule: Schedule, lower_bound_s: float | None) -> tuple[str, ...]:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stretto.core.csr import Floats
 from stretto.reports.gantt.chart import GanttChart
+from stretto.reports.gantt.delays import Delays
 from stretto.reports.page.html import answer_html, document
-from stretto.reports.page.view_types import Column, GanttJson, TransferBars
+from stretto.reports.page.view_types import Column, DelaysJson, GanttJson, TransferBars
 from stretto.reports.plots.colors import text_on
 
 #: Relative precision of the times in the page; a screen cannot show more.
 _DIGITS = 9
+#: Shorter waits, as shares of the makespan, cannot be seen.
+_SEEN = 1e-5
 
 
 def render(chart: GanttChart, answer: str = "") -> bytes:
@@ -33,9 +38,9 @@ def chart_json(chart: GanttChart) -> GanttJson:
     """Return what a page draws."""
     order = np.lexsort((chart.finish_s, chart.start_s, chart.row))  # the page searches rows by time
     named = any(name != f"t{task}" for task, name in enumerate(chart.names))
-    return {
+    drawn: GanttJson = {
         "rows": [(row.name, round(row.utilization, 4), int(row.starts_group)) for row in chart.rows],
-        "legend": [(label, color, text_on(color)) for label, color in chart.legend],
+        "legend": legend_json(chart.legend),
         "makespan": chart.makespan_s,
         "bound": chart.lower_bound_s,
         "task": order.tolist(),
@@ -45,6 +50,40 @@ def chart_json(chart: GanttChart) -> GanttJson:
         "color": chart.color[order].tolist(),
         "names": [chart.names[task] for task in order] if named else None,
         "moves": _moves(chart),
+        "colored_by": chart.colored_by,
+        "by_job": None
+        if chart.by_job is None
+        else {"legend": legend_json(chart.by_job.legend), "color": chart.by_job.color[order].tolist()},
+    }
+    if chart.delays is not None:
+        told = delays_json(chart.delays, order, chart.makespan_s)
+        drawn["waits"], drawn["critical"] = told["waits"], told["critical"]
+    return drawn
+
+
+def legend_json(legend: Sequence[tuple[str, str]]) -> list[tuple[str, str, str]]:
+    """Return what colors stand for: label, color, and the color of text on it."""
+    return [(label, color, text_on(color)) for label, color in legend]
+
+
+def delays_json(delays: Delays, order: NDArray[np.intp], scale_s: float) -> DelaysJson:
+    """Return waits for data and the critical path, by the places of the bars in a chart.
+
+    Parameters
+    ----------
+    order
+        The task of each bar.
+    """
+    place = np.full(len(delays.parent), -1, dtype=np.int64)
+    place[order] = np.arange(len(order))
+    late = np.flatnonzero(delays.idle_s[order] > _SEEN * scale_s)
+    return {
+        "waits": {
+            "bar": late.tolist(),
+            "length": _rounded(delays.idle_s[order][late], scale_s),
+            "source": place[delays.parent[order][late]].tolist(),
+        },
+        "critical": [int(place[task]) for task in delays.critical],
     }
 
 

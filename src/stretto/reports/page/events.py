@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from typing import TypeGuard
 
 from stretto.reports.page.view_types import GanttJson, JsonObject
-from stretto.reports.plots.colors import PALETTE, REST, text_on
+from stretto.reports.plots.colors import PALETTE, text_on
 from stretto.reports.strict_json import drawn
 from stretto.runlog import Event
 
 _RUNNING, DONE, _FAILED = 0, 1, 2
-_LEGEND = (("running", PALETTE[1]), ("done", PALETTE[0]), ("failed", PALETTE[3]))
 _STARTS = frozenset({"started", "start", "task_started", "task_start"})
 _ENDS = frozenset({"finished", "finish", "done", "task_finished", "task_finish", "task_done"})
 _FAILURES = frozenset({"failed", "task_failed", "task_fail"})
@@ -42,6 +41,7 @@ class RunEvents:
     samples: list[tuple[float, float, float | None]] = field(default_factory=list)
     beliefs: list[JsonObject] = field(default_factory=list)
     failures: list[JsonObject] = field(default_factory=list)
+    steered: Event | None = None  # the last decision about a live queue
 
     def failed_tasks(self) -> list[JsonObject]:
         """Return the tasks whose last attempt failed, with the reason of that attempt."""
@@ -69,6 +69,7 @@ def read_events(events: Iterable[Event], started_s: float) -> RunEvents:
             found.rows.append(dict(event.fields))
         elif kind in _CHOICES:
             found.choices.append(_choice(event, at_s))
+            found.steered = event if isinstance(event.fields.get("inputs"), Mapping) else found.steered
         if kind in ("sample", "queue", *_CHOICES):
             _sample(found, event, at_s)
     return found
@@ -138,7 +139,15 @@ def number_or(value: object, otherwise: float) -> float:
     return float(value) if _is_number(value) else otherwise
 
 
-def bars_chart(bars: Sequence[Bar], devices: Sequence[str], now_s: float) -> GanttJson:
+def bars_chart(
+    bars: Sequence[Bar],
+    devices: Sequence[str],
+    now_s: float,
+    *,
+    legend: Sequence[tuple[str, str]] = (("", PALETTE[0]),),
+    color_of: Mapping[str, int] | None = None,
+    bound_s: float | None = None,
+) -> GanttJson:
     """Return the chart of executed tasks.
 
     Parameters
@@ -147,6 +156,8 @@ def bars_chart(bars: Sequence[Bar], devices: Sequence[str], now_s: float) -> Gan
         Those that are known beforehand; others follow in the order of their first task.
     now_s
         Until when tasks without an end are drawn.
+    color_of
+        The place of each task's color in the legend; the first color for all by default.
     """
     names = list(dict.fromkeys([*devices, *(bar.device for bar in bars)]))
     place = {name: row for row, name in enumerate(names)}
@@ -158,15 +169,16 @@ def bars_chart(bars: Sequence[Bar], devices: Sequence[str], now_s: float) -> Gan
         busy[place[bar.device]] += max(0.0, end - bar.start_s) / (makespan or 1.0)
     return {
         "rows": [(name, round(min(1.0, share), 4), 0) for name, share in zip(names, busy, strict=True)],
-        "legend": [(label, color, text_on(color)) for label, color in (*_LEGEND, ("", REST))],
+        "legend": [(label, color, text_on(color)) for label, color in legend],
         "makespan": makespan,
-        "bound": None,
+        "bound": bound_s,
         "task": order,
         "num_tasks": len({bar.task for bar in bars}),
         "row": [place[bars[i].device] for i in order],
         "start": drawn([bars[i].start_s for i in order]),
         "length": drawn([max(0.0, ends[i] - bars[i].start_s) for i in order]),
-        "color": [bars[i].state for i in order],
+        "color": [(color_of or {}).get(bars[i].task, 0) for i in order],
+        "state": [bars[i].state for i in order],
         "names": [bars[i].task for i in order],
         "moves": None,
     }

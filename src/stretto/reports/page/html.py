@@ -14,7 +14,17 @@ from stretto.reports.page.tables import Table
 from stretto.reports.page.view_types import RunView
 from stretto.reports.strict_json import plain
 
-_SCRIPTS = ("base.js", "lines.js", "gantt.js", "map.js", "placement.js", "tables.js", "sections.js", "report.js")
+_SCRIPTS = (
+    "base.js",
+    "lines.js",
+    "gantt.js",
+    "map.js",
+    "placement.js",
+    "boxes.js",
+    "tables.js",
+    "sections.js",
+    "report.js",
+)
 
 
 def render(

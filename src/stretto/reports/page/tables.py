@@ -132,10 +132,11 @@ def runs_tables(headers: Sequence[RunHeader]) -> list[Table]:
 def _outcome(header: RunHeader) -> Figures:
     """Return the figures of a run; one that was cut short has no makespan to set beside others."""
     summary: Figures = header["summary"]
-    return {key: value for key, value in summary.items() if key != "makespan_s"} if _is_cut(header) else summary
+    return {key: value for key, value in summary.items() if key != "makespan_s"} if is_cut(header) else summary
 
 
-def _is_cut(header: RunHeader) -> bool:
+def is_cut(header: RunHeader) -> bool:
+    """Say whether an execution ended before its last task."""
     return header["kind"] == "run" and header.get("status") in ("failed", "interrupted")
 
 
@@ -144,7 +145,7 @@ def _label(header: RunHeader) -> str:
     by = decided_by(settings)
     on = settings.get("cluster") or (f"{settings['procs']} processors" if settings.get("procs") else "")
     label = " · ".join(dict.fromkeys(str(part) for part in (header["name"], by, on) if part))
-    return f"{label} ({header['status']})" if _is_cut(header) else label
+    return f"{label} ({header['status']})" if is_cut(header) else label
 
 
 def _figures(title: str, note: str, what: str, groups: Mapping[str, Sequence[Figures]]) -> Table:

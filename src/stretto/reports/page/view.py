@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
-
-import numpy as np
+from collections.abc import Mapping, Sequence
 
 from stretto.core.answers.logged import logged_answer
 from stretto.core.problem import Problem
@@ -16,12 +14,16 @@ from stretto.reports.gantt.chart import make_chart
 from stretto.reports.gantt.html import chart_json
 from stretto.reports.page.cost import device_costs, pool_costs
 from stretto.reports.page.curves import device_use, queue_curves
-from stretto.reports.page.events import DONE, RunEvents, bars_chart, read_events
+from stretto.reports.page.events import RunEvents, read_events
+from stretto.reports.page.executed import add_executed, add_placement
 from stretto.reports.page.explain import explain_task, find_task
 from stretto.reports.page.layers import placement_drawing
-from stretto.reports.page.tables import comparison_tables
+from stretto.reports.page.spreads import compared_runs, spreads
+from stretto.reports.page.steered import steered_json
+from stretto.reports.page.tables import comparison_tables, comparisons, runs_tables
 from stretto.reports.page.training import training_json
 from stretto.reports.page.view_types import JsonObject, RunHeader, RunView, new_view
+from stretto.reports.page.waits import waits_json
 from stretto.reports.problem import has_problem, plan_of, problem_of
 from stretto.reports.racks.belief import belief_map
 from stretto.reports.racks.map import device_map, pool_map
@@ -70,6 +72,15 @@ def command_of(info: RunInfo) -> str | None:
     return shlex.join(words)
 
 
+def compare_view(log: RunLog, run_ids: Sequence[str]) -> JsonObject:
+    """Return runs side by side: their headers, tables of their figures, and policies on each instance."""
+    headers = [run_header(log.run(run_id)) for run_id in run_ids]
+    kept = [log.artifact(header["id"], COMPARISON) for header in headers]
+    compared = [one for data in kept if data is not None for one in comparisons(unpacked(data, COMPARISON), COMPARISON)]
+    tables = [table.to_json() for table in runs_tables(headers)]
+    return {"runs": headers, "tables": tables, "spreads": spreads([*compared_runs(headers), *compared])}
+
+
 def run_view(log: RunLog, run_id: str) -> RunView:
     """Return the view of a run, as far as it has come."""
     info = log.run(run_id)
@@ -84,21 +95,25 @@ def run_view(log: RunLog, run_id: str) -> RunView:
             add_plan(view, problem, planned[1], _number(info.summary.get("lower_bound_s")))
         view["is_planned"] = planned is not None and not events.bars
         view["can_explain"] = view["is_planned"] and problem.graph.resources is None
+    view["has_output"] = problem is not None and bool(events.bars) and info.kind == "run"
     if events.bars:
-        _add_executed(view, events, _devices(log, info.id, problem))
+        add_executed(view, events, _devices(log, info.id, problem), problem)
     topology = log.artifact(info.id, TOPOLOGY) if events.beliefs else None
     if topology is not None:
         view["belief"] = belief_map(unpacked(topology, TOPOLOGY), events.beliefs)
         view["can_ask"] |= info.kind == "rack" and info.status != "running"
     if problem is not None and events.bars:
-        _add_placement(view, problem, events)
+        add_placement(view, problem, events)
     compared = log.artifact(info.id, COMPARISON)
     if compared is not None:
-        view["tables"] = [table.to_json() for table in comparison_tables(unpacked(compared, COMPARISON), COMPARISON)]
+        document = unpacked(compared, COMPARISON)
+        view["tables"] = [table.to_json() for table in comparison_tables(document, COMPARISON)]
+        view["spreads"] = spreads(comparisons(document, COMPARISON))
     result = replay_of(log, info.id)
     if result is not None:
         curves = queue_curves(result)
         view["queue"], view["cost"], view["can_ask"] = curves, pool_costs(result), True
+        view["waits"] = waits_json(result)
         view["map"] = pool_map(result, curves) if len(result.pools) > 1 else None
     return view
 
@@ -126,6 +141,7 @@ def _add_events(view: RunView, info: RunInfo, events: RunEvents) -> None:
     view["progress"] = events.progress[:: max(1, len(events.progress) // _MAX_POINTS)] or None
     view["samples"] = events.samples[:: max(1, len(events.samples) // _MAX_POINTS)] or None
     view["choices"] = events.choices
+    view["steered"] = steered_json(events.steered)
     view["failures"], view["num_failures"] = events.failures[:_MAX_FAILURES], len(events.failures)
     view["failed"] = events.failed_tasks()[:_MAX_FAILURES]
 
@@ -140,35 +156,6 @@ def _devices(log: RunLog, run_id: str, problem: Problem | None) -> dict[str, tup
     data = log.artifact(run_id, ENGINE_PLAN)
     names = Document(ENGINE_PLAN, data).json.get("devices", []) if data is not None else []
     return {str(name): (str(name).rstrip("0123456789"), "") for name in names}
-
-
-def _add_executed(view: RunView, events: RunEvents, devices: Mapping[str, tuple[str, str]]) -> None:
-    """Add chart, utilization and map of what has been executed so far."""
-    latest = max(bar.start_s if bar.finish_s is None else bar.finish_s for bar in events.bars)
-    chart = bars_chart(events.bars, list(devices), latest)
-    names = [row[0] for row in chart["rows"]]
-    start = np.array(chart["start"], dtype=np.float64)
-    finish = start + np.array(chart["length"], dtype=np.float64)
-    row = np.array(chart["row"], dtype=np.int32)
-    kinds, machines = zip(*(devices.get(name) or ("device", "") for name in names), strict=True)
-    view["gantt"] = chart
-    view["use"] = device_use(row, start, finish, kinds)
-    view["map"] = device_map(row, start, finish, names=names, kinds=kinds, machines=machines)
-
-
-def _add_placement(view: RunView, problem: Problem, events: RunEvents) -> None:
-    """Add placement and costs of what was executed, once that is every task of the graph."""
-    place = {device.name: index for index, device in enumerate(problem.cluster.devices)}
-    last = {bar.task: bar for bar in events.bars if bar.state == DONE and bar.device in place}
-    bars = [last.get(problem.graph.task_name(task)) for task in range(problem.num_tasks)]
-    known = [bar for bar in bars if bar is not None]
-    if len(known) < problem.num_tasks:
-        return
-    device = np.array([place[bar.device] for bar in known], dtype=np.int32)
-    start = np.array([bar.start_s for bar in known])
-    finish = np.array([bar.finish_s for bar in known], dtype=np.float64)
-    view["graph"] = placement_drawing(problem, device)
-    view["cost"] = device_costs(problem, Schedule(device, start, finish, "work-conserving"))
 
 
 def _number(value: Json) -> float | None:

@@ -22,6 +22,28 @@ class TransferBars(TypedDict):
     names: list[str]
 
 
+class WaitBars(TypedDict):
+    """Times in which a device waits for data: the bar after them, and the bar that the data come from."""
+
+    bar: list[int]
+    length: Column
+    source: list[int]
+
+
+class DelaysJson(TypedDict):
+    """What tasks waited for, and the bars of the critical path in order."""
+
+    waits: WaitBars
+    critical: list[int]
+
+
+class ColoringJson(TypedDict):
+    """Another way to color the bars."""
+
+    legend: list[tuple[str, str, str]]
+    color: list[int]
+
+
 class GanttJson(TypedDict):
     """A Gantt chart: rows (name, share busy, starts a group), legend (label, color, text color), bars in columns."""
 
@@ -37,6 +59,11 @@ class GanttJson(TypedDict):
     color: list[int]
     names: list[str] | None
     moves: TransferBars | None
+    state: NotRequired[list[int]]  # 0 running, 1 done, 2 failed
+    colored_by: NotRequired[str]
+    by_job: NotRequired[ColoringJson | None]
+    waits: NotRequired[WaitBars]
+    critical: NotRequired[list[int]]
 
 
 class Series(TypedDict):
@@ -171,11 +198,68 @@ class TableJson(TypedDict):
     best: list[list[int]]
 
 
+class WaitsJson(TypedDict):
+    """Waits of a replay: tables, what they assume, and what became of promises."""
+
+    tables: list[TableJson]
+    notes: list[str]
+    promises: str | None
+
+
+class SteeredJson(TypedDict):
+    """The live queue of a steered cluster at the last decision."""
+
+    chosen: str
+    is_applied: bool
+    fallback: str
+    num_running: int
+    jobs: list[SteeredJob]
+    num_waiting: int
+    promises: str | None
+
+
+class SteeredJob(TypedDict):
+    """A waiting job: its place by submission, and its place in the decided order."""
+
+    job: int
+    before: int
+    after: int
+    procs: int
+    estimate_s: float
+
+
+class SpreadRow(TypedDict):
+    """A policy on one instance: the median of its results, with an interval."""
+
+    name: str
+    count: int
+    low: float
+    middle: float
+    high: float
+
+
+class SpreadJson(TypedDict):
+    """Policies on one instance, by one figure; less is better."""
+
+    title: str
+    note: str
+    figure: str
+    unit: str
+    rows: list[SpreadRow]
+
+
 class Titled(TypedDict):
     """What the title of a figure needs."""
 
     name: str
     settings: JsonObject
+
+
+class LiveJson(TypedDict):
+    """How far a live run has come: a share, and in words."""
+
+    share: float
+    text: str
 
 
 class RunHeader(Titled):
@@ -189,6 +273,7 @@ class RunHeader(Titled):
     ended_s: float | None
     num_events: int
     summary: JsonObject
+    live: NotRequired[LiveJson | None]
 
 
 class RunView(RunHeader):
@@ -209,9 +294,13 @@ class RunView(RunHeader):
     num_failures: int
     failed: list[JsonObject]
     tables: list[TableJson]
+    spreads: list[SpreadJson]
+    waits: WaitsJson | None
+    steered: SteeredJson | None
     can_ask: bool
     is_planned: bool
     can_explain: bool
+    has_output: bool
     why: WhyJson | None
 
 
@@ -234,8 +323,12 @@ def new_view(header: RunHeader) -> RunView:
         num_failures=0,
         failed=[],
         tables=[],
+        spreads=[],
+        waits=None,
+        steered=None,
         can_ask=False,
         is_planned=False,
         can_explain=False,
+        has_output=False,
         why=None,
     )

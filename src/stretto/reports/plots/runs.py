@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 KINDS = ("png", "svg", "pdf")
 #: With more bars than this, edges would hide the bars.
 _MANY = 2000
+#: By the state of a task.
+_OUTCOMES = (("running", PALETTE[1]), ("done", PALETTE[0]), ("failed", PALETTE[3]))
 #: Devices that a legend has room for.
 _MAX_NAMED = 12
 #: Markers of devices beyond the last color.
@@ -186,10 +188,10 @@ def executed(view: RunView, chart: GanttJson) -> Figure:
     figure, axes = axes_of(view, "executed schedule", height_in=max(HEIGHT_IN, 1.4 + 0.17 * len(rows)), left=NAMES)
     unit, seconds = time_unit(chart["makespan"])
     start, length = numbers(chart["start"]) / seconds, numbers(chart["length"]) / seconds
-    row, color = np.array(chart["row"]), np.array(chart["color"])
+    row, state = np.array(chart["row"]), np.array(chart["state"])
     edge: Style = {"edgecolor": "white", "linewidth": 0.4 if len(row) < _MANY else 0.0}
-    for code, (label, fill, _) in enumerate(chart["legend"]):
-        mine = np.flatnonzero(color == code)
+    for code, (label, fill) in enumerate(_OUTCOMES):
+        mine = np.flatnonzero(state == code)
         if len(mine):
             axes.barh(row[mine], length[mine], left=start[mine], height=0.78, color=fill, label=label, **edge)
     axes.set_yticks(np.arange(len(rows)), [shortened(name, 22) for name in rows])

@@ -117,3 +117,29 @@
     });
   };
 })();
+
+// The switch of a steered cluster: asks once more before it stops the steering.
+Stretto.stopButton = function (stop, view) {
+  const node = Stretto.node,
+    note = node("div", { "aria-live": "polite" }),
+    button = node("button", { type: "button", class: "danger" }, "Stop steering and restore Slurm's order");
+  let isSure = false;
+  button.addEventListener("click", async () => {
+    if (!isSure) {
+      isSure = true;
+      button.textContent = "Click again to stop the steering";
+      return;
+    }
+    button.disabled = true;
+    try {
+      const found = await stop(view.settings.partition || null);
+      note.replaceChildren(...found.notices.map(text => node("p", { class: "note" }, text)));
+    } catch (error) {
+      note.replaceChildren(node("p", { class: "note error" }, error.message));
+      button.disabled = false;
+    }
+    isSure = false;
+    button.textContent = "Stop steering and restore Slurm's order";
+  });
+  return node("div", {}, button, note);
+};

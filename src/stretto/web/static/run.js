@@ -13,6 +13,8 @@
     lastTook = 0;
   const sections = Stretto.sections(find("sections"), {
     explain: task => Stretto.ask("/api/explain/" + encodeURIComponent(id) + "/" + task),
+    stopSteering: partition => Stretto.ask("/api/steering", { is_on: false, partition }),
+    output: task => Stretto.ask(api + "/output/" + encodeURIComponent(task)),
   });
 
   function head() {

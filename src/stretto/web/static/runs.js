@@ -1,78 +1,138 @@
 "use strict";
-// The list of runs, kept up to date by the server.
+// The list of runs, kept up to date by the server: sorted by any column, filtered, and selected for a comparison.
 (function () {
   const node = Stretto.node,
     list = document.getElementById("list"),
     filters = document.getElementById("filters"),
-    NUM_SHOWN = 80; // letters of an outcome; the title has all of a longer one
-  let runs = null;
+    NUM_SHOWN = 80, // letters of an outcome; the title has all of a longer one
+    selected = new Set();
+  let runs = null,
+    sorted = { by: "started", isDown: true };
 
-  function lasted(run) {
-    if (run.ended_s === null && run.status !== "running") return "–";
-    return Stretto.seconds(Math.max(0, (run.ended_s === null ? Date.now() / 1000 : run.ended_s) - run.started_s), 3);
+  const where = run => run.settings.cluster || (run.settings.procs ? run.settings.procs + " processors" : "");
+  const took = run =>
+    run.ended_s === null && run.status !== "running"
+      ? null
+      : Math.max(0, (run.ended_s === null ? Date.now() / 1000 : run.ended_s) - run.started_s);
+  const seconds = value => (value === null ? "–" : Stretto.seconds(value, 3));
+  const outcome = run => (run.live ? run.live.text : Stretto.headline(run));
+  // Columns: how a run is sorted there, and what the cell shows.
+  const COLUMNS = {
+    status: { key: run => run.status, cell: run => node("span", { class: "state " + run.status }, run.status) },
+    name: {
+      key: run => (run.name || run.id).toLowerCase(),
+      cell: run => {
+        const href = "/runs/" + encodeURIComponent(run.id);
+        return node("a", { href, title: run.id, "data-key": href }, run.name || run.id);
+      },
+    },
+    kind: { key: run => run.kind, cell: run => run.kind },
+    method: { key: run => Stretto.decider(run).toLowerCase(), cell: run => Stretto.decider(run) },
+    cluster: { key: run => where(run).toLowerCase(), cell: run => where(run) },
+    outcome: { key: outcome, cell: told },
+    took: { key: run => (took(run) === null ? -1 : took(run)), cell: run => seconds(took(run)), isNumber: true },
+    started: {
+      key: run => run.started_s,
+      cell: run => node("span", { title: Stretto.clock(run.started_s) }, Stretto.ago(run.started_s)),
+      isNumber: true,
+    },
+  };
+  function told(run) {
+    const text = outcome(run),
+      shown = text.length > NUM_SHOWN ? text.slice(0, NUM_SHOWN - 1) + "…" : text;
+    if (!run.live) return node("span", { title: shown === text ? null : text }, shown);
+    const meter = node("span", { class: "meter", "aria-hidden": "true" }, node("i", {}));
+    meter.firstChild.style.width = 100 * run.live.share + "%";
+    return node("span", { class: "live" }, meter, shown);
   }
   function fits(run) {
     const kind = filters.kind.value,
       status = filters.status.value,
       text = filters.text.value.trim().toLowerCase();
     if ((kind && run.kind !== kind) || (status && run.status !== status)) return false;
-    return (
-      !text ||
-      [
-        run.id,
-        run.name,
-        run.kind,
-        Stretto.decider(run),
-        run.settings.cluster,
-        run.settings.graph,
-        run.settings.trace,
-      ].some(part =>
-        String(part || "")
-          .toLowerCase()
-          .includes(text),
-      )
-    );
+    const parts = [run.id, run.name, run.kind, Stretto.decider(run), where(run), run.settings.graph, run.settings.trace];
+    return !text || parts.some(part => String(part || "").toLowerCase().includes(text));
   }
-  const shortened = text => (text.length > NUM_SHOWN ? text.slice(0, NUM_SHOWN - 1) + "…" : text);
+  function inOrder(chosen) {
+    const key = COLUMNS[sorted.by].key,
+      side = sorted.isDown ? -1 : 1;
+    const place = new Map(runs.map((run, k) => [run.id, k]));
+    const compare = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
+    return [...chosen].sort((a, b) => side * compare(key(a), key(b)) || place.get(a.id) - place.get(b.id));
+  }
+  function sortBy(name) {
+    sorted = { by: name, isDown: sorted.by === name ? !sorted.isDown : ["took", "started"].includes(name) };
+    filters.sort.value = name;
+    show();
+  }
+  function head(name) {
+    const { isNumber } = COLUMNS[name],
+      isHere = sorted.by === name;
+    const button = node("button", { type: "button", "data-key": "sort " + name, onclick: () => sortBy(name) }, name);
+    const order = isHere ? (sorted.isDown ? "descending" : "ascending") : null;
+    return node("th", { scope: "col", class: isNumber ? "number" : null, "aria-sort": order }, button);
+  }
+  function select(run) {
+    const box = node("input", {
+      type: "checkbox",
+      "aria-label": "Select " + (run.name || run.id) + " for a comparison",
+      "data-key": "select " + run.id,
+      onchange: () => {
+        selected[box.checked ? "add" : "delete"](run.id);
+        show();
+      },
+    });
+    box.checked = selected.has(run.id);
+    return node("td", { class: "pick" }, node("label", {}, box));
+  }
   function row(run) {
-    const outcome = Stretto.headline(run);
-    return node(
-      "tr",
-      {},
-      node("td", {}, node("span", { class: "state " + run.status }, run.status)),
-      node("td", {}, node("a", { href: "/runs/" + encodeURIComponent(run.id), title: run.id }, run.name || run.id)),
-      node("td", {}, run.kind),
-      node("td", {}, Stretto.decider(run)),
-      node("td", { class: "number", title: outcome.length > NUM_SHOWN ? outcome : null }, shortened(outcome)),
-      node("td", { class: "number" }, lasted(run)),
-      node("td", { class: "number", title: Stretto.clock(run.started_s) }, Stretto.ago(run.started_s)),
+    const cells = Object.entries(COLUMNS).map(([name, column]) =>
+      node("td", { class: name + (column.isNumber ? " number" : ""), "data-name": name }, column.cell(run)),
     );
+    const open = event => {
+      if (event.target.closest("a, input, label, button") || String(window.getSelection())) return;
+      window.location = "/runs/" + encodeURIComponent(run.id);
+    };
+    return node("tr", { class: selected.has(run.id) ? "chosen-run" : null, onclick: open }, select(run), ...cells);
   }
-  function show() {
-    if (!runs) return;
+  function choices() {
     for (const kind of new Set(runs.map(run => run.kind)))
       if (![...filters.kind.options].some(option => option.value === kind))
         filters.kind.append(node("option", { value: kind }, kind));
+  }
+  function compareBar() {
+    const bar = document.getElementById("compare");
+    for (const id of [...selected]) if (!runs.some(run => run.id === id)) selected.delete(id);
+    bar.hidden = !selected.size;
+    const isEnough = selected.size > 1;
+    const link = isEnough
+      ? node("a", { class: "primary", href: "/compare?runs=" + [...selected].join(","), "data-key": "compare" }, `Compare ${selected.size} runs`)
+      : node("span", { class: "faint" }, "1 run selected; select another one to compare them");
+    const none = () => {
+      selected.clear();
+      show();
+    };
+    bar.replaceChildren(link, node("button", { type: "button", "data-key": "none", onclick: none }, "Clear selection"));
+  }
+  function show() {
+    if (!runs) return;
+    choices();
     const chosen = runs.filter(fits),
       live = runs.filter(run => run.status === "running").length;
     document.getElementById("count").textContent =
       `${chosen.length} of ${runs.length}` + (live ? `, ${live} running` : "");
+    filters.hidden = !runs.length;
+    const focused = document.activeElement && document.activeElement.dataset.key;
+    compareBar();
     if (!runs.length) {
-      list.replaceChildren(
-        node(
-          "p",
-          { class: "empty" },
-          "No runs yet. Start one above, or with ",
-          node("code", {}, "stretto plan … --log"),
-          ".",
-        ),
-      );
+      if (!list.querySelector(".empty")) list.replaceChildren(Stretto.noRuns());
       return;
     }
-    const focused = document.activeElement && document.activeElement.getAttribute("href");
-    const heads = ["status", "name", "kind", "method"]
-      .map(name => node("th", { scope: "col" }, name))
-      .concat(["outcome", "took", "started"].map(name => node("th", { scope: "col", class: "number" }, name)));
+    if (!chosen.length) {
+      list.replaceChildren(node("p", { class: "empty" }, "No run matches the filters."));
+      return;
+    }
+    const heads = [node("th", { scope: "col", class: "pick" }, node("span", { class: "unseen" }, "select"))];
     list.replaceChildren(
       node(
         "div",
@@ -80,151 +140,25 @@
         node(
           "table",
           { class: "runs" },
-          node("thead", {}, node("tr", {}, ...heads)),
-          node("tbody", {}, ...chosen.map(row)),
+          node("thead", {}, node("tr", {}, ...heads, ...Object.keys(COLUMNS).map(head))),
+          node("tbody", {}, ...inOrder(chosen).map(row)),
         ),
       ),
     );
-    if (focused && focused.startsWith("/runs/")) {
-      const link = list.querySelector(`a[href="${CSS.escape(focused)}"]`) || list.querySelector(`a[href="${focused}"]`);
-      if (link) link.focus();
-    }
+    const again = focused && document.querySelector(`[data-key="${CSS.escape(focused)}"]`);
+    if (again) again.focus();
   }
-  filters.addEventListener("input", show);
+  for (const name of Object.keys(COLUMNS)) filters.sort.append(node("option", { selected: name === "started" }, name));
+  filters.addEventListener("input", event => (event.target === filters.sort ? sortBy(filters.sort.value) : show()));
   filters.addEventListener("submit", event => event.preventDefault());
   Stretto.stream(() => "/api/stream", {
     runs: found => {
       runs = found.runs;
       show();
+      document.body.dataset.ready = String(runs.length);
     },
   });
   setInterval(() => {
     if (runs && runs.some(run => run.status === "running")) show();
   }, 1000);
-
-  document.querySelector("details").addEventListener("toggle", Stretto.offer, { once: true });
-  // Forms for new work; the page of the run opens as soon as there is one.
-  function form(title, path, fields, read) {
-    const note = node("div", { "aria-live": "polite" }),
-      button = node("button", { class: "primary", type: "submit" }, title);
-    const made = node("form", { class: "line" }, ...fields, button);
-    made.addEventListener("submit", async event => {
-      event.preventDefault();
-      button.disabled = true;
-      note.replaceChildren();
-      try {
-        window.location = "/runs/" + (await Stretto.ask(path, { ...(await read(made)), wait: false })).run_id;
-      } catch (error) {
-        note.replaceChildren(node("p", { class: "note error" }, error.message));
-      }
-      button.disabled = false;
-    });
-    return node("div", {}, made, note);
-  }
-  // A question: its answer is shown below the form.
-  function question(title, path, fields, read, tell) {
-    const note = node("div", { "aria-live": "polite" }),
-      button = node("button", { class: "primary", type: "submit" }, title);
-    const made = node("form", { class: "line" }, ...fields, button);
-    made.addEventListener("submit", async event => {
-      event.preventDefault();
-      button.disabled = true;
-      note.replaceChildren(node("p", { class: "note" }, "learning from past jobs …"));
-      try {
-        note.replaceChildren(...tell(await Stretto.ask(path, await read(made))).map(line => node("p", { class: "note" }, line)));
-      } catch (error) {
-        note.replaceChildren(node("p", { class: "note error" }, error.message));
-      }
-      button.disabled = false;
-    });
-    return node("div", {}, made, note);
-  }
-  // What a file holds, packed into text so that any format may come.
-  const content = file =>
-    new Promise((done, fail) => {
-      const reader = new FileReader();
-      reader.addEventListener("load", () => done(reader.result.slice(reader.result.indexOf(",") + 1)));
-      reader.addEventListener("error", () => fail(new Error("the file cannot be read")));
-      reader.readAsDataURL(file);
-    });
-  const file = (label, name) => Stretto.field(label, name, null, { type: "file" });
-  const text = (label, name, value, attributes) =>
-    Stretto.field(label, name, value, { required: true, size: 16, ...attributes });
-  document.getElementById("new").append(
-    form(
-      "Plan",
-      "/api/plan",
-      [
-        file("Graph file", "file"),
-        text("or a workload", "workload", "cholesky", { list: "names-workloads" }),
-        text("Cluster", "cluster", "cpu:8x1.0,gpu:2x5.0", { size: 24 }),
-        text("Policy", "policy", "heft", { list: "names-policies" }),
-        Stretto.field("Time limit, s", "limit", "", { type: "number", min: "0.1", step: "any", size: 6 }),
-      ],
-      async made => ({
-        ...(made.file.files.length
-          ? { graph: await content(made.file.files[0]), encoding: "base64", name: made.file.files[0].name }
-          : { workload: made.workload.value }),
-        cluster: made.cluster.value,
-        policy: made.policy.value,
-        time_limit_s: made.limit.value ? Number(made.limit.value) : null,
-      }),
-    ),
-    form(
-      "Replay",
-      "/api/replay",
-      [
-        file("Trace file", "file"),
-        text("or number of generated jobs", "jobs", "1000", { type: "number", min: "1" }),
-        text("Processors", "procs", "128", { type: "number", min: "1" }),
-        text("Strategy", "strategy", "saf", { list: "names-strategies" }),
-        text("Backfilling", "backfill", "easy", { list: "names-backfills" }),
-      ],
-      async made => ({
-        ...(made.file.files.length
-          ? {
-              trace: await content(made.file.files[0]),
-              encoding: "base64",
-              procs: Number(made.procs.value),
-              name: made.file.files[0].name,
-            }
-          : {
-              generator: "lublin",
-              generator_params: { num_jobs: Number(made.jobs.value), num_procs: Number(made.procs.value) },
-            }),
-        strategy: made.strategy.value,
-        backfill: made.backfill.value,
-      }),
-    ),
-    question(
-      "When does it start?",
-      "/api/when",
-      [
-        file("Trace file", "file"),
-        text("or number of generated jobs", "jobs", "1000", { type: "number", min: "1" }),
-        text("Processors", "procs", "128", { type: "number", min: "1" }),
-        text("Job", "job", "row:900", { size: 10 }),
-        text("Strategy", "strategy", "fcfs", { list: "names-strategies" }),
-        text("Backfilling", "backfill", "easy", { size: 10 }),
-        Stretto.field("If", "change", "", { size: 14, placeholder: "limit=2h,procs=16" }),
-      ],
-      async made => ({
-        ...(made.file.files.length
-          ? { trace: await content(made.file.files[0]), encoding: "base64", procs: Number(made.procs.value) }
-          : {
-              generator: "lublin",
-              generator_params: { num_jobs: Number(made.jobs.value), num_procs: Number(made.procs.value) },
-            }),
-        job: made.job.value,
-        strategy: made.strategy.value,
-        backfill: made.backfill.value,
-        change: made.change.value || null,
-      }),
-      found => [
-        "Job " + found.job + ": " + found.sentence,
-        ...(found.if_sentence ? ["With " + found.if.change + ": " + found.if_sentence] : []),
-        ...found.assumed.map(one => "Assumed: " + one),
-      ],
-    ),
-  );
 })();

@@ -103,3 +103,65 @@ Stretto.headline = function (run) {
 Stretto.decider = run =>
   (run.settings.dispatch || run.settings.policy || run.settings.strategy || run.settings.algorithm || run.settings.engine || "") +
   (run.settings.weights ? ` (${run.settings.weights})` : "");
+
+// A command with a button that copies it.
+Stretto.command = function (text) {
+  const button = Stretto.node("button", { type: "button", "aria-label": "Copy: " + text }, "Copy"),
+    shown = Stretto.node("code", {}, text);
+  button.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      button.textContent = "Copied";
+    } catch {
+      window.getSelection().selectAllChildren(shown); // browsers let pages copy over https or on this machine only
+      button.textContent = "Press Ctrl+C";
+    }
+    setTimeout(() => (button.textContent = "Copy"), 2000);
+  });
+  return Stretto.node("div", { class: "command" }, shown, button);
+};
+// What an empty list offers: examples to load, and commands that make a first run.
+Stretto.noRuns = function () {
+  const node = Stretto.node,
+    note = node("div", { "aria-live": "polite" });
+  const example = (title, text, path, body) => {
+    const button = node("button", { type: "button", class: "primary" }, title);
+    button.addEventListener("click", async () => {
+      button.disabled = true;
+      try {
+        window.location = "/runs/" + (await Stretto.ask(path, { ...body, wait: false })).run_id;
+      } catch (error) {
+        note.replaceChildren(node("p", { class: "note error" }, error.message));
+        button.disabled = false;
+      }
+    });
+    return node("div", { class: "example" }, button, node("p", { class: "faint" }, text));
+  };
+  return node(
+    "div",
+    { class: "empty" },
+    node("h2", {}, "No runs yet"),
+    node("p", {}, "Load an example:"),
+    node(
+      "div",
+      { class: "examples" },
+      example("Plan a task graph", "A Cholesky factorization on 8 CPUs and 2 GPUs.", "/api/plan", {
+        workload: "cholesky",
+        cluster: "cpu:8x1.0,gpu:2x5.0",
+        policy: "heft",
+        name: "example: cholesky",
+      }),
+      example("Replay a queue", "1,000 generated jobs on 128 processors.", "/api/replay", {
+        generator: "lublin",
+        generator_params: { num_jobs: 1000, num_procs: 128 },
+        strategy: "saf",
+        name: "example: queue",
+      }),
+    ),
+    note,
+    node("p", {}, "Or make one in a terminal:"),
+    Stretto.command("stretto plan workload:cholesky -c cpu:8x1.0,gpu:2x5.0 --log"),
+    Stretto.command("stretto train doppler workload:cholesky -c cpu:8x1.0,gpu:2x5.0 --budget 30s"),
+    Stretto.command("stretto replay trace:lublin --strategy saf --log"),
+  );
+};
