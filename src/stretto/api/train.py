@@ -370,7 +370,8 @@ def _recorded(
         return
     settings: dict[str, object] = {name: getattr(request, name) for name in ("algorithm", "seed", "start", "engine")}
     settings |= {"graph": _text(request.source), "cluster_source": _text(request.cluster), **subject.settings}
-    settings |= {"resume": files.is_resumed and files.run_id is None, "command": command_line()}
+    settings |= {"budget_s": request.limit_s, "command": command_line()}
+    settings |= {"resume": files.is_resumed and files.run_id is None}
     with log, recording(log, "train", subject.name, settings, resume=files.run_id) as run:
         yield run
 

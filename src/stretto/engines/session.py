@@ -108,7 +108,7 @@ def run_recorded(
     restore_ctrl_c()
     problem = Problem.of(work.graph, cluster)
     with log.transaction():  # a run without its plan could not be resumed
-        asked = {**settings, "is_timed": work.is_timed}
+        asked = {**settings, "is_timed": work.is_timed, "num_tasks": problem.num_tasks}
         run = log.resume(resume, force=force) if resume is not None else log.start("run", work.graph.name, asked)
         keep_problem(run, problem)
         run.attach(PLAN, json.dumps(plan_to_json(plan, problem)).encode())

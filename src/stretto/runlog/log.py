@@ -157,6 +157,24 @@ class RunLog(AbstractContextManager["RunLog"]):
             rows = self._connection.execute(query, values).fetchall()
         return [Event(seq, at_s, kind, subject, json.loads(fields)) for seq, at_s, kind, subject, fields in rows]
 
+    def latest_event(self, run_id: str, kind: str) -> Event | None:
+        """Return the last event of a kind, None where there is none."""
+        query = (
+            "SELECT seq, at_s, subject, fields FROM events WHERE run_id=? AND kind=? ORDER BY seq DESC LIMIT 1"
+        )
+        with self._lock:
+            row = self._connection.execute(query, (run_id, kind)).fetchone()
+        if row is None:
+            return None
+        seq, at_s, subject, fields = row
+        return Event(seq, at_s, kind, subject, json.loads(fields))
+
+    def event_counts(self, run_id: str) -> Counter[str]:
+        """Return how many events of each kind a run has."""
+        query = "SELECT kind, count(*) FROM events WHERE run_id=? GROUP BY kind"
+        with self._lock:
+            return Counter(dict(self._connection.execute(query, (run_id,)).fetchall()))
+
     def artifact(self, run_id: str, name: str) -> bytes | None:
         """Return what was attached to a run under a name."""
         with self._lock:
