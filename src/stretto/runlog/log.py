@@ -159,9 +159,7 @@ class RunLog(AbstractContextManager["RunLog"]):
 
     def latest_event(self, run_id: str, kind: str) -> Event | None:
         """Return the last event of a kind, None where there is none."""
-        query = (
-            "SELECT seq, at_s, subject, fields FROM events WHERE run_id=? AND kind=? ORDER BY seq DESC LIMIT 1"
-        )
+        query = "SELECT seq, at_s, subject, fields FROM events WHERE run_id=? AND kind=? ORDER BY seq DESC LIMIT 1"
         with self._lock:
             row = self._connection.execute(query, (run_id, kind)).fetchone()
         if row is None:
