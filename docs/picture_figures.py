@@ -173,7 +173,7 @@ def training(folder: Path) -> None:
         axes.plot(episode, mean_s, color=PALETTE[4], linewidth=1.4)
         axes.step(episode, best_s, where="post", color=PALETTE[0], linewidth=2.4)
         ends = {"doppler, its mean plan": (mean_s[-1], PALETTE[4]), "doppler, its best plan": (best_s[-1], PALETTE[0])}
-        for (name, value), color in zip(kept["others"].items(), PALETTE[1:4], strict=True):
+        for (name, value), color in zip(kept["others"].items(), PALETTE[1:3], strict=True):
             axes.axhline(value, color=color, linewidth=1.6, linestyle=(0, (4, 2)))
             ends[name] = (value, color)
         axes.set_xlim(0, episode[-1])
@@ -187,15 +187,12 @@ def training(folder: Path) -> None:
 def _name_ends(theme: Theme, axes: Axes, ends: dict[str, tuple[float, str]]) -> None:
     """Write the name of each curve at its right end, apart from one another."""
     low, high = axes.get_ylim()
-    least = 0.075 * (high - low)
-    last = -np.inf
+    place, last = axes.get_yaxis_transform(), -np.inf
     for name, (value, color) in sorted(ends.items(), key=lambda one: one[1][0]):
-        last = max(value, last + least)
-        axes.annotate(
-            name, (1.0, value), xytext=(1.015, last), xycoords=axes.get_yaxis_transform(), va="center",
-            textcoords=axes.get_yaxis_transform(), fontsize=SMALL, color=theme.ink, annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": color, "linewidth": 1.6, "shrinkA": 0, "shrinkB": 0},
-        )  # fmt: skip
+        last = max(value, last + 0.085 * (high - low))
+        axes.plot([1.0, 1.025], [value, last], color=color, linewidth=1.6, transform=place, clip_on=False)
+        axes.text(1.032, last, name, va="center", fontsize=SMALL, color=theme.ink, transform=place)
+    axes.set_ylim(low, high)
 
 
 def queues(folder: Path) -> None:

@@ -43,7 +43,9 @@ COMMANDS = {
     "plan": ("plan", "workflow.json", "-c", "lab.toml", "--policy", "heft", "--log"),
 }
 #: How far down a page is shown, in CSS pixels.
-HEIGHTS = {"runs": 420, "queue": 1150, "training": 900, "rack": 1000}
+HEIGHTS = {"runs": 420, "queue": 820, "training": 480, "rack": 1000}
+#: The words of the answer, and the first devices of its table.
+ANSWER_HEIGHT = 232.0
 
 
 def screenshots(folder: Path) -> None:
@@ -80,7 +82,7 @@ def _open(page: Any, address: str) -> None:
 
 
 def _explained(page: Any) -> float:
-    """Ask why a task in the middle of the plan is where it is; return where the answer ends on the page."""
+    """Ask why a task in the middle of the plan is where it is; return how far down the picture shows the answer."""
     page.focus("#gantt canvas")
     for _ in range(20):
         page.keyboard.press(".")
@@ -88,9 +90,9 @@ def _explained(page: Any) -> float:
     answer = page.locator("#gantt h3").filter(has_text="Why").first
     answer.wait_for()
     page.wait_for_timeout(500)
-    box = page.locator("#gantt").bounding_box()
+    box = answer.bounding_box()
     assert box is not None
-    return float(box["y"] + box["height"]) + 8.0
+    return float(box["y"]) + page.evaluate("window.scrollY") + ANSWER_HEIGHT
 
 
 def _save(page: Any, path: Path, height: float) -> None:
