@@ -138,7 +138,7 @@ def test_pages_load_nothing_from_elsewhere(site: Path) -> None:
         for source in found.loaded:
             assert "//" not in source, f"{path.name} loads {source}"
             if source and path.name != "404.html":
-                assert (path.parent / source.partition("?")[0]).exists(), f"{path.name} lacks {source}"
+                assert (path.parent / re.split("[?#]", source)[0]).exists(), f"{path.name} lacks {source}"
 
 
 def test_links_lead_to_pages_and_places_that_exist(site: Path) -> None:
