@@ -43,7 +43,7 @@ COMMANDS = {
     "plan": ("plan", "workflow.json", "-c", "lab.toml", "--policy", "heft", "--log"),
 }
 #: How far down a page is shown, in CSS pixels.
-HEIGHTS = {"runs": 420, "queue": 820, "training": 480, "rack": 1000}
+HEIGHTS = {"runs": 420, "queue": 866, "training": 480, "rack": 1000}
 #: The words of the answer, and the first devices of its table.
 ANSWER_HEIGHT = 232.0
 
