@@ -1,4 +1,4 @@
-"""Run the blocks of a page as a reader would, from top to bottom in an empty folder.
+"""Run the blocks of a page as a reader would, from top to bottom in a folder that holds the examples and nothing else.
 
 - A block with a title, such as ``toml title="lab.toml"``, becomes that file.
 - ``python`` blocks share one namespace per page.
@@ -12,11 +12,13 @@ tests run all pages, and compare what is printed but for its numbers.
 from __future__ import annotations
 
 import contextlib
+import glob
 import io
 import os
 import re
 import runpy
 import shlex
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -32,6 +34,7 @@ _NUMBER = re.compile(
     r"|\bproven optimal\b"
 )
 _WIDTH = "88"
+_EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,8 @@ class Page:
 
 def _run(command: str) -> str:
     """Run one command inside this process, and return its output; raise when it fails."""
-    program, *words = shlex.split(command.replace("\\\n", " "))
+    program, *patterns = shlex.split(command.replace("\\\n", " "))
+    words = [word for pattern in patterns for word in sorted(glob.glob(pattern)) or [pattern]]  # as shells do
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         if program == "stretto":
@@ -129,11 +133,12 @@ def filled(text: str, said: list[Said]) -> str:
 
 @contextlib.contextmanager
 def empty_folder() -> Iterator[None]:
-    """Work in a new folder, with plain output of a fixed width and no settings of the reader's own."""
+    """Work in a new folder beside a copy of the examples, with plain output and no settings of the reader's own."""
     changes = {"COLUMNS": _WIDTH, "NO_COLOR": "1", "STRETTO_CONFIG": os.devnull}
     before = {name: os.environ.get(name) for name in (*changes, "STRETTO_HOME")}
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         os.environ.update(changes | {"STRETTO_HOME": str(Path(folder) / ".home")})
+        shutil.copytree(_EXAMPLES, "examples", ignore=shutil.ignore_patterns("out", "__pycache__"))
         sys.path.insert(0, folder)
         try:
             yield

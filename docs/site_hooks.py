@@ -10,6 +10,7 @@ from __future__ import annotations
 import os.path
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,11 @@ ELSEWHERE = {
     "security.md": "SECURITY.md",
 }
 _LINK = re.compile(r"(?<!\!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
+#: A picture for dark pages and one for light ones, as GitHub wants them.
+_PICTURE = re.compile(
+    r"<picture>\s*<source [^>]*srcset=\"(?P<dark>[^\"]+)\">\s*"
+    r"<img alt=\"(?P<words>[^\"]*)\" src=\"(?P<light>[^\"]+)\"[^>]*>\s*</picture>"
+)
 _FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -39,16 +45,32 @@ def elsewhere() -> dict[str, str]:
 
 def on_config(config: Any) -> Any:
     """Fill the sections of the navigation that follow from what is there."""
-    learned = [page for page in elsewhere() if page.startswith("learned/")]
-    decisions = [f"decisions/{page.name}" for page in sorted((ROOT / "docs" / "decisions").glob("*.md"))]
-    sections = {name: pages for section in config.nav for name, pages in section.items()}
-    sections["Learned systems"] += learned
-    sections["Decisions"] += decisions
-    for name, pattern in (("Tutorials", "tutorials/*.md"), ("How to", "howto/*.md"), ("Concepts", "*.md")):
-        listed = {page for pages in sections.values() for page in ([pages] if isinstance(pages, str) else pages)}
-        found = sorted(str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").glob(pattern))
-        sections[name] += [page for page in found if page not in listed]
+    sections: dict[str, list[Any]] = {}
+    listed = set(_walk(config.nav, sections))
+    found = {
+        "Learned systems": [page for page in elsewhere() if page.startswith("learned/")],
+        "Decisions": [f"decisions/{page.name}" for page in sorted((ROOT / "docs" / "decisions").glob("*.md"))],
+    }
+    for name, pattern in (("Concepts", "*.md"), ("Concepts", "concepts/*.md"), ("Start", "[sth]*/*.md")):
+        pages = sorted(str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").glob(pattern))
+        found.setdefault(name, []).extend(page for page in pages if page not in listed)
+    for name, pages in found.items():
+        sections[name] += pages
     return config
+
+
+def _walk(nav: list[Any], sections: dict[str, list[Any]]) -> Iterator[str]:
+    """Return the pages of a navigation, and note its sections by name."""
+    for entry in nav:
+        if isinstance(entry, str):
+            yield entry
+            continue
+        for name, content in entry.items():
+            if isinstance(content, str):
+                yield content
+            else:
+                sections[name] = content
+                yield from _walk(content, sections)
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -63,6 +85,7 @@ def on_files(files: Files, config: Any) -> Files:
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Lead links to where the page's neighbours are on the site."""
     here = page.file.src_uri
+    markdown = _PICTURE.sub(_both_themes, markdown)
     source = elsewhere().get(here, f"docs/{here}")
     homes = {home: target for target, home in elsewhere().items()}
     parts = re.split(f"({_FENCE.pattern})", markdown, flags=_FENCE.flags)
@@ -70,6 +93,12 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         parts[number] = _LINK.sub(lambda link: _led(link, source, here, homes), parts[number])
     # Words after the language of a block are for the tests.
     return re.sub(r"^```(python|toml) [a-z]+$", r"```\1", "".join(parts), flags=re.MULTILINE)
+
+
+def _both_themes(found: re.Match[str]) -> str:
+    """Return both pictures in the words of the theme, whose switch decides which one is shown."""
+    words, light, dark = found["words"], found["light"], found["dark"]
+    return f"![{words}]({light}#only-light)\n![{words}]({dark}#only-dark)"
 
 
 def _led(link: re.Match[str], source: str, here: str, homes: dict[str, str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import gzip
 import re
 import shlex
@@ -31,7 +32,8 @@ def _is_slow(command: str) -> bool:
 def _run(command: str) -> int:
     for pattern, shorter in SHORTER:
         command = re.sub(pattern, shorter, command)
-    return main(shlex.split(command)[1:])
+    words = shlex.split(command)[1:]
+    return main([name for word in words for name in sorted(glob.glob(word)) or [word]])  # as shells do
 
 
 @pytest.fixture
@@ -59,10 +61,10 @@ def test_all_commands_work_in_their_order(clone: Path, capsys: pytest.CaptureFix
 
 
 def test_the_files_that_it_names_are_there() -> None:
-    named = set(re.findall(r"examples/[\w.-]+", README))
+    named = set(re.findall(r"examples/[\w.*/-]+", README))
     assert {"examples/flow.toml", "examples/workflow.json", "examples/lab.toml", "examples/jobs.swf.gz"} <= named
     for path in named:
-        assert (ROOT / path).is_file(), path
+        assert list(ROOT.glob(path)), path
     written = {word for line in COMMANDS for word in re.findall(r"--(?:save|checkpoint|curves|gantt) (\S+)", line)}
     for command in COMMANDS:
         for word in shlex.split(command):
@@ -82,7 +84,30 @@ def test_the_examples_are_those_that_their_script_writes(tmp_path: Path) -> None
 
     script = shutil.copy(ROOT / "examples" / "make_files.py", tmp_path)
     runpy.run_path(str(script), run_name="__main__")
-    for name in ("workflow.json", "graph.json"):
+    graphs = sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*.json"))
+    assert len(graphs) == 2 + len(list((ROOT / "examples" / "benchmark").iterdir()))
+    for name in graphs:
         assert (tmp_path / name).read_bytes() == (ROOT / "examples" / name).read_bytes(), name
-    made, kept = (gzip.decompress((folder / "jobs.swf.gz").read_bytes()) for folder in (tmp_path, ROOT / "examples"))
-    assert made == kept
+    for name in ("jobs.swf.gz", "sacct.txt.gz"):
+        made, kept = (gzip.decompress((folder / name).read_bytes()) for folder in (tmp_path, ROOT / "examples"))
+        assert made == kept, name
+
+
+def test_each_kind_of_user_has_a_page_and_a_command() -> None:
+    pages = sorted((ROOT / "docs" / "start").glob("*.md"))
+    assert len(pages) == 4
+    for page in pages:
+        assert f"docs/start/{page.name}" in README
+        commands = re.findall(r"^\$ (stretto .*)$", page.read_text(), re.MULTILINE)
+        assert any("examples/" in command for command in commands), page.name
+        prose = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+        assert len(prose.splitlines()) <= 60, f"{page.name} is longer than a page"
+
+
+def test_pictures_exist_for_light_and_dark_pages() -> None:
+    shown = re.findall(r'(?:src|srcset)="(docs/[^"]+)"', README)
+    assert len(shown) >= 9
+    for path in shown:
+        assert (ROOT / path).is_file(), path
+    dark = {path.replace("-dark.", "-light.") for path in shown if "-dark." in path}
+    assert dark == {path for path in shown if "-light." in path}

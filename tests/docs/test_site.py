@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import sys
 import types
@@ -22,7 +23,11 @@ PAGES = sorted(DOCS.rglob("*.md"))
 #: Pages whose blocks are run by tests of their own, each block by itself.
 ELSEWHERE = {"queue.md"}
 #: Libraries beyond the usual ones that a page needs; where they are absent, its blocks are not run.
-NEEDS = {"place-a-pytorch-model": ("torch",), "place-an-onnx-model": ("onnx", "onnxruntime")}
+NEEDS = {
+    "place-a-pytorch-model": ("torch",),
+    "place-an-onnx-model": ("onnx", "onnxruntime"),
+    "ml-engineers": ("jax",),
+}
 
 
 def _script(name: str) -> types.ModuleType:
@@ -133,7 +138,7 @@ def test_pages_load_nothing_from_elsewhere(site: Path) -> None:
         for source in found.loaded:
             assert "//" not in source, f"{path.name} loads {source}"
             if source and path.name != "404.html":
-                assert (path.parent / source.partition("?")[0]).exists(), f"{path.name} lacks {source}"
+                assert (path.parent / re.split("[?#]", source)[0]).exists(), f"{path.name} lacks {source}"
 
 
 def test_links_lead_to_pages_and_places_that_exist(site: Path) -> None:
@@ -165,12 +170,37 @@ def test_the_reference_names_every_component_and_command(site: Path) -> None:
 
 def test_pictures_are_drawn_and_used(tmp_path: Path) -> None:
     words = [sys.executable, str(DOCS / "make_pictures.py"), str(tmp_path)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
+    endings = (".svg", ".png") if shutil.which("chromium") else (".svg",)
     drawn = {path.name for path in tmp_path.iterdir()}
-    assert drawn == {path.name for path in (DOCS / "pictures").iterdir()}
+    kept = {path.name for path in (DOCS / "pictures").iterdir() if path.suffix in endings}
+    assert drawn == kept - {"logo.svg"}
     text = "".join(page.read_text() for page in PAGES)
     assert all(f"pictures/{name}" in text for name in drawn)
+    assert all(name.replace("-light.", "-dark.") in drawn for name in drawn)
+
+
+def test_pictures_are_small_and_as_wide_as_they_are_shown() -> None:
+    from PIL import Image
+
+    for path in (DOCS / "pictures").glob("*-*.*"):
+        assert path.stat().st_size < 200_000, path.name
+        if path.suffix == ".png":
+            assert Image.open(path).width >= 1.5 * 830, path.name
+        else:
+            found = re.search(r'<svg [^>]*width="([\d.]+)pt"', path.read_text())
+            assert found is not None
+            assert 800 <= float(found.group(1)) * 96 / 72 <= 860, path.name
+
+
+def test_the_site_has_its_sections_in_order(site: Path) -> None:
+    text = (site / "index.html").read_text()
+    tabs = [
+        re.sub(r"<[^>]+>|\s+", " ", tab).strip() for tab in re.findall(r'md-tabs__link">(.*?)</a>', text, re.DOTALL)
+    ]
+    people = ["For operators", "For workflow owners", "For ML engineers", "For researchers"]
+    assert tabs == ["Start", *people, "Concepts", "Reference", "Extend"]
 
 
 def test_limits_in_the_security_page_are_those_of_the_code() -> None:

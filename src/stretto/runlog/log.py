@@ -163,6 +163,22 @@ class RunLog(AbstractContextManager["RunLog"]):
             query = "SELECT count(*) FROM events WHERE run_id=? AND kind=?"
             return int(self._connection.execute(query, (run_id, kind)).fetchone()[0])
 
+    def latest_event(self, run_id: str, kind: str) -> Event | None:
+        """Return the last event of a kind, None where there is none."""
+        query = "SELECT seq, at_s, subject, fields FROM events WHERE run_id=? AND kind=? ORDER BY seq DESC LIMIT 1"
+        with self._lock:
+            row = self._connection.execute(query, (run_id, kind)).fetchone()
+        if row is None:
+            return None
+        seq, at_s, subject, fields = row
+        return Event(seq, at_s, kind, subject, json.loads(fields))
+
+    def event_counts(self, run_id: str) -> Counter[str]:
+        """Return how many events of each kind a run has."""
+        query = "SELECT kind, count(*) FROM events WHERE run_id=? GROUP BY kind"
+        with self._lock:
+            return Counter(dict(self._connection.execute(query, (run_id,)).fetchall()))
+
     def artifact(self, run_id: str, name: str) -> bytes | None:
         """Return what was attached to a run under a name."""
         rows = self._rows("SELECT content FROM artifacts WHERE run_id=? AND name=?", (run_id, name))

@@ -58,7 +58,7 @@ def create_app(settings: ServeSettings) -> FastAPI:
         version=stretto.__version__,
         description=_ABOUT,
         lifespan=lifespan,
-        docs_url=None,  # these pages would load their scripts from elsewhere
+        docs_url=None,  # FastAPI's pages load their scripts from elsewhere; ours is in pages.py
         redoc_url=None,
         default_response_class=JsonReply,
     )

@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 from stretto.reports.page.view_types import JsonObject
+from stretto.runlog.bucket_counts import BucketCounts
 from stretto.web.kept_jobs import KeptJob, KeptJobs
 from stretto.web.pool import WorkerPool
 from stretto.web.replies import Refusal
@@ -21,6 +22,8 @@ _REMEMBERED = 200
 _GRACE_S = 60.0
 #: A job is begun so often; one that takes its server with it must not do so for ever.
 _MAX_BEGUN = 3
+#: Upper ends of the buckets in which durations are counted.
+_BUCKETS_S = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 
 
 @dataclass(eq=False)
@@ -63,7 +66,7 @@ class JobTable:
         self.settings, self.pool, self.kept = settings, pool, kept
         self.jobs: dict[str, ServerJob] = {}
         self.ended: Counter[tuple[str, str]] = Counter()
-        self.seconds: defaultdict[str, float] = defaultdict(float)
+        self.seconds: defaultdict[str, BucketCounts] = defaultdict(lambda: BucketCounts(_BUCKETS_S))
 
     @property
     def num_waiting(self) -> int:
@@ -136,7 +139,7 @@ class JobTable:
         self.kept.forget(job.id)
         job.body = {}  # what was sent may be large, and is in the run log
         self.ended[job.kind, outcome] += 1
-        self.seconds[job.kind] += job.ended_s - job.began_s
+        self.seconds[job.kind].add(job.ended_s - job.began_s)
 
     def _let_go(self, job: ServerJob, task: asyncio.Task[bytes]) -> None:
         """Leave the answer to those who wait for it: jobs are told of long after, and answers may be large."""

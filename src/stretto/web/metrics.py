@@ -1,23 +1,24 @@
-"""Figures of the server for Prometheus."""
+"""Figures of the server, and of what runs live beside it, for Prometheus."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
-from typing import TypeVar
+from collections.abc import Iterator
 
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 import stretto
 from stretto.runlog import RunLog
 from stretto.web.jobs import JobTable
+from stretto.web.metric_families import counter, gauge, histogram
+from stretto.web.metrics_live import live_metrics
 
 _METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
-Family = TypeVar("Family", CounterMetricFamily, GaugeMetricFamily)
-Labels = TypeVar("Labels", bound=str | tuple[object, ...])
+#: Kinds of runs that can be live; their counts are zero rather than absent, so that alerts can be set on them.
+_LIVE_KINDS = ("run", "steer", "train")
 
 
 class Requests:
@@ -41,38 +42,34 @@ class ServerMetrics(Collector):
     def __init__(self, requests: Requests, jobs: JobTable, log: RunLog) -> None:
         self.requests, self.jobs, self.log = requests, jobs, log
 
-    def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
+    def collect(self) -> Iterator[Metric]:
         """Yield every metric."""
-        yield _filled(
-            GaugeMetricFamily("stretto_info", "Version of Stretto.", labels=["version"]), {stretto.__version__: 1}
-        )
         uptime_s = time.monotonic() - self.requests.began_s
-        yield GaugeMetricFamily("stretto_uptime_seconds", "Time since the server started.", uptime_s)
+        yield gauge("stretto_info", "Version of Stretto.", ["version"], {stretto.__version__: 1})
+        yield gauge("stretto_uptime_seconds", "Time since the server started.", [], {(): uptime_s})
+        yield from self._requests()
+        yield from self._jobs()
+        runs = Counter(dict.fromkeys([(kind, "running") for kind in _LIVE_KINDS], 0)) | self.log.tally()
+        yield gauge("stretto_runs", "Runs in the log.", ["kind", "status"], runs)
+        yield from live_metrics(self.log, time.time())
+
+    def _requests(self) -> Iterator[Metric]:
         names = ["method", "route", "status"]
-        yield _filled(
-            CounterMetricFamily("stretto_http_requests", "Requests answered.", labels=names), self.requests.count
-        )
-        seconds = CounterMetricFamily("stretto_http_request_seconds", "Time spent on requests.", labels=names[:2])
-        yield _filled(seconds, self.requests.seconds)
-        ended = CounterMetricFamily("stretto_jobs", "Jobs that have ended.", labels=["kind", "outcome"])
-        yield _filled(ended, self.jobs.ended)
-        took = CounterMetricFamily("stretto_job_seconds", "Time from request to end of jobs.", labels=["kind"])
-        yield _filled(took, self.jobs.seconds)
-        yield GaugeMetricFamily("stretto_jobs_waiting", "Jobs without a worker.", self.jobs.num_waiting)
-        yield GaugeMetricFamily("stretto_workers_busy", "Busy workers.", self.jobs.pool.num_busy)
-        yield GaugeMetricFamily("stretto_workers", "Workers.", self.jobs.pool.size)
-        runs = GaugeMetricFamily("stretto_runs", "Runs in the log.", labels=["kind", "status"])
-        yield _filled(runs, self.log.tally())
+        yield counter("stretto_http_requests", "Requests answered.", names, self.requests.count)
+        yield counter("stretto_http_request_seconds", "Time spent on requests.", names[:2], self.requests.seconds)
+
+    def _jobs(self) -> Iterator[Metric]:
+        jobs = self.jobs
+        yield counter("stretto_jobs", "Jobs of this server that have ended.", ["kind", "outcome"], jobs.ended)
+        took = {kind: found.to_json() for kind, found in sorted(jobs.seconds.items())}
+        about = "Time from request to end of jobs of this server."
+        yield histogram("stretto_job_duration_seconds", about, ["kind"], took)
+        yield gauge("stretto_jobs_waiting", "Jobs of this server without a worker.", [], {(): jobs.num_waiting})
+        yield gauge("stretto_workers_busy", "Busy workers.", [], {(): jobs.pool.num_busy})
+        yield gauge("stretto_workers", "Workers.", [], {(): jobs.pool.size})
 
     def exposition(self) -> bytes:
         """Return all figures in Prometheus's text format."""
         registry = CollectorRegistry()
         registry.register(self)
         return generate_latest(registry)
-
-
-def _filled(family: Family, samples: Mapping[Labels, float]) -> Family:
-    # sorted() copies in one step: requests come and go while a thread counts.
-    for labels, value in sorted(samples.items(), key=lambda one: str(one[0])):
-        family.add_metric([labels] if isinstance(labels, str) else [str(label) for label in labels], value)
-    return family

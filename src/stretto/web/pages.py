@@ -56,7 +56,7 @@ _HEAD = """<!DOCTYPE html>
 _BAR = """<a class="skip" href="#main">Skip to content</a>
 <header class="bar">
 <a class="mark" href="/"><img src="/static/icon.svg" alt="" width="18" height="18">Stretto</a>
-<nav aria-label="Main"><a href="/">Runs</a><a href="/api">API</a></nav>
+<nav aria-label="Main"><a href="/">Runs</a><a href="/docs">API</a></nav>
 <button type="button" id="theme" aria-label="Switch between light and dark">Theme</button>
 </header>
 """
@@ -76,7 +76,7 @@ def _document(name: str) -> str:
     title, scripts = _PAGES[name]
     body = packaged("stretto.web.static", f"{name}.html").decode()
     links = "".join(f'<script defer src="/static/{script}"></script>\n' for script in scripts)
-    bar = _BAR.replace('href="/api"', 'href="/api" aria-current="page"') if name == "api" else _BAR
+    bar = _BAR.replace('href="/docs"', 'href="/docs" aria-current="page"') if name == "api" else _BAR
     bar = bar.replace('<a href="/">', '<a href="/" aria-current="page">') if name == "runs" else bar
     head = _HEAD.format(title=title) + (_REFRESH if name == "opened" else links)
     return f"{head}</head>\n<body>\n{bar if scripts else ''}{body}</body>\n</html>\n"
@@ -115,6 +115,7 @@ def compare_page() -> Response:
     return _page("compare")
 
 
+@router.get("/docs")
 @router.get("/api")
 def api_page() -> Response:
     """Show what programs may ask for."""

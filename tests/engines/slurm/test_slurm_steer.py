@@ -103,6 +103,24 @@ def test_dry_by_default(queue: Queue, log: RunLog) -> None:
     assert len(log.events(run.id)) == 1  # nothing new, nothing to say
 
 
+def test_figures_for_monitoring_are_written_with_a_decision(queue: Queue, log: RunLog) -> None:
+    layer = steerer(queue, is_applied=False)
+    layer.run = log.start("steer", "test", {})
+    layer.step()
+    queue.release()
+    assert wait_until(lambda: not any(job.is_pending for job in queue.client.queue()), timeout_s=60.0)
+    layer.step()
+    before, after = (event.fields["figures"] for event in log.events(layer.run.id))
+    (partition, running, _), (_, waiting, num_waiting) = before["jobs"]
+    assert (running, waiting, num_waiting) == ("running", "waiting", len(LIMITS))
+    assert before["num_procs"] == 8
+    assert [partition, "waiting", 0] in after["jobs"]
+    assert sum(after["waits"][partition]["counts"]) == len(LIMITS)
+    assert after["outcomes"] == {"used": 2, "fallback": 0}
+    assert log.latest_event(layer.run.id, "decision") == log.events(layer.run.id)[-1]
+    assert log.event_counts(layer.run.id) == {"decision": 2}
+
+
 def test_jobs_start_in_the_order_of_the_strategy(queue: Queue) -> None:
     layer = steerer(queue)
     layer.step()

@@ -23,6 +23,7 @@ from stretto.engines.slurm.steer.claims import Claim, SteeringTaken
 from stretto.engines.slurm.steer.label_store import LabelStore, Reading
 from stretto.engines.slurm.steer.leftovers import tagged_stores
 from stretto.engines.slurm.steer.order_state import OrderStateWriter, queue_identity
+from stretto.engines.slurm.steer.queue_figures import QueueFigures
 from stretto.engines.slurm.steer.queue_history import QueueHistory
 from stretto.engines.slurm.steer.restore_priorities import RestoreOutcome, reconcile, restore_priorities
 from stretto.engines.slurm.steer.tags import tag_of
@@ -138,6 +139,7 @@ class Steerer:
         self._nodes_due = 0.0
         self._last_seen: object = None
         self._changed: set[int] = set()  # by somebody else
+        self._figures = QueueFigures()
         self.outcome: RestoreOutcome | None = None
         place = queue_identity(self.store, self.settings.partition)
         self._keeper = OrderStateWriter(self.run, self.order, place) if self.run is not None else None
@@ -185,6 +187,7 @@ class Steerer:
         began = time.perf_counter()
         decision, fallback = self._decide(view)
         decide_s = time.perf_counter() - began
+        self._figures.take_decision(decide_s, fallback)
         order = tuple(int(view.job_id[index]) for index in decision.order)
         left_alone = self._left_alone(order, reading) if reading is not None else set()
         ours = [job for job in order if job not in left_alone]
@@ -272,7 +275,9 @@ class Steerer:
             self.memory.take_nodes(self.client.nodes(), partition)
             self._nodes_due = time.monotonic() + _NODES_S
         queue = self.client.queue()
-        self.memory.take_jobs(job for job in queue if job.is_in(partition))
+        ours = [job for job in queue if job.is_in(partition)]
+        self.memory.take_jobs(ours)
+        self._figures.take_jobs(ours)
         if not self.settings.is_applied:
             return None
         reading = Reading.of(queue, self.client)
@@ -330,6 +335,7 @@ class Steerer:
             decide_s=step.decide_s,
             fallback=step.fallback,
             inputs=inputs,
+            figures=self._figures.to_json(view.num_procs),
             **_told_promises(step, self.settings.depth),
         )
 
