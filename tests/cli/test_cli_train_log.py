@@ -128,12 +128,12 @@ def test_a_training_on_a_rack_resumes_to_the_same_weights() -> None:
     training.step()
     training.step()
     arrays, meta = training.state()
-    expected, weights, best_s = training.step(), training.evolution.weights, training.best_s
+    expected, weights, best_s = training.step(), training.learner.weights, training.best_s
     training.step()
     training.restore(arrays, meta)  # whatever is not in the state has gone on, and must not matter
     found = training.step()
     assert (found.episode, found.mean_s) == (expected.episode, expected.mean_s)
-    assert np.array_equal(weights.direct, training.evolution.weights.direct)
+    assert np.array_equal(weights.direct, training.learner.weights.direct)
     assert training.best_s == best_s < math.inf
     with pytest.raises(InvalidInput, match="seed"):
         training.restore(arrays, meta | {"seed": 2})

@@ -117,12 +117,12 @@ def test_symphony() -> None:
     run = SymphonyRun(replace(named, stream=replace(named.stream, num_jobs=4)), TrainingSpec(seed=1))
     arrays, meta = run.state()
     run.restore(arrays, meta)
-    for name in ("best.direct", "start.hidden", "search.mean", "search.covariance", "numbers"):
+    for name in ("best.direct", "start.hidden", "search.weights", "search.second", "numbers"):
         for change in CHANGES:
             with pytest.raises(InvalidInput, match=name.removeprefix("search.")):
                 run.restore(_with(arrays, name, change), meta)
-    with pytest.raises(InvalidInput, match="generation"):
-        run.restore(arrays, {**meta, "generation": None})
+    with pytest.raises(InvalidInput, match="iteration"):
+        run.restore(arrays, {**meta, "iteration": None})
     with pytest.raises(InvalidInput, match="other weights"):
         run.restore({**arrays, "start.direct": arrays["start.direct"] + 1.0}, meta)
 

@@ -95,16 +95,16 @@ def _timeless(value: Any) -> Any:
 
 
 def symphony_weights() -> str:
-    """Return the weights after two generations."""
+    """Return the weights after two iterations."""
     from stretto.racks.symphony.cases import case
     from stretto.racks.symphony.network import fresh_weights
-    from stretto.racks.symphony.trainer import Evolution, StreamPlayer
+    from stretto.racks.symphony.trainer import ExpertIteration, StreamPlayer
 
     player = StreamPlayer(case("two-nics").world(seed=3, num_instances=4))
-    evolution = Evolution([player], fresh_weights(0), seed=3, population=4, num_streams=2)
-    evolution.step()
-    evolution.step()
-    return digest_of(evolution.weights.direct)
+    learner = ExpertIteration([player], fresh_weights(0), seed=3)
+    learner.step()
+    learner.step()
+    return digest_of(*learner.weights)
 
 
 def mars_weights() -> str:

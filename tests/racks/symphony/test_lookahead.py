@@ -15,7 +15,7 @@ from stretto.racks.kernels.futures import NUM_NEW, draw_future
 from stretto.racks.kernels.state import ARRIVED, DONE
 from stretto.racks.simulator import CounterSpec, RackBatch, counters_of, new_state
 from stretto.racks.symphony.lookahead import RackLookahead, future_streams
-from stretto.racks.symphony.network import fresh_weights, graph_of
+from stretto.racks.symphony.network import fresh_weights
 from stretto.racks.symphony.scheduler import SymphonyScheduler
 from stretto.racks.symphony.settings import LOOKAHEAD
 
@@ -64,9 +64,7 @@ def test_prices_meet_the_same_futures_and_leave_the_rack_alone():
     batch = _after(9)
     before = [field.copy() for field in batch.state]
     action = int(np.flatnonzero(batch.mask[0])[0])
-    look = RackLookahead(
-        batch, graph_of(batch.model, batch.streams), fresh_weights(0), params=replace(LOOKAHEAD, most_rounds=1)
-    )
+    look = RackLookahead(batch, fresh_weights(0), params=replace(LOOKAHEAD, most_rounds=1))
     twice, num = look.prices(np.array([action, action]), until=time.perf_counter() + 60.0)
     assert num == LOOKAHEAD.per_round
     np.testing.assert_array_equal(twice[0], twice[1])
@@ -77,7 +75,7 @@ def test_prices_meet_the_same_futures_and_leave_the_rack_alone():
 
 def test_the_networks_choice_is_overruled_only_by_more_than_chance():
     batch = _after(0)
-    look = RackLookahead(batch, graph_of(batch.model, batch.streams), fresh_weights(0))
+    look = RackLookahead(batch, fresh_weights(0))
     noise = np.random.default_rng(0).normal(size=16)
     assert look.best(np.stack([10.0 + noise, 9.0 + noise + 0.01 * noise**2])) == 1
     assert look.best(np.stack([np.full(16, 10.0), 9.9 + 5.0 * noise])) == 0

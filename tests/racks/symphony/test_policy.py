@@ -20,9 +20,10 @@ from stretto.racks.machine_work import rack_model
 from stretto.racks.rules import play
 from stretto.racks.simulator import RackBatch
 from stretto.racks.symphony.cases import World, case
-from stretto.racks.symphony.network import SHAPES, flat, fresh_weights, graph_of, load_weights, save_weights, unflat
+from stretto.racks.symphony.network import SHAPES, flat, fresh_weights, load_weights, save_weights, unflat
 from stretto.racks.symphony.scheduler import SymphonyScheduler
-from stretto.racks.symphony.trainer import Evolution, StreamPlayer
+from stretto.racks.symphony.settings import TRAINING
+from stretto.racks.symphony.trainer import ExpertIteration, StreamPlayer
 from stretto.racks.workloads.generated import generated
 from stretto.racks.workloads.graphs import PAPER_MIX
 from stretto.racks.workloads.kernels import PAPER_KERNELS
@@ -59,14 +60,14 @@ def test_compiled_scores_are_those_of_the_equations_on_every_rack(make):
     model, streams = make()
     batch = RackBatch(model, streams, 1, seed=0)
     batch.start(np.zeros(1, np.int64))
-    graph, weights, rng = graph_of(model, streams), _random_weights(5), np.random.default_rng(0)
+    weights, rng = _random_weights(5), np.random.default_rng(0)
     for _ in range(15):
         actions, x = _inputs(batch)
         scores = np.empty(len(actions))
-        believed = (batch.belief.pressure[0], batch.belief.load[0], batch.belief.load_sd[0])
-        fill_scores(model.arrays, batch.state, 0, graph, weights, *believed, actions, len(actions), x, scores)
-        np.testing.assert_allclose(scores, reference_scores(batch, graph, weights, actions, x), rtol=1e-10, atol=1e-12)
-        chosen = network_action(model.arrays, streams, batch.state, 0, graph, weights, *believed, batch.mask[0])
+        believed = (batch.belief.pressure[0], batch.belief.load_sd[0])
+        fill_scores(weights, x, len(actions), scores)
+        np.testing.assert_allclose(scores, reference_scores(weights, x), rtol=1e-10, atol=1e-12)
+        chosen = network_action(model.arrays, streams, batch.state, 0, weights, *believed, batch.mask[0])
         assert chosen == actions[np.argmax(scores)]
         batch.step(np.array([random_action(batch.mask[0], rng)]))
 
@@ -120,25 +121,26 @@ def test_the_untrained_start_does_about_as_well_as_the_rules_with_beliefs():
     assert start < blind
 
 
-def test_evolution_improves_on_a_bad_start_and_repeats():
+def test_expert_iteration_improves_on_a_bad_start_and_repeats():
     model, streams = two_nics(num_instances=6)
     player = StreamPlayer(World.of(model, streams))
     start = fresh_weights(0)
-    bad = start._replace(direct=np.zeros_like(start.direct))
+    bad = start._replace(direct=-0.3 * start.direct)
+    params = replace(TRAINING, share=1.0, num_streams=4, rate=0.05, inertia=0.5)
     ends = []
     for _ in range(2):
-        evolution = Evolution([player], bad, seed=1, population=8, num_streams=4)
-        for _ in range(6):
-            evolution.step()
-        ends.append(evolution.weights.direct)
+        learner = ExpertIteration([player], bad, seed=1, params=params)
+        for _ in range(4):
+            learner.step()
+        ends.append(learner.weights.direct)
     np.testing.assert_array_equal(*ends)
     every = range(6)
-    assert player.mean_s(evolution.weights, every, seed=9) < 0.95 * player.mean_s(bad, every, seed=9)
+    assert player.mean_s(learner.weights, every, seed=9) < 0.95 * player.mean_s(bad, every, seed=9)
 
 
 def test_there_must_be_a_rack_to_learn_on():
     with pytest.raises(InvalidInput, match="no rack"):
-        Evolution([], fresh_weights(0), seed=0)
+        ExpertIteration([], fresh_weights(0), seed=0)
 
 
 def _scheduler(**settings):

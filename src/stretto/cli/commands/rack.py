@@ -54,6 +54,15 @@ def rack(
             show_default="those that come with Stretto",
         ),
     ] = None,
+    lookahead: Annotated[
+        float | None,
+        typer.Option(
+            "--lookahead",
+            metavar="SECONDS",
+            help="Seconds per decision that symphony spends on playing sampled futures, e.g. 0.005.",
+            show_default="0, the network alone",
+        ),
+    ] = None,
     seed: SeedOption = 0,
     log: LogOption = True,
     output: OutputOption = Output.TABLE,
@@ -68,10 +77,10 @@ def rack(
     from stretto.cli.progress import ProgressLine
 
     if by != "symphony":
-        refuse_with(context, f"--by {by}", ("weights",), "only symphony has weights")
+        refuse_with(context, f"--by {by}", ("weights", "lookahead"), "only symphony has weights and look-ahead")
     settings = {"policy": by, "cluster": case, "stream": stream, "seed": seed, "pace": pace}
     if by == "symphony":
-        settings["weights"] = weights_state(weights)
+        settings |= {"weights": weights_state(weights), "lookahead_s": lookahead or 0.0}
     with kept(log, "rack", case, settings, usual=True) as run:
         with Patience(has_result=True) as patience, ProgressLine(f"playing {case}"):
             done = play(
@@ -80,6 +89,7 @@ def rack(
                 stream=stream,
                 pace=pace,
                 weights=weights,
+                lookahead_s=lookahead,
                 seed=seed,
                 run=run,
                 is_over=lambda: patience.is_over,

@@ -95,19 +95,21 @@ def can_wait(s, b):
 def fill_mask(a, s, b, mask):
     """Fill which actions are valid; return whether there is anything to decide besides waiting."""
     num_kernels, num_procs = a.duration_s.shape
+    task, head, config, num_fpgas = s.task[b], s.head[b], s.config[b], a.fpgas.shape[0]
     is_due = False
     mask[:] = False
-    for k in range(num_kernels):
-        if s.head[b, k] < 0:  # most kernels have nothing ready, and calls with so many arrays are not free
+    for k in range(num_kernels):  # as can_execute and can_configure, whose calls with so many arrays are not free
+        if head[k] < 0:
             continue
         for p in range(num_procs):
-            if s.task[b, p] == IDLE:
-                mask[k * num_procs + p] = can_execute(a, s, b, k, p)
-                is_due = is_due or mask[k * num_procs + p]
-        for q in range(a.fpgas.shape[0]):
-            place = num_kernels * num_procs + k * a.fpgas.shape[0] + q
-            if s.task[b, a.fpgas[q]] == IDLE:
-                mask[place] = can_configure(a, s, b, k, a.fpgas[q])
-                is_due = is_due or mask[place]
+            if task[p] == IDLE and a.duration_s[k, p] < np.inf and (a.reconfigure_s[p] == 0.0 or config[p] == k):
+                mask[k * num_procs + p] = True
+                is_due = True
+        for q in range(num_fpgas):
+            p = a.fpgas[q]
+            is_open = config[p] < 0 or (config[p] != k and head[config[p]] < 0)
+            if task[p] == IDLE and a.duration_s[k, p] < np.inf and is_open:
+                mask[num_kernels * num_procs + k * num_fpgas + q] = True
+                is_due = True
     mask[mask.shape[0] - 1] = can_wait(s, b)
     return is_due

@@ -15,13 +15,13 @@ from stretto.racks.kernels.state import ARRIVED, FINISHED, copy_row
 
 
 @njit(cache=True, nogil=True)
-def rank_candidates(a, w, s, b, graph, weights, pressure, load, load_sd, mask, actions, scores):
+def rank_candidates(a, w, s, b, weights, pressure, load_sd, mask, actions, scores):
     """Fill all candidates and their scores, the highest first; return how many."""
     found = np.empty(mask.shape[0], np.int64)
     num = fill_candidates(a, s, b, mask, found)
     x, given = np.empty((num, NUM_INPUTS)), np.empty(num)
     fill_inputs(a, w, s, b, pressure, load_sd, found, num, x)
-    fill_scores(a, s, b, graph, weights, pressure, load, load_sd, found, num, x, given)
+    fill_scores(weights, x, num, given)
     order = np.argsort(-given, kind="mergesort")
     for place in range(num):
         actions[place] = found[order[place]]
@@ -30,21 +30,18 @@ def rank_candidates(a, w, s, b, graph, weights, pressure, load, load_sd, mask, a
 
 
 @njit(cache=True, nogil=True)
-def play_on(a, w, racks, b, graph, weights, must_pass, most_decisions):
+def play_on(a, w, racks, b, weights, must_pass, most_decisions):
     """Play on by the network that knows the drawn load, until the known jobs are done; return the job-seconds."""
     num_actions = a.duration_s.shape[0] * (a.duration_s.shape[1] + a.fpgas.shape[0]) + 1
     mask = np.zeros(num_actions, np.bool_)
-    num_res = racks.load.shape[1]
-    pressure, load, nothing = np.zeros(num_res), np.zeros(num_res), np.zeros(num_res)
+    pressure, nothing = np.zeros(racks.load.shape[1]), np.zeros(racks.load.shape[1])
     known = racks.num[b, ARRIVED]
     num = 0
     while num < most_decisions and not _are_done(racks, b, known):
         if _to_true_decision(a, w, racks, b, mask, must_pass):
             return racks.cost[b, 1]
         fill_true_pressure(a, w, racks, b, pressure)
-        for r in range(num_res):
-            load[r] = min(pressure[r], 1.0)
-        action = network_action(a, w, racks, b, graph, weights, pressure, load, nothing, mask)
+        action = network_action(a, w, racks, b, weights, pressure, nothing, mask)
         act(a, w, racks, b, action)
         must_pass = action == num_actions - 1
         num += 1
@@ -63,9 +60,7 @@ def _are_done(racks, b, known):
 
 
 @njit(cache=True, nogil=True)
-def price_candidates(
-    a, w, s, b, belief, params, graph, weights, scale_sd, future, racks, actions, is_in, most, state, costs
-):
+def price_candidates(a, w, s, b, belief, params, weights, scale_sd, future, racks, actions, is_in, most, state, costs):
     """Fill the job-seconds that each candidate still in leads to in futures drawn anew; [num, futures]."""
     num_actions = a.duration_s.shape[0] * (a.duration_s.shape[1] + a.fpgas.shape[0]) + 1
     for f in range(costs.shape[1]):
@@ -77,4 +72,4 @@ def price_candidates(
                 copy_row(racks, 0, 1)
                 act(a, future, racks, 1, actions[c])
                 is_wait = actions[c] == num_actions - 1
-                costs[c, f] = play_on(a, future, racks, 1, graph, weights, is_wait, most)
+                costs[c, f] = play_on(a, future, racks, 1, weights, is_wait, most)

@@ -18,7 +18,7 @@ from stretto.racks.kernels.state import begin
 
 
 @njit(cache=True, nogil=True)
-def network_action(a, w, s, b, graph, weights, pressure, load, load_sd, mask):
+def network_action(a, w, s, b, weights, pressure, load_sd, mask):
     """Return the candidate with the highest score; ties by lower number."""
     actions = np.empty(mask.shape[0], np.int64)
     num = fill_candidates(a, s, b, mask, actions)
@@ -26,7 +26,7 @@ def network_action(a, w, s, b, graph, weights, pressure, load, load_sd, mask):
         return actions[0]
     x, scores = np.empty((num, NUM_INPUTS)), np.empty(num)
     fill_inputs(a, w, s, b, pressure, load_sd, actions, num, x)
-    fill_scores(a, s, b, graph, weights, pressure, load, load_sd, actions, num, x, scores)
+    fill_scores(weights, x, num, scores)
     best = 0
     for c in range(1, num):
         if scores[c] > scores[best]:
@@ -35,7 +35,7 @@ def network_action(a, w, s, b, graph, weights, pressure, load, load_sd, mask):
 
 
 @njit(cache=True, nogil=True)
-def fill_noisy(a, w, s, b, error, state, pressure, load, load_sd):
+def fill_noisy(a, w, s, b, error, state, pressure, load_sd):
     """Fill what a belief with errors of this relative size would hold: a stand-in that costs a tenth of one."""
     num_sources = a.source_demand.shape[0]
     level, sd = np.empty(num_sources), np.empty(num_sources)
@@ -46,7 +46,6 @@ def fill_noisy(a, w, s, b, error, state, pressure, load, load_sd):
     for m in range(a.proc_ptr.shape[0] - 1):
         fill_pressure(a, s, b, m, level, pressure)
         for r in range(a.res_ptr[m], a.res_ptr[m + 1]):
-            load[r] = min(pressure[r], 1.0)
             total = 0.0
             for f in range(a.source_ptr[m], a.source_ptr[m + 1]):
                 total += (a.source_demand[f, r] * sd[f]) ** 2
@@ -54,31 +53,30 @@ def fill_noisy(a, w, s, b, error, state, pressure, load, load_sd):
 
 
 @njit(cache=True, nogil=True)
-def play_noisy(a, w, s, b, instance, graph, weights, error, state):
+def play_noisy(a, w, s, b, instance, weights, error, state):
     """Play an instance with the stand-in; return the sum of completion times."""
     num_actions = a.duration_s.shape[0] * (a.duration_s.shape[1] + a.fpgas.shape[0]) + 1
     mask = np.zeros(num_actions, np.bool_)
-    num_res = s.load.shape[1]
-    pressure, load, load_sd = np.zeros(num_res), np.zeros(num_res), np.zeros(num_res)
+    pressure, load_sd = np.zeros(s.load.shape[1]), np.zeros(s.load.shape[1])
     begin(a, w, s, b, instance)
     must_pass = False
     while not _to_true_decision(a, w, s, b, mask, must_pass):
-        fill_noisy(a, w, s, b, error, state, pressure, load, load_sd)
-        action = network_action(a, w, s, b, graph, weights, pressure, load, load_sd, mask)
+        fill_noisy(a, w, s, b, error, state, pressure, load_sd)
+        action = network_action(a, w, s, b, weights, pressure, load_sd, mask)
         act(a, w, s, b, action)
         must_pass = action == num_actions - 1
     return total_flow(w, s, b)
 
 
 @njit(cache=True, nogil=True)
-def play_network(a, w, c, s, readings, belief, params, b, instance, graph, weights, state):
+def play_network(a, w, c, s, readings, belief, params, b, instance, weights, state):
     """Play an instance with the belief; return the sum of completion times."""
     num_actions = a.duration_s.shape[0] * (a.duration_s.shape[1] + a.fpgas.shape[0]) + 1
     mask = np.zeros(num_actions, np.bool_)
     restart(a, w, s, readings, belief, b, instance)
     is_over = to_decision(a, w, c, s, readings, belief, params, b, state, mask, False, True)
     while not is_over:
-        action = network_action(a, w, s, b, graph, weights, belief.pressure[b], belief.load[b], belief.load_sd[b], mask)
+        action = network_action(a, w, s, b, weights, belief.pressure[b], belief.load_sd[b], mask)
         act(a, w, s, b, action)
         is_over = to_decision(a, w, c, s, readings, belief, params, b, state, mask, action == num_actions - 1, True)
     return total_flow(w, s, b)

@@ -16,7 +16,7 @@ from stretto.core.csr import Floats
 from stretto.core.kernels.rng import seeded
 from stretto.racks.kernels.futures import NUM_NEW
 from stretto.racks.kernels.policy_lookahead import price_candidates, rank_candidates
-from stretto.racks.kernels.policy_score import NetGraph, NetWeights
+from stretto.racks.kernels.policy_score import NetWeights
 from stretto.racks.kernels.state import Streams
 from stretto.racks.simulator import RackBatch, new_state
 from stretto.racks.symphony.settings import LOOKAHEAD, LookaheadParams
@@ -31,13 +31,12 @@ class RackLookahead:
     def __init__(
         self,
         batch: RackBatch,
-        graph: NetGraph,
         weights: NetWeights,
         *,
         seed: int = 0,
         params: LookaheadParams = LOOKAHEAD,
     ) -> None:
-        self.batch, self.graph, self.weights, self.params = batch, graph, weights, params
+        self.batch, self.weights, self.params = batch, weights, params
         self._future = future_streams(batch.streams)
         self._racks = new_state(batch.model, self._future, 2)
         self._random = seeded(seed, 91)
@@ -56,9 +55,8 @@ class RackLookahead:
         batch, belief = self.batch, self.batch.belief
         mask = batch.mask[0]
         actions, scores = np.empty(len(mask), np.int64), np.empty(len(mask))
-        believed = (belief.pressure[0], belief.load[0], belief.load_sd[0])
-        rack = (batch.model.arrays, batch.streams, batch.state, 0, self.graph, self.weights)
-        num = rank_candidates(*rack, *believed, mask, actions, scores)
+        rack = (batch.model.arrays, batch.streams, batch.state, 0, self.weights)
+        num = rank_candidates(*rack, belief.pressure[0], belief.load_sd[0], mask, actions, scores)
         kept = actions[: min(num, self.params.width)].copy()
         wait = len(mask) - 1
         if mask[wait] and wait not in kept:
@@ -79,7 +77,6 @@ class RackLookahead:
                 0,
                 batch.belief,
                 batch.params,
-                self.graph,
                 self.weights,
                 p.scale_sd,
                 self._future,

@@ -1,11 +1,11 @@
-"""Symphony's network: its weights, their files, and the graphs of a rack that its messages pass over.
+"""Symphony's network: its weights and their files.
 
 No shape of a weight depends on a rack. The forward pass is compiled: ``racks/kernels/policy_score.py``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,31 +14,14 @@ import numpy as np
 from stretto.core.csr import Floats
 from stretto.errors import InvalidInput
 from stretto.racks.kernels import policy_inputs as inputs
-from stretto.racks.kernels.policy_score import (
-    HIDDEN,
-    NUM_HIDDEN_INPUTS,
-    NUM_PART_INPUTS,
-    WIDTH,
-    NetGraph,
-    NetWeights,
-)
-from stretto.racks.kernels.state import Streams
-from stretto.racks.machine_work import RackModel
+from stretto.racks.kernels.policy_score import HIDDEN, NetWeights
 from stretto.racks.symphony.settings import PARAMS
 
-#: Kinds of parts in the order of their numbers.
-PART_KINDS = ("core", "memory", "pcie-switch", "root-complex", "socket-link", "nic")
 #: The weights that come with Stretto.
 SHIPPED = Path(__file__).with_name("shipped.npz")
 
 SHAPES: dict[str, tuple[int, ...]] = {
-    "part_in": (NUM_PART_INPUTS, WIDTH),
-    "part_own": (WIDTH, WIDTH),
-    "part_near": (WIDTH, WIDTH),
-    "kernel_in": (inputs.NUM_KERNEL_INPUTS, WIDTH),
-    "kernel_own": (WIDTH, WIDTH),
-    "kernel_next": (WIDTH, WIDTH),
-    "hidden": (NUM_HIDDEN_INPUTS, HIDDEN),
+    "hidden": (inputs.NUM_INPUTS, HIDDEN),
     "bias": (HIDDEN,),
     "out": (HIDDEN,),
     "direct": (inputs.NUM_INPUTS,),
@@ -54,6 +37,7 @@ def fresh_weights(seed: int) -> NetWeights:
     made["out"][:] = 0.0
     made["direct"][:] = 0.0
     made["direct"][inputs.BEHIND] = PARAMS.start_behind
+    made["direct"][inputs.FORECAST] = PARAMS.start_forecast
     made["direct"][inputs.TASKS_LEFT] = PARAMS.start_tasks_left
     made["direct"][inputs.IS_WAIT] = PARAMS.start_wait
     return NetWeights(**made)
@@ -73,49 +57,12 @@ def unflat(row: Floats) -> NetWeights:
     )
 
 
-def graph_of(model: RackModel, streams: Streams) -> NetGraph:
-    """Return the graphs of a rack and its kernels; the streams say which kernel follows which."""
-    place = {name: r for r, name in enumerate(model.resources)}
-    near: list[set[int]] = [set() for _ in model.resources]
-    own: list[set[int]] = [set() for _ in model.processors]
-    proc = {name: p for p, name in enumerate(model.processors)}
-    for machine in model.rack.machines:
-        for link in machine.links:
-            ends = [f"{machine.name}/{name}" for name in link]
-            for here, there in (ends, ends[::-1]):
-                if here in place and there in place:
-                    near[place[here]].add(place[there])
-                if here in proc and there in place:
-                    own[proc[here]].add(place[there])
-    for name, p in proc.items():
-        if name in place:  # a NIC is a shared part and may be a processor as well
-            own[p].add(place[name])
-    kinds = np.array([PART_KINDS.index(kind) for kind in model.resource_kind], np.int64)
-    return NetGraph(kinds, *_packed(near), *_packed(own), _follows(model, streams))
-
-
-def _packed(rows: Sequence[set[int]]) -> tuple[np.ndarray, np.ndarray]:
-    ptr = np.cumsum([0, *(len(row) for row in rows)]).astype(np.int64)
-    return ptr, np.array([one for row in rows for one in sorted(row)], np.int64)
-
-
-def _follows(model: RackModel, streams: Streams) -> Floats:
-    """Return which kernels come right after each, rows sum to at most one; [K, K]."""
-    found = np.zeros((len(model.kernels), len(model.kernels)))
-    for i in range(len(streams.kernel)):
-        ptr = streams.after_ptr[i]
-        before = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
-        found[streams.kernel[i, before], streams.kernel[i, streams.after[i, : len(before)]]] = 1.0
-    follows: Floats = found / np.maximum(found.sum(axis=1, keepdims=True), 1.0)
-    return follows
-
-
 def save_weights(path: str | Path, weights: NetWeights, meta: Mapping[str, Any]) -> None:
     """Write weights to a file."""
     from stretto.files import checkpoint
 
     arrays = {name: np.asarray(value, np.float32) for name, value in weights._asdict().items()}
-    checkpoint.save(path, arrays, {"kind": "symphony", "version": 2, **meta})
+    checkpoint.save(path, arrays, {"kind": "symphony", "version": 3, **meta})
 
 
 def load_weights(path: str | Path = SHIPPED) -> tuple[NetWeights, dict[str, Any]]:
@@ -127,7 +74,7 @@ def load_weights(path: str | Path = SHIPPED) -> tuple[NetWeights, dict[str, Any]
     arrays, meta = checkpoint.load(path)
     if meta.get("kind") != "symphony":
         raise InvalidInput("the checkpoint holds no weights of Symphony", source=source, field="kind")
-    if meta.get("version") != 2:
+    if meta.get("version") != 3:
         raise InvalidInput(
             "these weights are of an earlier version, which fitted one rack; train again with stretto train symphony",
             source=source,

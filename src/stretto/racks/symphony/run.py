@@ -1,4 +1,4 @@
-"""Symphony's training as the command line and Python see it: generations with validation, the best weights kept."""
+"""Symphony's training as the command line and Python see it: iterations with validation, the best weights kept."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from stretto.racks.kernels.policy_score import NetWeights
 from stretto.racks.rules import play
 from stretto.racks.symphony.cases import Case, case
 from stretto.racks.symphony.network import SHAPES, fresh_weights, load_weights, save_weights
-from stretto.racks.symphony.trainer import Evolution, StreamPlayer
+from stretto.racks.symphony.trainer import ExpertIteration, StreamPlayer
 
 #: Rules that the result is compared with; they take no training.
 OPPONENTS = (
@@ -47,8 +47,8 @@ class RackRow(StepRow):
 
     unit: ClassVar[str] = "iteration"
 
-    mean_s: float  # of the training streams, over all variants
-    validation_s: float  # of the validation streams, by the center of the search
+    mean_s: float  # of the training streams, some decisions made at random
+    validation_s: float  # of the validation streams, by the running mean of the weights
     best_s: float
 
 
@@ -65,7 +65,7 @@ class SymphonyRun:
         world = self.case.world(seed=spec.seed, num_instances=NUM_TRAIN)
         others = self.case.world(seed=_VALIDATION_SEED + spec.seed, num_instances=NUM_VALIDATION)
         self.start = start if start is not None else load_weights()[0]
-        self.evolution = Evolution([StreamPlayer(world)], self.start, seed=spec.seed)
+        self.learner = ExpertIteration([StreamPlayer(world)], self.start, seed=spec.seed)
         self.best, self.best_s = self.start, math.inf
         self.judging_s = 0.0
         self._validation = StreamPlayer(others)
@@ -80,7 +80,7 @@ class SymphonyRun:
 
     @property
     def iteration(self) -> int:
-        return self.evolution.generation
+        return self.learner.iteration
 
     @property
     def is_done(self) -> bool:
@@ -96,15 +96,15 @@ class SymphonyRun:
         self.judging_s = time.perf_counter() - begin
 
     def step(self) -> RackRow:
-        """Play one generation, and validate now and then; the first weights are validated first."""
+        """Learn from some streams, and validate now and then; the first weights are validated first."""
         if self.iteration == 0:
             self.best_s = self._validated_s(self.start)
-        mean_s = self.evolution.step()
+        mean_s = self.learner.step()
         validation_s = math.nan
         if self.iteration == 1 or self.iteration % VALIDATE_EVERY == 0:
-            validation_s = self._validated_s(self.evolution.weights)
+            validation_s = self._validated_s(self.learner.weights)
             if validation_s < self.best_s:
-                self.best, self.best_s = self.evolution.weights, validation_s
+                self.best, self.best_s = self.learner.weights, validation_s
         return RackRow(self.iteration, 0.0, mean_s, validation_s, self.best_s)
 
     def _validated_s(self, weights: NetWeights) -> float:
@@ -132,7 +132,7 @@ class SymphonyRun:
 
     def state(self) -> tuple[Arrays, Meta]:
         """Return everything that the next step depends on."""
-        arrays, meta = self.evolution.state()
+        arrays, meta = self.learner.state()
         kept: Arrays = {f"search.{name}": value for name, value in arrays.items()}
         for part, weights in (("start", self.start), ("best", self.best)):
             kept |= {f"{part}.{name}": np.asarray(value) for name, value in weights._asdict().items()}
@@ -149,7 +149,7 @@ class SymphonyRun:
             raise InvalidInput("the training began with other weights", field="start")
         best_s = float(take(arrays, "numbers", (1,), is_finite=False)[0])
         search = {name.removeprefix("search."): value for name, value in arrays.items() if name.startswith("search.")}
-        self.evolution.restore(search, meta)
+        self.learner.restore(search, meta)
         self.best, self.best_s = best, best_s
 
     def _weights(self, arrays: Mapping[str, NDArray[np.generic]], part: str) -> NetWeights:
@@ -157,4 +157,4 @@ class SymphonyRun:
 
     def _settings(self) -> Meta:
         """Return what a state must agree on to be of this training."""
-        return {"kind": "symphony-training", "version": 2, "case": self.case.name, "seed": self.spec.seed}
+        return {"kind": "symphony-training", "version": 3, "case": self.case.name, "seed": self.spec.seed}

@@ -24,7 +24,7 @@ from stretto.racks.kernels.policy_score import NetWeights
 from stretto.racks.kernels.rules import MCT, choose
 from stretto.racks.simulator import RackBatch
 from stretto.racks.symphony.lookahead import RackLookahead
-from stretto.racks.symphony.network import SHIPPED, graph_of, load_weights
+from stretto.racks.symphony.network import SHIPPED, load_weights
 from stretto.racks.symphony.settings import PARAMS
 
 __all__ = ["SHIPPED", "SYMPHONY", "SymphonyDispatcher", "SymphonyScheduler", "training_state"]
@@ -48,8 +48,7 @@ class SymphonyScheduler:
         self.weights, self.batch, self.budget_s = weights, batch, budget_s
         self.reason: str | None = None  # why the rule decides, None while Symphony does
         self.num_fallbacks = 0
-        self._graph = graph_of(batch.model, batch.streams)
-        self._lookahead = RackLookahead(batch, self._graph, weights, seed=seed) if budget_s > 0 else None
+        self._lookahead = RackLookahead(batch, weights, seed=seed) if budget_s > 0 else None
         self._latencies: deque[float] = deque(maxlen=_NUM_LATENCIES)
         self._random = seeded(0)
 
@@ -74,9 +73,8 @@ class SymphonyScheduler:
 
     def _by_network(self) -> int:
         batch, belief = self.batch, self.batch.belief
-        believed = (belief.pressure[0], belief.load[0], belief.load_sd[0])
-        rack = (batch.model.arrays, batch.streams, batch.state, 0)
-        return int(network_action(*rack, self._graph, self.weights, *believed, batch.mask[0]))
+        rack = (batch.model.arrays, batch.streams, batch.state, 0, self.weights)
+        return int(network_action(*rack, belief.pressure[0], belief.load_sd[0], batch.mask[0]))
 
     def _blind(self) -> int:
         batch, arrays = self.batch, self.batch.model.arrays
