@@ -48,6 +48,7 @@ class CounterSpec:
     miss: float = 0.25
     period_s: float = 1.0
     theta: float = 4.0
+    progress_noise: float = 0.1
 
     def __post_init__(self) -> None:
         if self.num_samples < 2:
@@ -84,6 +85,8 @@ class BeliefParams:
     share: float = 0.4
     period_s: float = 40.0
     spread: float = 1.0
+    progress_noise: float = 0.1
+    scale_sd: float = 0.15
     level: Mapping[str, tuple[float, float]] = field(
         default_factory=lambda: {"pcie-switch": (0.4, 1.2), "memory": (0.1, 0.4), "core": (0.2, 0.6)}
     )
@@ -97,7 +100,17 @@ class BeliefParams:
     def array(self) -> Floats:
         """Return the numbers in the order of ``racks/kernels/evidence.py``."""
         return np.array(
-            [self.theta, self.noise, self.prior_nu, self.floor, self.share, self.period_s, self.spread],
+            [
+                self.theta,
+                self.noise,
+                self.prior_nu,
+                self.floor,
+                self.share,
+                self.period_s,
+                self.spread,
+                self.progress_noise,
+                self.scale_sd,
+            ]
         )
 
     def levels(self, model: RackModel) -> Floats:
@@ -132,6 +145,7 @@ def counters_of(model: RackModel, spec: CounterSpec | None = None) -> Counters:
         spec.num_samples,
         spec.miss,
         spec.period_s,
+        spec.progress_noise,
     )
 
 

@@ -13,7 +13,7 @@ from racks.rack_cases import random_action, small_rack, two_nics
 from stretto.errors import InvalidInput
 from stretto.racks.kernels.belief import fill_stories, forget_all, update_belief
 from stretto.racks.kernels.evidence import NUM_VALUES, fill_evidence, likelihood
-from stretto.racks.kernels.foreign import NUM_STATES, predict_load
+from stretto.racks.kernels.foreign import NUM_STATES, predict_outcome
 from stretto.racks.simulator import BeliefParams, RackBatch, counters_of, new_belief, new_readings, new_state
 
 _LEVELS = {"pcie-switch": (0.3, 1.2), "memory": (0.05, 0.3)}
@@ -24,7 +24,8 @@ def _window(params: BeliefParams, load: np.ndarray | float, *, num: int = 4, see
     """An idle machine whose counters were read once about the given loads; without a seed, free of noise."""
     model, streams = two_nics()
     counters = counters_of(model)
-    state, readings, belief = new_state(model, streams, 1), new_readings(counters, 1), new_belief(model, 1, params)
+    state, belief = new_state(model, streams, 1), new_belief(model, 1, params)
+    readings = new_readings(counters, len(model.processors), 1)
     state.task[:] = -1
     forget_all(belief, 0)
     value = np.broadcast_to(load, len(model.resources))[counters.resource] ** counters.exponent
@@ -36,16 +37,21 @@ def _window(params: BeliefParams, load: np.ndarray | float, *, num: int = 4, see
     return model, counters, state, readings, belief
 
 
+def _outcome(model) -> np.ndarray:
+    """Room for loads and speeds."""
+    return np.zeros(len(model.resources) + len(model.processors))
+
+
 def _enumerated(params: BeliefParams, model, counters, state, readings) -> np.ndarray:
     """Chances of each source's states from all combinations of them; [F, NUM_STATES]."""
     levels, prior = params.levels(model), params.prior(model)
     table, is_read = np.zeros((len(model.resources), NUM_VALUES)), np.zeros(len(model.resources), np.bool_)
     fill_evidence(model.arrays, counters, 0, 0, readings, params.array(), table, is_read)
-    chance, load = np.zeros_like(prior), np.zeros(len(model.resources))
+    chance, load = np.zeros_like(prior), _outcome(model)
     sources = np.arange(len(levels))
     for states in product(range(0, NUM_STATES), repeat=len(levels)):
         chosen = list(states)
-        predict_load(model.arrays, state, 0, 0, levels[sources, chosen], load)
+        predict_outcome(model.arrays, state, 0, 0, levels[sources, chosen], load)
         weight = np.prod(prior[sources, chosen])
         for r in np.flatnonzero(is_read):
             weight *= likelihood(table[r], load[r])
@@ -60,11 +66,12 @@ def test_messages_are_near_exact_enumeration(seed):
     rng = np.random.default_rng(seed)
     levels = _PARAMS.levels(model)
     truth = levels[np.arange(len(levels)), rng.integers(0, NUM_STATES, len(levels))]
-    load = np.zeros(len(model.resources))
+    load = _outcome(model)
     idle = new_state(*two_nics(), 1)
     idle.task[:] = -1
-    predict_load(model.arrays, idle, 0, 0, truth, load)
-    model, counters, state, readings, belief = _window(_PARAMS, load, seed=seed)
+    predict_outcome(model.arrays, idle, 0, 0, truth, load)
+    loads = load[: len(model.resources)]
+    model, counters, state, readings, belief = _window(_PARAMS, loads, seed=seed)
     update_belief(model.arrays, counters, state, 0, readings, belief, _PARAMS.array(), 1e-9)
     exact = _enumerated(_PARAMS, model, counters, state, readings)
     mean, expected = ((chance * levels).sum(axis=1) for chance in (belief.chance[0], exact))

@@ -17,6 +17,7 @@ import numpy as np
 from stretto.core.kernels.compile import njit
 from stretto.racks.kernels.evidence import NUM_VALUES, PERIOD_S, SHARE, SPREAD, fill_evidence, likelihood
 from stretto.racks.kernels.foreign import NUM_STATES, fill_changes, fill_pressure
+from stretto.racks.kernels.progress import fill_progress, update_pace
 
 _NUM_ON = NUM_STATES - 1
 # What may have happened to a source within a window: it stayed, went off, came on, or came on anew.
@@ -37,6 +38,8 @@ class Belief(NamedTuple):
     pressure: np.ndarray  # [B, R] demand over capacity, above one where it is more than there is
     level: np.ndarray  # [F, NUM_STATES] first 0
     prior: np.ndarray  # [F, NUM_STATES]
+    pace: np.ndarray  # [B, P, 2] mean and variance of the log scale of the task there
+    pace_task: np.ndarray  # [B, P] which task that is
 
 
 @njit(cache=True, nogil=True)
@@ -46,6 +49,7 @@ def forget_all(belief, b):
     belief.load[b, :] = 0.0
     belief.load_sd[b, :] = 0.0
     belief.pressure[b, :] = 0.0
+    belief.pace_task[b, :] = -1
 
 
 @njit(cache=True, nogil=True)
@@ -93,9 +97,11 @@ def _told(change, f, r, z):
 def update_belief(a, c, s, b, readings, belief, params, dt_s):
     """Take in the readings of a window of ``dt_s`` in which what runs did not change."""
     num_sources, num_res = a.source_demand.shape
-    level, base = np.empty(num_sources), np.empty(num_res)
-    change = np.empty((num_sources, NUM_STATES, num_res))
-    table, is_read = np.empty((num_res, NUM_VALUES)), np.empty(num_res, np.bool_)
+    num_seen = num_res + s.task.shape[1]  # loads of resources, then speeds of tasks
+    level, base = np.empty(num_sources), np.empty(num_seen)
+    change = np.empty((num_sources, NUM_STATES, num_seen))
+    table, is_read = np.empty((num_seen, NUM_VALUES)), np.zeros(num_seen, np.bool_)
+    cavity = np.zeros((num_seen, 2))
     story = np.empty((num_sources, NUM_STORIES))
     fill_means(belief, b, level)
     for f in range(num_sources):
@@ -103,7 +109,11 @@ def update_belief(a, c, s, b, readings, belief, params, dt_s):
     for m in range(a.proc_ptr.shape[0] - 1):
         fill_evidence(a, c, b, m, readings, params, table, is_read)
         fill_changes(a, s, b, m, belief.level, level, base, change)
-        _propagate(a, m, table, is_read, base, change, story)
+        fill_progress(a, s, b, m, readings, belief, params, table, is_read)
+        _propagate(a, m, table, is_read, base, change, story, cavity)
+        for p in range(a.proc_ptr[m], a.proc_ptr[m + 1]):
+            if is_read[num_res + p]:
+                update_pace(readings, belief, params, b, p, cavity[num_res + p, 0], cavity[num_res + p, 1])
     for f in range(num_sources):
         _settle(story[f], belief.chance[b, f])
 
@@ -119,21 +129,37 @@ def _settle(story, chance):
 
 
 @njit(cache=True, nogil=True)
-def _propagate(a, m, table, is_read, base, change, story):
-    """Multiply the stories of a machine's sources by the messages of its counted resources."""
+def _places(a, m, is_read):
+    """Return the resources of a machine that were read, then the processors whose tasks' progress was measured."""
+    num_res, num = a.demand.shape[2], 0
+    places = np.empty(is_read.shape[0], np.int64)
+    for r in range(is_read.shape[0]):
+        is_here = a.res_ptr[m] <= r < a.res_ptr[m + 1] or a.proc_ptr[m] <= r - num_res < a.proc_ptr[m + 1]
+        if is_here and is_read[r]:
+            places[num] = r
+            num += 1
+    return places[:num]
+
+
+@njit(cache=True, nogil=True)
+def _propagate(a, m, table, is_read, base, change, story, cavity):
+    """Multiply the stories of a machine's sources by the messages of all that was read there.
+
+    ``cavity`` is filled with mean and variance of each of these by all messages but its own; [R + P, 2].
+    """
     first, num = a.source_ptr[m], a.source_ptr[m + 1] - a.source_ptr[m]
-    first_res, last_res = a.res_ptr[m], a.res_ptr[m + 1]
-    message = np.ones((num, last_res - first_res, NUM_STORIES))
+    places = _places(a, m, is_read)
+    message = np.ones((num, len(places), NUM_STORIES))
     mean, variance = np.empty(num), np.empty(num)
     for _ in range(_SWEEPS):
-        for r in range(first_res, last_res):
-            if not is_read[r]:
-                continue
+        for x in range(len(places)):
+            r = places[x]
             total, spread = base[r], 0.0
             for f in range(num):
-                mean[f], variance[f] = _without(story[first + f], message[f, r - first_res], change, first + f, r)
+                mean[f], variance[f] = _without(story[first + f], message[f, x], change, first + f, r)
                 total += mean[f]
                 spread += variance[f]
+            cavity[r, 0], cavity[r, 1] = total, spread
             for f in range(num):
                 if abs(change[first + f, 0, r] - change[first + f, NUM_STATES - 1, r]) > 1e-6:
                     _send(
@@ -143,7 +169,7 @@ def _propagate(a, m, table, is_read, base, change, story):
                         change,
                         first + f,
                         r,
-                        message[f, r - first_res],
+                        message[f, x],
                         story[first + f],
                     )
 
@@ -190,8 +216,9 @@ def _send(row, others, variance, change, f, r, message, story):
 def fill_belief(a, s, b, belief, params):
     """Fill mean and spread of utilization for what runs now."""
     num_sources, num_res = a.source_demand.shape
-    level, base = np.empty(num_sources), np.empty(num_res)
-    change = np.empty((num_sources, NUM_STATES, num_res))
+    num_seen = num_res + s.task.shape[1]
+    level, base = np.empty(num_sources), np.empty(num_seen)
+    change = np.empty((num_sources, NUM_STATES, num_seen))
     fill_means(belief, b, level)
     for m in range(a.proc_ptr.shape[0] - 1):
         fill_changes(a, s, b, m, belief.level, level, base, change)
