@@ -1,9 +1,10 @@
 """Belief about foreign load and utilization: messages between sources of load and the resources that counters watch.
 
 A source is off or on at one of a few levels, and changes at random moments: that is its motion. What runs is known, so
-the load of every resource follows from the levels by filling up (``rack_rates``); to each other, sources are
+the load of every resource follows from the levels by filling up (``rates.py``); to each other, sources are
 changes of that load about its mean. A window's readings say how likely each load of a counted resource is
-(``rack_evidence``). Messages between the two (loopy belief propagation, others' sum taken as a Gaussian) give each
+(``evidence.py``), the progress of running tasks how likely each of their speeds is (``progress.py``). Messages between
+them (loopy belief propagation; the least known of the others by its chances, the rest of them as a Gaussian) give each
 source's chances anew. A source may change within a window, which then shows the mean of both levels.
 """
 
@@ -23,9 +24,13 @@ _NUM_ON = NUM_STATES - 1
 # What may have happened to a source within a window: it stayed, went off, came on, or came on anew.
 _WENT_OFF, _CAME_ON, _ANEW = NUM_STATES, NUM_STATES + _NUM_ON, NUM_STATES + 2 * _NUM_ON
 NUM_STORIES = NUM_STATES + 3 * _NUM_ON
+#: What these may add to the load of a window: a level, or half of one.
+NUM_PARTS = NUM_STATES + _NUM_ON
 _SWEEPS = 2
 #: No message says that something is impossible.
 _LEAST = 1e-9
+#: What is less likely than this is left out of the others' part, and a part with less variance is a Gaussian.
+_RARE, _SHARP = 3e-4, 2e-5
 _SQRT3 = math.sqrt(3.0)
 
 
@@ -150,28 +155,65 @@ def _propagate(a, m, table, is_read, base, change, story, cavity):
     first, num = a.source_ptr[m], a.source_ptr[m + 1] - a.source_ptr[m]
     places = _places(a, m, is_read)
     message = np.ones((num, len(places), NUM_STORIES))
-    mean, variance = np.empty(num), np.empty(num)
+    mean, variance = np.empty(num + 1), np.empty(num + 1)
+    mean[num], variance[num] = 0.0, _SHARP  # stands for nobody
+    part = np.empty((2, NUM_PARTS, 3))
     for _ in range(_SWEEPS):
         for x in range(len(places)):
             r = places[x]
             total, spread = base[r], 0.0
+            top = second = num
             for f in range(num):
                 mean[f], variance[f] = _without(story[first + f], message[f, x], change, first + f, r)
                 total += mean[f]
                 spread += variance[f]
+                if variance[f] > variance[top]:
+                    top, second = f, top
+                elif variance[f] > variance[second]:
+                    second = f
             cavity[r, 0], cavity[r, 1] = total, spread
+            _fill_part(story, message, change, first, top, x, r, part[0])
+            _fill_part(story, message, change, first, second, x, r, part[1])
             for f in range(num):
                 if abs(change[first + f, 0, r] - change[first + f, NUM_STATES - 1, r]) > 1e-6:
+                    other = second if f == top else top
+                    taken = variance[f] + (variance[other] if other < num else 0.0)
                     _send(
                         table[r],
-                        total - mean[f],
-                        max(spread - variance[f], 0.0),
+                        total - mean[f] - mean[other],
+                        max(spread - taken, 0.0),
+                        part[1 if f == top else 0],
                         change,
                         first + f,
                         r,
                         message[f, x],
                         story[first + f],
                     )
+
+
+@njit(cache=True, nogil=True)
+def _fill_part(story, message, change, first, f, x, r, part):
+    """Fill what a source adds to a load by all messages but one: weight, value and variance of each possibility.
+
+    The others' sum counts as a Gaussian, but not the one that is least known of them: it is off or on, not between.
+    """
+    part[:, :] = 0.0
+    if f == message.shape[0]:
+        part[0, 0] = 1.0
+        return
+    total = 0.0
+    for z in range(NUM_STORIES):
+        weight = story[first + f, z] / message[f, x, z]
+        place = z if z < NUM_STATES else z - _ANEW + 1
+        if NUM_STATES <= z < _ANEW:
+            place = NUM_STATES + (z - _WENT_OFF if z < _CAME_ON else z - _CAME_ON)
+        part[place, 0] += weight
+        part[place, 1], part[place, 2] = _told(change, first + f, r, z)
+        total += weight
+    for place in range(NUM_PARTS):
+        part[place, 0] /= total
+        if part[place, 0] < _RARE:
+            part[place, 0] = 0.0
 
 
 @njit(cache=True, nogil=True)
@@ -189,19 +231,17 @@ def _without(story, message, change, f, r):
 
 
 @njit(cache=True, nogil=True)
-def _send(row, others, variance, change, f, r, message, story):
+def _send(row, others, variance, part, change, f, r, message, story):
     """Replace a resource's message to a source: the likelihood of its readings, the others' part taken out."""
     new = np.empty(NUM_STORIES)
     greatest = 0.0
     for z in range(NUM_STORIES):
         gap, own = _told(change, f, r, z)
-        sd = math.sqrt(variance + own)
-        at = others + gap
-        if sd > 1e-4:  # three points have the moments of a Gaussian
-            outer = likelihood(row, at - _SQRT3 * sd) + likelihood(row, at + _SQRT3 * sd)
-            new[z] = 2.0 / 3.0 * likelihood(row, at) + outer / 6.0
-        else:
-            new[z] = likelihood(row, at)
+        new[z] = 0.0
+        for place in range(NUM_PARTS):
+            if part[place, 0] > 0.0:
+                at, sd = others + gap + part[place, 1], math.sqrt(variance + own + part[place, 2])
+                new[z] += part[place, 0] * _mean_likelihood(row, at, sd)
         greatest = max(greatest, new[z])
     total = 0.0
     for z in range(NUM_STORIES):
@@ -210,6 +250,15 @@ def _send(row, others, variance, change, f, r, message, story):
         message[z] = fresh
         total += story[z]
     story /= total
+
+
+@njit(cache=True, nogil=True)
+def _mean_likelihood(row, at, sd):
+    """Return the mean likelihood over a Gaussian; three points have its moments."""
+    if sd <= 1e-4:
+        return likelihood(row, at)
+    outer = likelihood(row, at - _SQRT3 * sd) + likelihood(row, at + _SQRT3 * sd)
+    return 2.0 / 3.0 * likelihood(row, at) + outer / 6.0
 
 
 @njit(cache=True, nogil=True)
