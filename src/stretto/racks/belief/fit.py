@@ -3,8 +3,9 @@
 The network is sampled forward: each source of foreign load is off or on at some level, and has or has not changed by a
 second window; loads follow, and with them how likely the readings of each counted part are in both windows. No
 posterior is worked out. A reading's probability is the mean of its likelihood over samples of the parents, so its
-gradient is the mean of the likelihood's own gradient (levels, theta, noise: along the samples) plus the likelihood times
-the score of what was drawn (on or off, changed or not). Parts are taken one by one, each with the sources on its path.
+gradient is the mean of the likelihood's own gradient (levels, theta, noise: along the samples) plus the likelihood
+times the score of what was drawn (on or off, changed or not). Parts are taken one by one, each with the sources on its
+path.
 
 Loads are those of one pass: everything that crosses a full part is slowed by how much more is asked of it than it has.
 """
@@ -20,10 +21,11 @@ import numpy as np
 
 from stretto.core.csr import Floats, Ints
 from stretto.errors import InvalidInput
-from stretto.racks.belief.recording import CounterRecording
+from stretto.racks.belief.recording import CounterRecording, Recorder
 from stretto.racks.kernels.counters import Counters
 from stretto.racks.machine_work import RackModel
 from stretto.racks.params import BeliefParams
+from stretto.racks.simulator import RackBatch
 
 if TYPE_CHECKING:
     import jax
@@ -121,6 +123,44 @@ class BeliefFit:
         kind = np.array([[float(kind == one) for one in self.kinds] for kind in self.model.source_kind])
         is_bent = self.counters.exponent != 1.0
         return {"demand": sources, "reads": reads, "kind": kind, "bent": is_bent, "nu": np.array(self.start.prior_nu)}
+
+
+class OnlineFit:
+    """Follows a rack while it works: an update every few windows, from the last ones, put to use at once.
+
+    It observes a :class:`stretto.racks.dispatch.RackEpisode`.
+
+    Parameters
+    ----------
+    every, memory
+        Windows between two updates, and how many windows an update draws from.
+    """
+
+    def __init__(
+        self,
+        model: RackModel,
+        counters: Counters,
+        start: BeliefParams,
+        *,
+        seed: int,
+        every: int = 4,
+        memory: int = 1000,
+        rate: float = 0.03,
+    ) -> None:
+        # The rate does not fall: a machine may change again.
+        self.fit = BeliefFit(model, counters, start, seed=seed, num_updates=10**9, params=FitParams(rate=rate))
+        self.every, self.memory = every, memory
+        self._recorder = Recorder()
+
+    def __call__(self, batch: RackBatch, length_s: float) -> None:
+        """Take in the window that ends now."""
+        self._recorder(batch, length_s)
+        if len(self._recorder) >= 2 * max(self.fit.params.lags) and len(self._recorder) % self.every == 0:
+            self.fit.step(self._recorder.recording(self.memory))
+            found = self.fit.found()
+            batch.params[:] = found.array()
+            batch.belief.level[:] = found.levels(batch.model)
+            batch.belief.prior[:] = found.prior(batch.model)
 
 
 def fit_belief(
