@@ -27,6 +27,8 @@ from research.symphony.recurrent_network import Params, forward, init_params
 from research.symphony.recurrent_settings import A2c, NetSettings, NetShape, shape_of
 
 from stretto.core.csr import Floats
+from stretto.racks.kernels.features import fill_rows
+from stretto.racks.kernels.oracle import fill_raw_pressure
 from stretto.racks.simulator import Mask, RackBatch
 from stretto.racks.symphony.cases import World, observe
 
@@ -118,7 +120,7 @@ class SymphonyTrainer:
             action, log_prob, value, core = sample(self.params, rows, mask, core, key, step)
             return action, log_prob, value
 
-        return play_episodes(self.world, self._batch, self.shape.row_length(self.net), act, a2c.reward)
+        return play_episodes(self.world, self._batch, self.net, self.shape.row_length(self.net), act, a2c.reward)
 
     def _learnable(self, episodes: RackEpisodes) -> A2cBatch:
         """Return episodes with advantages: what came, less what the critic and the rest of the group lead to expect."""
@@ -141,7 +143,18 @@ class SymphonyTrainer:
         )
 
 
-def play_episodes(world: World, batch: RackBatch, width: int, act: Act, reward: str) -> RackEpisodes:
+def see(batch: RackBatch, net: NetSettings, rows: NDArray[np.float32]) -> None:
+    """Fill what a policy sees; for ``counters``, pressures and loads are what the counters say."""
+    if net.variant != "counters":
+        observe(batch, rows)
+        return
+    for b in range(batch.num_envs):
+        fill_raw_pressure(batch.counters, batch.readings, b, batch.belief.pressure[b])
+    batch.belief.load[:] = np.minimum(batch.belief.pressure, 1.0)
+    fill_rows(batch.model.arrays, batch.streams, batch.state, batch.belief, batch.readings, True, rows)
+
+
+def play_episodes(world: World, batch: RackBatch, net: NetSettings, width: int, act: Act, reward: str) -> RackEpisodes:
     """Play a batch that has begun until every episode is over.
 
     Parameters
@@ -153,7 +166,7 @@ def play_episodes(world: World, batch: RackBatch, width: int, act: Act, reward: 
     is_live = np.ones(batch.num_envs, np.bool_)
     for t in range(world.most_decisions):
         rows = np.empty((batch.num_envs, width), np.float32)
-        observe(batch, rows)
+        see(batch, net, rows)
         mask = batch.mask.copy()
         action, log_prob, value = (np.asarray(one) for one in act(rows, mask, t))
         batch.step(action)
@@ -299,7 +312,7 @@ class HeldOut:
         flow = np.full((num, streams.arrival_s.shape[1]), np.nan)
         greedy = _compiled_greedy(self._shape, self.net)
         for _ in range(self.world.most_decisions):
-            observe(batch, rows)
+            see(batch, self.net, rows)
             action, core = greedy(params, rows, batch.mask, core)
             batch.step(np.asarray(action))
             for b in np.flatnonzero(batch.is_over & ~is_done):

@@ -49,14 +49,14 @@ def init_params(shape: NetShape, settings: NetSettings, seed: int) -> Params:
         "value_bias": zeros(c),
         "value_out": dense(c, 1, 0.1),
     }
-    if settings.is_believing:
+    if settings.has_topology:
         params["resource_in"] = dense(3 + 6, w)
         for turn in range(settings.rounds):
             params[f"edge{turn}"] = dense(2 * w, 2 * w)
             params[f"edge{turn}_out"] = dense(2 * w, w, 0.5)
             params[f"node{turn}"] = dense(2 * w, w)
     else:
-        params["counter0"] = dense(2 * shape.num_counters, 4 * w)
+        params["counter0"] = dense(3 * shape.num_resources if settings.has_parts else 2 * shape.num_counters, 4 * w)
         params["counter1"] = dense(4 * w, 2 * w)
         params["counter2"] = dense(2 * w, w)
         params["proc_name"] = jnp.asarray(rng.normal(size=(shape.num_procs, w)) * 0.3, jnp.float32)
@@ -81,7 +81,7 @@ def forward(
     rest = rows[:, ends[2] :]
     proc_kind = jnp.broadcast_to(jnp.asarray(shape.proc_kind, jnp.float32), (batch, num_procs, 4))
     at_proc = jax.nn.relu(jnp.concatenate([proc, proc_kind], -1) @ params["proc_in"])
-    if settings.is_believing:
+    if settings.has_topology:
         seen = rest.reshape(batch, num_res, 3)
         kind = jnp.broadcast_to(jnp.asarray(shape.resource_kind, jnp.float32), (batch, num_res, 6))
         at_res = jax.nn.relu(jnp.concatenate([seen, kind], -1) @ params["resource_in"])
@@ -114,7 +114,7 @@ def forward(
     out = out - settings.guide * rule[..., None]
     wait = wait - settings.guide * PARAMS.guide_patience
     execute = out[..., 0].reshape(batch, -1)
-    if not settings.is_believing:  # who knows no topology needs weights of its own for every pair
+    if not settings.has_topology:  # who knows no topology needs weights of its own for every pair
         execute = execute + core @ params["actor"]
     configure = out[:, :, shape.fpgas, 1].reshape(batch, -1)
     value = jax.nn.relu(core @ params["value"] + params["value_bias"]) @ params["value_out"]

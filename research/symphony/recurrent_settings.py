@@ -13,8 +13,9 @@ from stretto.racks.kernels.features import NUM_KERNEL, NUM_PAIR, NUM_PROC
 from stretto.racks.kernels.state import Streams
 from stretto.racks.machine_work import RackModel
 
-#: ``belief``: beliefs on the topology. ``rnn``: raw counters, no topology; the model-free opponent.
-VARIANTS = ("belief", "rnn")
+#: ``belief``: beliefs on the topology. ``rnn``: raw counters, no topology; the model-free opponent. One change each:
+#: ``counters``: raw counters on the topology. ``dense``: beliefs, dense layers in place of the topology.
+VARIANTS = ("belief", "rnn", "counters", "dense")
 _MAX_SIZE = 4096
 REWARDS = ("flow", "makespan", "inverse")
 _KINDS = ("core", "memory", "pcie-switch", "root-complex", "socket-link", "nic")
@@ -68,7 +69,18 @@ class NetSettings:
 
     @property
     def is_believing(self) -> bool:
-        return self.variant == "belief"
+        """Whether a belief is kept."""
+        return self.variant in ("belief", "dense")
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether rows hold three numbers per part, and not two per counter."""
+        return self.variant != "rnn"
+
+    @property
+    def has_topology(self) -> bool:
+        """Whether messages go over the topology."""
+        return self.variant in ("belief", "counters")
 
 
 @dataclass(frozen=True)
@@ -147,7 +159,7 @@ class NetShape:
 
     def row_length(self, settings: NetSettings) -> int:
         """Return the numbers in a row."""
-        last = 3 * self.num_resources if settings.is_believing else 2 * self.num_counters
+        last = 3 * self.num_resources if settings.has_parts else 2 * self.num_counters
         pairs = self.num_kernels * self.num_procs * NUM_PAIR
         return pairs + self.num_procs * NUM_PROC + self.num_kernels * NUM_KERNEL + last
 

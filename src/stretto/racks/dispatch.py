@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from stretto import catalog, registry
 from stretto.core.kernels.rng import seeded
 from stretto.errors import InvalidInput
+from stretto.racks.belief.recording import Observer, observed_decision
 from stretto.racks.kernels.episode import restart, to_decision
 from stretto.racks.kernels.moves import act
 from stretto.racks.kernels.rules import expected_speed
@@ -163,10 +164,18 @@ def dispatcher_of(given: str | RackDispatcher | DispatchFunction) -> RackDispatc
 
 
 class RackEpisode:
-    """One stream on the first rack of a batch, from decision to decision."""
+    """One stream on the first rack of a batch, from decision to decision; an observer sees every window."""
 
-    def __init__(self, batch: RackBatch, dispatcher: RackDispatcher, *, stream: int, seed: int) -> None:
-        self.batch, self.stream = batch, stream
+    def __init__(
+        self,
+        batch: RackBatch,
+        dispatcher: RackDispatcher,
+        *,
+        stream: int,
+        seed: int,
+        observer: Observer | None = None,
+    ) -> None:
+        self.batch, self.stream, self.observer = batch, stream, observer
         self._random = seeded(seed, stream)
         self.decider = dispatcher.decider(batch, seed=seed, random=self._random)
         restart(batch.model.arrays, batch.streams, batch.state, batch.readings, batch.belief, 0, stream)
@@ -181,6 +190,8 @@ class RackEpisode:
 
     def _to_decision(self, *, is_waiting: bool) -> bool:
         batch, mask = self.batch, self.batch.mask[0]
+        if self.observer is not None:
+            return observed_decision(batch, self._random, mask, is_waiting, self.observer)
         rack = (batch.model.arrays, batch.streams, batch.counters, batch.state, batch.readings, batch.belief)
         return bool(to_decision(*rack, batch.params, 0, self._random, mask, is_waiting, batch.is_believing))
 

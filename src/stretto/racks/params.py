@@ -40,6 +40,8 @@ class CounterSpec:
         Longest window: counters are read at every event, and when this long has passed without one.
     theta
         Outstanding requests from which the occupancy counters count; a fact of the hardware that nobody documents.
+    progress_noise
+        Standard deviation of a task's measured progress in a window, on a logarithmic scale. Assumed.
     """
 
     noise: float = 1.0
@@ -48,13 +50,19 @@ class CounterSpec:
     miss: float = 0.25
     period_s: float = 1.0
     theta: float = 4.0
+    progress_noise: float = 0.1
 
     def __post_init__(self) -> None:
         if self.num_samples < 2:
             raise InvalidInput(f"{self.num_samples} samples have no spread; take 2 or more", field="num_samples")
-        if not (min(self.noise, self.floor) >= 0 and 0 <= self.miss < 1 and self.theta > 1 and self.period_s > 0):
+        if not (
+            min(self.noise, self.floor, self.progress_noise) >= 0
+            and 0 <= self.miss < 1
+            and self.theta > 1
+            and self.period_s > 0
+        ):
             raise InvalidInput(
-                "noise and floor are not negative, miss is in [0, 1), theta above 1, period_s positive",
+                "noise, floor and progress_noise are not negative, miss is in [0, 1), theta above 1, period_s positive",
                 field="counters",
             )
 
@@ -73,6 +81,8 @@ class BeliefParams:
         Part of the time that a foreign load is on, and how long an on-phase and the off-phase after it last.
     spread
         Factor on the stated uncertainty of utilization, so that intervals hold what they promise.
+    progress_noise, scale_sd
+        Spread of a task's measured progress about its pace, and of its size about that of its kernel; logarithms.
     level
         Least and greatest level of foreign load while it is on, by the kind of part where it enters.
     """
@@ -84,6 +94,8 @@ class BeliefParams:
     share: float = 0.4
     period_s: float = 40.0
     spread: float = 1.0
+    progress_noise: float = 0.1
+    scale_sd: float = 0.15
     level: Mapping[str, tuple[float, float]] = field(
         default_factory=lambda: {"pcie-switch": (0.4, 1.2), "memory": (0.1, 0.4), "core": (0.2, 0.6)}
     )
@@ -91,13 +103,25 @@ class BeliefParams:
     def __post_init__(self) -> None:
         if not (self.theta > 1 and min(self.noise, self.floor, self.prior_nu, self.period_s, self.spread) > 0):
             raise InvalidInput("theta is above 1, the others are positive", field="belief")
+        if not min(self.progress_noise, self.scale_sd) > 0:
+            raise InvalidInput("progress_noise and scale_sd are positive", field="belief")
         if not 0 < self.share < 1:
             raise InvalidInput(f"share {self.share} lies between 0 and 1", field="belief")
 
     def array(self) -> Floats:
         """Return the numbers in the order of ``racks/kernels/evidence.py``."""
         return np.array(
-            [self.theta, self.noise, self.prior_nu, self.floor, self.share, self.period_s, self.spread],
+            [
+                self.theta,
+                self.noise,
+                self.prior_nu,
+                self.floor,
+                self.share,
+                self.period_s,
+                self.spread,
+                self.progress_noise,
+                self.scale_sd,
+            ]
         )
 
     def levels(self, model: RackModel) -> Floats:
@@ -132,6 +156,7 @@ def counters_of(model: RackModel, spec: CounterSpec | None = None) -> Counters:
         spec.num_samples,
         spec.miss,
         spec.period_s,
+        spec.progress_noise,
     )
 
 

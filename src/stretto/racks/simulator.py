@@ -66,11 +66,12 @@ def new_state(model: RackModel, streams: Streams, num_envs: int) -> RackState:
         num=ints(3),
         window_s=floats(),
         load_sum=floats(num_res),
+        work_sum=floats(num_procs),
         cost=floats(2),
     )
 
 
-def new_readings(counters: Counters, num_envs: int) -> Readings:
+def new_readings(counters: Counters, num_procs: int, num_envs: int) -> Readings:
     """Return room for readings."""
     shape = (num_envs, len(counters.resource))
     return Readings(
@@ -80,6 +81,7 @@ def new_readings(counters: Counters, num_envs: int) -> Readings:
         age_s=np.zeros(shape),
         total=np.zeros(shape),
         num_windows=np.zeros(shape, np.int64),
+        progress=np.zeros((num_envs, num_procs)),
     )
 
 
@@ -94,6 +96,8 @@ def new_belief(model: RackModel, num_envs: int, params: BeliefParams | None = No
         np.zeros((num_envs, num_res)),
         params.levels(model).reshape(num_sources, NUM_STATES),
         params.prior(model),
+        np.zeros((num_envs, len(model.processors), 2)),
+        np.full((num_envs, len(model.processors)), -1, np.int64),
     )
 
 
@@ -124,7 +128,7 @@ class RackBatch:
         self.params = (params or BeliefParams()).array()
         self.is_believing = is_believing
         self.state = new_state(model, streams, num_envs)
-        self.readings = new_readings(self.counters, num_envs)
+        self.readings = new_readings(self.counters, len(model.processors), num_envs)
         self.belief = new_belief(model, num_envs, params)
         self.mask: Mask = np.zeros((num_envs, model.num_actions), np.bool_)
         self.cost = np.zeros((num_envs, 2))

@@ -10,11 +10,16 @@ import numpy as np
 import pytest
 
 from racks.rack_cases import random_action, small_rack, two_nics
+from stretto.core.machine_presets import preset
 from stretto.errors import InvalidInput
 from stretto.racks.kernels.belief import fill_stories, forget_all, update_belief
 from stretto.racks.kernels.evidence import NUM_VALUES, fill_evidence, likelihood
-from stretto.racks.kernels.foreign import NUM_STATES, predict_load
+from stretto.racks.kernels.foreign import NUM_STATES, predict_outcome
+from stretto.racks.machine_work import rack_model
 from stretto.racks.simulator import BeliefParams, RackBatch, counters_of, new_belief, new_readings, new_state
+from stretto.racks.workloads.graphs import PAPER_MIX
+from stretto.racks.workloads.kernels import PAPER_KERNELS
+from stretto.racks.workloads.streams import StreamSpec, streams_of
 
 _LEVELS = {"pcie-switch": (0.3, 1.2), "memory": (0.05, 0.3)}
 _PARAMS = BeliefParams(share=0.5, period_s=20.0, level=_LEVELS)
@@ -24,7 +29,8 @@ def _window(params: BeliefParams, load: np.ndarray | float, *, num: int = 4, see
     """An idle machine whose counters were read once about the given loads; without a seed, free of noise."""
     model, streams = two_nics()
     counters = counters_of(model)
-    state, readings, belief = new_state(model, streams, 1), new_readings(counters, 1), new_belief(model, 1, params)
+    state, belief = new_state(model, streams, 1), new_belief(model, 1, params)
+    readings = new_readings(counters, len(model.processors), 1)
     state.task[:] = -1
     forget_all(belief, 0)
     value = np.broadcast_to(load, len(model.resources))[counters.resource] ** counters.exponent
@@ -36,16 +42,21 @@ def _window(params: BeliefParams, load: np.ndarray | float, *, num: int = 4, see
     return model, counters, state, readings, belief
 
 
+def _outcome(model) -> np.ndarray:
+    """Room for loads and speeds."""
+    return np.zeros(len(model.resources) + len(model.processors))
+
+
 def _enumerated(params: BeliefParams, model, counters, state, readings) -> np.ndarray:
     """Chances of each source's states from all combinations of them; [F, NUM_STATES]."""
     levels, prior = params.levels(model), params.prior(model)
     table, is_read = np.zeros((len(model.resources), NUM_VALUES)), np.zeros(len(model.resources), np.bool_)
     fill_evidence(model.arrays, counters, 0, 0, readings, params.array(), table, is_read)
-    chance, load = np.zeros_like(prior), np.zeros(len(model.resources))
+    chance, load = np.zeros_like(prior), _outcome(model)
     sources = np.arange(len(levels))
     for states in product(range(0, NUM_STATES), repeat=len(levels)):
         chosen = list(states)
-        predict_load(model.arrays, state, 0, 0, levels[sources, chosen], load)
+        predict_outcome(model.arrays, state, 0, 0, levels[sources, chosen], load)
         weight = np.prod(prior[sources, chosen])
         for r in np.flatnonzero(is_read):
             weight *= likelihood(table[r], load[r])
@@ -60,11 +71,12 @@ def test_messages_are_near_exact_enumeration(seed):
     rng = np.random.default_rng(seed)
     levels = _PARAMS.levels(model)
     truth = levels[np.arange(len(levels)), rng.integers(0, NUM_STATES, len(levels))]
-    load = np.zeros(len(model.resources))
+    load = _outcome(model)
     idle = new_state(*two_nics(), 1)
     idle.task[:] = -1
-    predict_load(model.arrays, idle, 0, 0, truth, load)
-    model, counters, state, readings, belief = _window(_PARAMS, load, seed=seed)
+    predict_outcome(model.arrays, idle, 0, 0, truth, load)
+    loads = load[: len(model.resources)]
+    model, counters, state, readings, belief = _window(_PARAMS, loads, seed=seed)
     update_belief(model.arrays, counters, state, 0, readings, belief, _PARAMS.array(), 1e-9)
     exact = _enumerated(_PARAMS, model, counters, state, readings)
     mean, expected = ((chance * levels).sum(axis=1) for chance in (belief.chance[0], exact))
@@ -172,3 +184,58 @@ def test_a_belief_is_the_same_in_every_run():
             batch.step(np.array([random_action(mask, rng) for mask in batch.mask]))
         found.append(batch.belief.chance.copy())
     np.testing.assert_array_equal(*found)
+
+
+def _running(load: float, progress: float):
+    """A GPU behind switch 0 of ``hgx8`` that runs at a pace, under a root complex with the given load."""
+    model = rack_model(preset("hgx8"), PAPER_KERNELS)
+    streams = streams_of(model, PAPER_MIX, StreamSpec(num_jobs=1), num_instances=1, seed=0)
+    counters, params = counters_of(model), BeliefParams()
+    state, belief = new_state(model, streams, 1), new_belief(model, 1, params)
+    readings = new_readings(counters, len(model.processors), 1)
+    state.task[:] = -1
+    forget_all(belief, 0)
+    gpu, pairhmm = model.processors.index("hgx8/gpu0"), 3
+    state.task[0, gpu], state.demand[0, gpu] = 0, model.arrays.demand[pairhmm, gpu]
+    for x, r in enumerate(counters.resource):
+        if model.resources[r] == "hgx8/root0":
+            readings.mean[0, x], readings.sd[0, x], readings.num[0, x] = load, load, 4
+    readings.progress[0, gpu] = progress
+    for _ in range(20):
+        update_belief(model.arrays, counters, state, 0, readings, belief, params.array(), 1.0)
+    mean = (belief.chance[0] * belief.level).sum(axis=1)
+    here, there = (mean[model.sources.index(f"hgx8/switch{switch}")] for switch in (0, 1))
+    return here, there, belief.pace[0, gpu]
+
+
+def test_a_slow_task_tells_which_of_two_switches_below_one_counted_root_is_busy():
+    """The root alone cannot tell: its reading is the same whichever of them carries the load."""
+    slow_here, slow_there, _ = _running(0.3, 0.75)
+    full_here, full_there, _ = _running(0.3, 1.0)
+    assert slow_here > slow_there + 0.5
+    assert full_there > full_here + 0.5
+
+
+def test_a_task_that_is_slow_where_nothing_is_loaded_is_large():
+    """Its scale takes the blame: the root reads nothing, so that no switch can have slowed it."""
+    here, _, (log_scale, variance) = _running(0.0, 0.75)
+    assert here < 0.1
+    assert log_scale == pytest.approx(-math.log(0.75), abs=0.08)
+    assert variance < 0.15**2 / 4
+
+
+@pytest.mark.parametrize("progress", [np.nan, np.inf, -1.0, 1e9])
+def test_absurd_progress_says_nothing(progress):
+    assert _running(0.2, progress)[:2] == _running(0.2, 0.0)[:2]
+
+
+def test_progress_lowers_the_error_on_streams_that_nothing_was_chosen_on():
+    from research.symphony.calibration import measure_belief
+
+    from stretto.racks.symphony.cases import World
+
+    model, streams = small_rack(num_instances=16, num_jobs=8)
+    with_progress = World.of(model, streams)
+    without = replace(with_progress, belief=BeliefParams(progress_noise=1e3))
+    found = [measure_belief(world, seed=5, num_steps=60, num_envs=8) for world in (with_progress, without)]
+    assert found[0]["relative_error"] < 0.95 * found[1]["relative_error"]

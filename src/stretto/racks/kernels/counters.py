@@ -27,6 +27,7 @@ class Counters(NamedTuple):
     num_samples: int  # in a window, when the counter had its turn
     miss: float  # how often it had not
     period_s: float  # a window is no longer than this
+    progress_noise: float  # of a task's measured progress in a window, on a logarithmic scale
 
 
 class Readings(NamedTuple):
@@ -38,6 +39,7 @@ class Readings(NamedTuple):
     age_s: np.ndarray  # [B, C] since it was read
     total: np.ndarray  # [B, C] of the means of all windows since the last decision
     num_windows: np.ndarray  # [B, C] how many these are
+    progress: np.ndarray  # [B, P] of the task there in the last window, over its model; 0 where it was not measured
 
 
 @njit(cache=True, nogil=True)
@@ -89,3 +91,4 @@ def close_window(s, b):
     """Begin a new window."""
     s.window_s[b] = 0.0
     s.load_sum[b, :] = 0.0
+    s.work_sum[b, :] = 0.0

@@ -6,6 +6,7 @@ from stretto.core.kernels.compile import njit
 from stretto.racks.kernels.belief import fill_belief, forget_all, update_belief
 from stretto.racks.kernels.counters import close_window, read_counters
 from stretto.racks.kernels.moves import act, fill_mask
+from stretto.racks.kernels.progress import read_progress
 from stretto.racks.kernels.state import OVER, SAME_S, TICK, begin
 from stretto.racks.kernels.time import happen, pass_time
 
@@ -20,6 +21,7 @@ def restart(a, w, s, readings, belief, b, instance):
     readings.age_s[b, :] = 0.0
     readings.total[b, :] = 0.0
     readings.num_windows[b, :] = 0
+    readings.progress[b, :] = 0.0
     forget_all(belief, b)
 
 
@@ -53,20 +55,21 @@ def to_decision(a, w, c, s, readings, belief, params, b, state, mask, must_pass,
         while event == TICK:
             event = pass_time(a, w, s, b, c.period_s - s.window_s[b])
             if event == TICK and s.window_s[b] >= c.period_s - SAME_S:
-                _take_in(a, c, s, readings, belief, params, b, state, is_believing)
+                _take_in(a, w, c, s, readings, belief, params, b, state, is_believing)
         if event == OVER:
             mask[:] = False
             return True
-        _take_in(a, c, s, readings, belief, params, b, state, is_believing)
+        _take_in(a, w, c, s, readings, belief, params, b, state, is_believing)
         happen(a, w, s, b)
 
 
 @njit(cache=True, nogil=True)
-def _take_in(a, c, s, readings, belief, params, b, state, is_believing):
+def _take_in(a, w, c, s, readings, belief, params, b, state, is_believing):
     """Read the counters for the window that ends now, and learn from it."""
     dt_s = s.window_s[b]
     if read_counters(c, s, b, readings, state):
         if is_believing:
+            read_progress(c, w, s, b, readings, state)
             update_belief(a, c, s, b, readings, belief, params, dt_s)
         close_window(s, b)
 

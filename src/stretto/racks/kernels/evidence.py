@@ -15,8 +15,8 @@ import numpy as np
 from stretto.core.kernels.compile import njit
 
 # Places of the parameters: these are what a belief network learns.
-THETA, NOISE, PRIOR_NU, FLOOR, SHARE, PERIOD_S, SPREAD = range(7)
-NUM_PARAMS = 7
+THETA, NOISE, PRIOR_NU, FLOOR, SHARE, PERIOD_S, SPREAD, PROGRESS_NOISE, SCALE_SD = range(9)
+NUM_PARAMS = 9
 #: Values of a table; they lie at (j / (NUM_VALUES - 1)) ** 2, since noise is relative to the value.
 NUM_VALUES = 41
 

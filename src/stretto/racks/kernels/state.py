@@ -65,6 +65,7 @@ class RackState(NamedTuple):
     num: np.ndarray  # [B, 3] arrived jobs, finished jobs, jobs in all
     window_s: np.ndarray  # [B] since the last look at the counters
     load_sum: np.ndarray  # [B, R] load times seconds since then
+    work_sum: np.ndarray  # [B, P] speed times seconds since then
     cost: np.ndarray  # [B, 2] since the last decision: seconds, job-seconds
 
 
@@ -100,6 +101,7 @@ def begin(a, w, s, b, instance):
         s.num[b, TOTAL] += w.arrival_s[instance, job] < np.inf
     s.window_s[b] = 0.0
     s.load_sum[b, :] = 0.0
+    s.work_sum[b, :] = 0.0
     s.cost[b, :] = 0.0
     set_flows(a, w, s, b)
     arrive(w, s, b)
@@ -187,4 +189,5 @@ def copy_row(s, src, dst):
     s.num[dst] = s.num[src]
     s.window_s[dst] = s.window_s[src]
     s.load_sum[dst] = s.load_sum[src]
+    s.work_sum[dst] = s.work_sum[src]
     s.cost[dst] = s.cost[src]

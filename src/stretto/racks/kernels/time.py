@@ -78,6 +78,7 @@ def pass_time(a, w, s, b, most_s):
     for p in range(num_procs):
         if s.is_on[b, p]:
             s.left_s[b, p] -= step_s * s.speed[b, p]
+            s.work_sum[b, p] += step_s * s.speed[b, p]
     set_flows(a, w, s, b)
     return DECIDE if seen_s <= step_s + SAME_S else TICK
 

@@ -33,7 +33,7 @@ _MOST_DECISIONS_PER_TASK = 50
 _MAX_WORLDS = 8
 #: By ``calibrated_spread`` on training streams of seeds 0 and 1. Two switches below one root complex take each other's
 #: load: their errors go together, which the messages do not know.
-_SPREAD = {"m1": 1.05, "m2": 1.04, "hgx8": 1.45, "paper-rack": 0.9, "two-nics": 0.8}
+_SPREAD = {"m1": 0.8, "m2": 0.71, "small-rack": 0.86, "hgx8": 1.23, "paper-rack": 0.85, "two-nics": 0.51}
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,8 @@ def generated_world(number: int, *, seed: int, num_instances: int, num_machines:
     model = rack_model(made.rack, made.kernels)
     streams = streams_of(model, made.mix, made.stream, num_instances=num_instances, seed=seed)
     foreign = made.stream.foreign
-    belief = BeliefParams(share=foreign.share, period_s=foreign.period_s, level=foreign.level)
+    known = {"share": foreign.share, "period_s": foreign.period_s, "scale_sd": made.stream.scale_sd}
+    belief = BeliefParams(level=foreign.level, **known)
     return World.of(model, streams._replace(arrival_s=streams.arrival_s + LEAD_S), belief)
 
 

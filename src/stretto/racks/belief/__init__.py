@@ -1,0 +1,1 @@
+"""What a belief learns about its world: recorded counters, and parameters fitted to them."""
