@@ -4,12 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 APT := $(shell [ "$$(id -u)" = 0 ] && command -v apt-get)
 
-.PHONY: run test test-long test-lowest test-newest fuzz dist sbom audit bench docs coverage mutation lint chromium slurm torch ray clean
+.PHONY: run test test-long test-lowest test-newest fuzz dist sbom audit bench docs coverage mutation lint chromium slurm torch ray axe clean
 
 run: $(VENV)/.run
 	$(BIN)/stretto demo --out out
 
-test: lint chromium slurm torch
+test: lint chromium slurm torch axe
 	$(BIN)/python -m pytest -n 2 -m "not long"
 
 test-long: $(VENV)/.dev chromium slurm torch ray
@@ -23,6 +23,11 @@ torch: $(VENV)/.dev
 		|| { $(BIN)/pip install -q --dry-run --no-deps --report - torch==$(TORCH) 2>/dev/null | grep -q '+cpu' \
 			&& $(BIN)/pip install -q -c constraints.txt torch==$(TORCH) accelerate; } \
 		|| echo "there is no CPU build of torch $(TORCH) here: tests of PyTorch are skipped"
+
+# Accessibility rules for the page tests.
+axe:
+	@[ -f out/npm/node_modules/axe-core/axe.min.js ] || npm install --prefix out/npm --no-save --no-audit --no-fund axe-core@4.14.0 >/dev/null 2>&1 \
+		|| echo "axe-core could not be installed by npm: accessibility tests are skipped"
 
 ray: $(VENV)/.dev
 	@$(BIN)/python -c "import ray" 2>/dev/null || $(BIN)/pip install -q -c constraints.txt ray || echo "ray does not install here: its engine's tests are skipped"

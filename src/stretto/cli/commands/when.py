@@ -24,7 +24,6 @@ from stretto.cli.options import (
     WindowOption,
 )
 from stretto.cli.sources import load_queue, machine_named, parse_window, tell_notes
-from stretto.core.host.safe_text import shown
 from stretto.core.units import format_wait
 from stretto.errors import InvalidInput
 

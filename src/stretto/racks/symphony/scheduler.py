@@ -112,7 +112,7 @@ class SymphonyDispatcher:
 
     weights: str | None = None
     budget_s: float = 0.0
-    summary = "Symphony: beliefs, a graph network for any rack, and look-ahead where a budget is given"
+    summary = "Symphony: beliefs, a network for any rack, and look-ahead where a budget is given"
 
     def about(self) -> dict[str, Any]:
         """Return what the file of the weights says of itself."""
