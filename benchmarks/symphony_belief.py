@@ -38,7 +38,7 @@ from research.symphony.teacher import imitate
 
 from stretto.core.csr import Floats
 from stretto.racks.belief.fit import OnlineFit, fit_belief
-from stretto.racks.belief.recording import Observer, Recorder
+from stretto.racks.belief.recording import CounterRecorder, Observer
 from stretto.racks.dispatch import RackEpisode, dispatcher_of
 from stretto.racks.kernels.time import refresh
 from stretto.racks.params import BeliefParams, CounterSpec, counters_of
@@ -129,7 +129,7 @@ def calibrate(options: argparse.Namespace) -> Iterator[Row]:
     held_out = _with_counters(other.world(seed=None, num_instances=16))
     for seed in range(options.seeds):
         world = _with_counters(other.world(seed=seed, num_instances=NUM_RECORDED))
-        recorder = Recorder()
+        recorder = CounterRecorder()
         _play(world, BeliefParams(), seed, recorder)
         begun = time.process_time()
         found = fit_belief(world.model, world.counters, recorder.recording(), BeliefParams(), seed=seed)

@@ -7,7 +7,7 @@ import pytest
 
 from racks.rack_cases import small_rack, two_nics
 from stretto.errors import InvalidInput
-from stretto.racks.belief.recording import CounterRecording, Recorder
+from stretto.racks.belief.recording import CounterRecorder, CounterRecording
 from stretto.racks.dispatch import RackEpisode, dispatcher_of
 from stretto.racks.params import BeliefParams, CounterSpec, counters_of
 from stretto.racks.simulator import RackBatch
@@ -27,7 +27,7 @@ def _played(make=two_nics, *, observer=None, params=None, spec=None, num_streams
 
 @pytest.mark.parametrize("make", [two_nics, small_rack])
 def test_an_observed_episode_is_the_same_to_the_last_bit(make):
-    recorder = Recorder()
+    recorder = CounterRecorder()
     seen, plain = _played(make, observer=recorder), _played(make)
     np.testing.assert_array_equal(seen.belief.chance, plain.belief.chance)
     np.testing.assert_array_equal(seen.state.end_s, plain.state.end_s)
@@ -38,7 +38,7 @@ def test_an_observed_episode_is_the_same_to_the_last_bit(make):
 
 
 def test_a_recording_survives_its_arrays_and_one_of_another_rack_is_refused():
-    recorder = Recorder()
+    recorder = CounterRecorder()
     batch = _played(observer=recorder)
     arrays, num = recorder.recording().arrays(), len(batch.counters.resource)
     again = CounterRecording.of(arrays, batch.model, num)
@@ -57,7 +57,7 @@ def test_true_parameters_are_found_from_counters_alone():
     pytest.importorskip("jax")
     from stretto.racks.belief.fit import fit_belief
 
-    recorder = Recorder()
+    recorder = CounterRecorder()
     spec = CounterSpec(noise=0.5, theta=6.0)
     batch = _played(observer=recorder, spec=spec, num_instances=4, num_streams=4, num_jobs=40)
     start = BeliefParams(level=_TRUE["level"])

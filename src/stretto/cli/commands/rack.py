@@ -18,6 +18,26 @@ if TYPE_CHECKING:
     from stretto.api.rack import RackResult
 
 
+PaceOption = Annotated[
+    float | None,
+    typer.Option(
+        "--pace",
+        metavar="X",
+        help="Simulated seconds per second, for watching it in stretto serve.",
+        show_default="as fast as it goes",
+    ),
+]
+LookaheadOption = Annotated[
+    float | None,
+    typer.Option(
+        "--lookahead",
+        metavar="SECONDS",
+        help="Seconds per decision that symphony spends on playing sampled futures, e.g. 0.005.",
+        show_default="0, the network alone",
+    ),
+]
+
+
 def rack(
     context: typer.Context,
     case: Annotated[
@@ -36,15 +56,7 @@ def rack(
         ),
     ] = "srpt-belief",
     stream: Annotated[int, typer.Option("--stream", metavar="N", help="Which of the 16 held-out streams of jobs.")] = 0,
-    pace: Annotated[
-        float | None,
-        typer.Option(
-            "--pace",
-            metavar="X",
-            help="Simulated seconds per second, for watching it in stretto serve.",
-            show_default="as fast as it goes",
-        ),
-    ] = None,
+    pace: PaceOption = None,
     weights: Annotated[
         Path | None,
         typer.Option(
@@ -54,15 +66,7 @@ def rack(
             show_default="those that come with Stretto",
         ),
     ] = None,
-    lookahead: Annotated[
-        float | None,
-        typer.Option(
-            "--lookahead",
-            metavar="SECONDS",
-            help="Seconds per decision that symphony spends on playing sampled futures, e.g. 0.005.",
-            show_default="0, the network alone",
-        ),
-    ] = None,
+    lookahead: LookaheadOption = None,
     seed: SeedOption = 0,
     log: LogOption = True,
     output: OutputOption = Output.TABLE,

@@ -21,7 +21,7 @@ import numpy as np
 
 from stretto.core.csr import Floats, Ints
 from stretto.errors import InvalidInput
-from stretto.racks.belief.recording import CounterRecording, Recorder
+from stretto.racks.belief.recording import CounterRecorder, CounterRecording
 from stretto.racks.kernels.counters import Counters
 from stretto.racks.machine_work import RackModel
 from stretto.racks.params import BeliefParams
@@ -150,7 +150,7 @@ class OnlineFit:
         # The rate does not fall: a machine may change again.
         self.fit = BeliefFit(model, counters, start, seed=seed, num_updates=10**9, params=FitParams(rate=rate))
         self.every, self.memory = every, memory
-        self._recorder = Recorder()
+        self._recorder = CounterRecorder()
 
     def __call__(self, batch: RackBatch, length_s: float) -> None:
         """Take in the window that ends now."""

@@ -75,7 +75,7 @@ class CounterRecording:
         return CounterRecording(**{one.name: arrays[one.name] for one in fields(CounterRecording)})
 
 
-class Recorder:
+class CounterRecorder:
     """Keeps every window of the first rack of a batch."""
 
     def __init__(self) -> None:

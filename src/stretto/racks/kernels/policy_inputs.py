@@ -259,24 +259,33 @@ def _inflicted(a, w, s, b, k, p, pressure):
 
 
 @njit(cache=True, nogil=True)
-def fill_inputs(a, w, s, b, pressure, load_sd, actions, num, x):
-    """Fill the numbers of each candidate; [num, NUM_INPUTS]."""
+def _fill_rivals(a, s, b, k, p, takes, ready_s, coming_s, work_left, job, row):
+    """Fill what else could use the processor, which others could serve the kernel, and the job's place by work left."""
     num_kernels, num_procs = a.duration_s.shape
+    num_alike, num_configured = 0, 0
+    for q in range(num_procs):
+        num_alike += s.task[b, q] == IDLE and takes[k, q] <= 1.1 * takes[k, p]
+        num_configured += a.reconfigure_s[q] > 0 and s.config[b, q] == k
+    row[ALIKE] = math.log1p(num_alike)
+    row[CONFIGURED] = math.log1p(num_configured)
+    ready, coming = 0.0, 0.0
+    for other in range(num_kernels):
+        if other != k:
+            ready += ready_s[other, p]
+            coming += coming_s[other, p]
+    row[DEMANDED] = math.log1p(ready / takes[k, p])
+    row[UPCOMING] = math.log1p(coming / takes[k, p])
+    num_before = 0
+    for other in range(s.num[b, ARRIVED]):
+        num_before += 0.0 < work_left[other] < work_left[job]
+    row[RANK] = math.log1p(num_before)
+
+
+@njit(cache=True, nogil=True)
+def _fill_ends(w, s, b, free, takes, work_left, first, second, where):
+    """Fill the two earliest ends of each ready kernel; return their number, least tasks and work, and longest path."""
+    num_kernels, num_procs = takes.shape
     i = s.instance[b]
-    free, runs = np.empty(num_procs), np.empty((num_kernels, num_procs))
-    takes, speed = np.empty((num_kernels, num_procs)), np.empty((num_kernels, num_procs))
-    _fill_times(a, w, s, b, pressure, free, takes, runs, speed)
-    best_s = np.empty(num_kernels)
-    for k in range(num_kernels):
-        best_s[k] = a.duration_s[k].min()
-    work_left, path_left = np.empty(w.arrival_s.shape[1]), np.empty(w.arrival_s.shape[1])
-    tally = np.empty((w.arrival_s.shape[1], DONE), np.int64)
-    _fill_jobs(w, s, b, best_s, work_left, path_left, tally)
-    ready_s, coming_s = np.empty((num_kernels, num_procs)), np.empty((num_kernels, num_procs))
-    soonest, mean_s = _fill_demands(a, w, s, b, free, takes, best_s, ready_s, coming_s)
-    first_kernel, last_end = np.empty(num_procs, np.int64), np.empty(num_kernels)
-    _plan(w, s, b, free, takes, work_left, first_kernel, last_end)
-    first, second, where = np.full(num_kernels, np.inf), np.full(num_kernels, np.inf), np.full(num_kernels, -1)
     least_tasks, least_work, longest = np.inf, np.inf, 0.0
     num_ready = 0
     for k in range(num_kernels):
@@ -295,6 +304,29 @@ def fill_inputs(a, w, s, b, pressure, load_sd, actions, num, x):
                 first[k], where[k] = end, p
             elif end < second[k]:
                 second[k] = end
+    return num_ready, least_tasks, least_work, longest
+
+
+@njit(cache=True, nogil=True)
+def fill_inputs(a, w, s, b, pressure, load_sd, actions, num, x):
+    """Fill the numbers of each candidate; [num, NUM_INPUTS]."""
+    num_kernels, num_procs = a.duration_s.shape
+    i = s.instance[b]
+    free, runs = np.empty(num_procs), np.empty((num_kernels, num_procs))
+    takes, speed = np.empty((num_kernels, num_procs)), np.empty((num_kernels, num_procs))
+    _fill_times(a, w, s, b, pressure, free, takes, runs, speed)
+    best_s = np.empty(num_kernels)
+    for k in range(num_kernels):
+        best_s[k] = a.duration_s[k].min()
+    work_left, path_left = np.empty(w.arrival_s.shape[1]), np.empty(w.arrival_s.shape[1])
+    tally = np.empty((w.arrival_s.shape[1], DONE), np.int64)
+    _fill_jobs(w, s, b, best_s, work_left, path_left, tally)
+    ready_s, coming_s = np.empty((num_kernels, num_procs)), np.empty((num_kernels, num_procs))
+    soonest, mean_s = _fill_demands(a, w, s, b, free, takes, best_s, ready_s, coming_s)
+    first_kernel, last_end = np.empty(num_procs, np.int64), np.empty(num_kernels)
+    _plan(w, s, b, free, takes, work_left, first_kernel, last_end)
+    first, second, where = np.full(num_kernels, np.inf), np.full(num_kernels, np.inf), np.full(num_kernels, -1)
+    num_ready, least_tasks, least_work, longest = _fill_ends(w, s, b, free, takes, work_left, first, second, where)
     num_idle = 0
     for p in range(num_procs):
         num_idle += s.task[b, p] == IDLE
@@ -351,22 +383,6 @@ def fill_inputs(a, w, s, b, pressure, load_sd, actions, num, x):
         x[c, KERNEL_LEFT] = math.log1p(s.num_left[b, k])
         if a.reconfigure_s[p] > 0 and s.config[b, p] != k and s.config[b, p] >= 0:
             x[c, EVICTS] = math.log1p(s.num_left[b, s.config[b, p]])
-        num_alike, num_configured = 0, 0
-        for q in range(num_procs):
-            num_alike += s.task[b, q] == IDLE and takes[k, q] <= 1.1 * takes[k, p]
-            num_configured += a.reconfigure_s[q] > 0 and s.config[b, q] == k
-        x[c, ALIKE] = math.log1p(num_alike)
-        x[c, CONFIGURED] = math.log1p(num_configured)
-        ready, coming = 0.0, 0.0
-        for other in range(num_kernels):
-            if other != k:
-                ready += ready_s[other, p]
-                coming += coming_s[other, p]
-        x[c, DEMANDED] = math.log1p(ready / takes[k, p])
-        x[c, UPCOMING] = math.log1p(coming / takes[k, p])
-        num_before = 0
-        for other in range(s.num[b, ARRIVED]):
-            num_before += 0.0 < work_left[other] < work_left[job]
-        x[c, RANK] = math.log1p(num_before)
+        _fill_rivals(a, s, b, k, p, takes, ready_s, coming_s, work_left, job, x[c])
         gap = min(gap, x[c, BEHIND])
         late = min(late, x[c, LATE])

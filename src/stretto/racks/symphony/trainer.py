@@ -68,7 +68,7 @@ class StreamPlayer:
 
 
 class Descent:
-    """Lowers the expected cost of lessons by Adam (Kingma and Ba 2014) and keeps a running mean of the weights."""
+    """Lowers the expected cost of decisions by Adam (Kingma and Ba 2014); keeps a running mean of the weights."""
 
     def __init__(self, start: NetWeights, params: TrainingParams = TRAINING) -> None:
         self.params = params
