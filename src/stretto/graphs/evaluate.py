@@ -30,6 +30,7 @@ from stretto.graphs.memory.execution import progress
 from stretto.graphs.memory.peak import peak_memory
 from stretto.graphs.memory.repair import REPAIR, TRIED, fit_memory
 from stretto.graphs.plan_document import head_fields, task_fields
+from stretto.graphs.search.anytime import OPTIMAL
 from stretto.graphs.simulator import simulate
 
 #: A planner as a plain function: it returns a plan, or only the device of each task.
@@ -83,13 +84,21 @@ def within_memory(problem: Problem, plan: Plan, setting: Setting | None = None, 
     def execute(tried: Plan) -> tuple[int, float]:
         return progress(problem, tried, discipline=setting.discipline, contention=setting.contention)
 
-    if execute(plan)[0] == 0:
-        return plan
+    waiting, end_s = execute(plan)
+    if waiting == 0:
+        if not plan.info.get("optimal"):
+            return plan
+        free_s = simulate(problem, plan, discipline=setting.discipline, memory_limits=False).makespan_s
+        return plan if end_s <= free_s * OPTIMAL else _unproven(plan)
     # A plan that could not be executed with endless memory either is another mistake, and raises its own error.
     simulate(problem, plan, discipline=setting.discipline, memory_limits=False)
     fitted = fit_memory(problem, plan, execute, discipline=setting.discipline, seed=seed)
-    # What was proven of the policy's own plan says nothing of this one.
-    return replace(fitted, info={key: value for key, value in fitted.info.items() if key != "optimal"})
+    return _unproven(fitted)
+
+
+def _unproven(plan: Plan) -> Plan:
+    """Return the plan without the word of a policy that did not see it wait for memory."""
+    return replace(plan, info={key: value for key, value in plan.info.items() if key != "optimal"})
 
 
 @dataclass(frozen=True, eq=False)
