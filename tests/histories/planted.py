@@ -100,6 +100,7 @@ PLANTED: dict[str, Patch] = {
         f"{_STEER}.restore_priorities", "_untagged", "if store.is_tagged and plain != job.admin_comment", "if False"
     ),
     "a claim sees no others": Patch(f"{_STEER}.claims", "_rivals", "for seen in found if", "for seen in found[:0] if"),
+    "an idle steerer gives no sign of life": Patch(f"{_STEER}.steer", "Steerer.follow", "self._keep()", "pass"),
     "nobody is ever found dead": Patch(
         f"{_STEER}.claims", "_is_found_dead", "if abs(time.time() - seen.at_s) <= seen.mark.lease_s:", "if True:"
     ),

@@ -87,6 +87,7 @@ class ResourceManager:
         self.releases_recompute = True
         self.rights = "all"  # of the steering layer
         self.reservations: dict[str, str] = {}  # their starts, by name
+        self.beats: dict[str, float] = {}  # when each reservation was last made or moved
         self.num_restarts = 0
         self._saved: list[tuple[float, dict[int, VirtualJob], dict[str, str]]] = []
         self._next = 1
@@ -263,6 +264,7 @@ class ResourceManager:
         if words[1] == "delete":
             del self.reservations[name]
         else:
+            self.beats[name] = self.clock.now_s
             start_s = EPOCH_S + self.clock.now_s + self.clock.jump_s + FAR_DAYS * 86400.0
             self.reservations[name] = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(start_s))
         return 0, "", ""

@@ -131,6 +131,7 @@ def check_step(world: Any, step: Step) -> None:
     need(len(set(step.order)) == len(step.order), "an order names a job twice")
     need(step.decide_s <= BUDGET_S + 1e-6, f"a decision took {step.decide_s:.2f} s of {BUDGET_S} s")
     _check_promises(world, step)
+    _check_life(world)
     faults = manager.num_faults + world.clock.num_failed_ops
     is_clean, truth.num_faults = faults == truth.num_faults, faults
     if not is_clean:
@@ -156,6 +157,15 @@ def _label(world: Any, job: VirtualJob) -> int:
 def _is_moving(world: Any, job: VirtualJob) -> bool:
     """Whether somebody has changed a job so lately that the steerer may not have seen it."""
     return job.is_raced or job.is_forgotten or job.is_held != job.own_hold or world.clock.now_s - job.changed_s < 60.0
+
+
+def _check_life(world: Any) -> None:
+    """Check that a steerer at work has given signs of life, so that nobody takes it for dead."""
+    for name in world.manager.reservations:
+        mark = Mark.parse(name)
+        if mark is not None and mark.kind == "steering" and mark.pid == world.clock.process.pid:
+            silent_s = world.clock.now_s - world.manager.beats[name]
+            world.clock.need(silent_s <= mark.lease_s, f"a steerer at work gave no sign of life for {silent_s:.0f} s")
 
 
 def _check_promises(world: Any, step: Step) -> None:
