@@ -10,7 +10,10 @@ import contextlib
 import errno
 import functools
 import importlib
+import json
 import os
+import random
+import secrets
 import sqlite3
 import sys
 import time
@@ -26,7 +29,7 @@ from stretto.core.host import private_files
 from stretto.engines import completion_log, event_writer
 from stretto.engines.driver import dispatch
 from stretto.engines.slurm.client import client as slurm_client
-from stretto.engines.slurm.steer import claims, label_store, steering_guard
+from stretto.engines.slurm.steer import claims, label_store, marks, steering_guard
 from stretto.engines.slurm.steer import steer as steering
 from stretto.runlog import log as run_log
 from stretto.runlog import schema
@@ -266,33 +269,56 @@ def in_background(clock: Scheduler, function: Callable[..., Any], *arguments: An
     return found
 
 
+class Pipe:
+    """The pipe from a steerer to its guard: it ends with the last process that holds it open."""
+
+    def __init__(self, parent: VirtualProcess) -> None:
+        self.parent, self.is_closed, self.num_programs = parent, False, 0
+
+    @property
+    def is_over(self) -> bool:
+        return (self.is_closed or not self.parent.is_running) and self.num_programs == 0
+
+
 class GuardProcess:
     """The process of a steering guard: production code of ``steering_guard.watch`` in a process of its own."""
 
     def __init__(self, world: Any, words: list[str], **settings: Any) -> None:
         clock: Scheduler = world.clock
-        self._clock, self._parent, self._is_closed = clock, clock.process, False
+        self._world, self._clock = world, clock
+        assert clock.process is not None
+        self._pipe = Pipe(clock.process)
         clock.op("the start of a guard")
-        path, owner = Path(words[-2]), words[-1]
+        known = json.loads(words[-1])
+        mark = marks.Mark.parse(known["mark"])
+        assert mark is not None
+        found = marks.ClusterMarks(label_store.slurm_client(known["conf"], None), Path(known["folder"]))
+        self._num_restarts = world.manager.num_restarts
         self._process = clock.start(
-            "guard", lambda: steering_guard.watch(path, owner), crash_at=world.next_crash("guard")
+            "guard", lambda: steering_guard.watch(mark, found), crash_at=world.next_crash("guard")
         )
-        self._process.on_death.append(lambda: self._check(path, owner))
-        world.pipes[self._process.pid] = lambda: self._is_closed or not self._parent.is_running
+        self._process.on_death.append(lambda: self._check(mark))
+        self.stdin = self
+        world.pipes[self._process.pid] = self._pipe
 
-    def _check(self, path: Path, owner: str) -> None:
-        """A guard that has come to its end by itself has left no label of its steerer."""
-        if self._process.is_ended and self._process.error is None:
-            left = label_store.LabelStore.read(path)
-            is_clean = left.owner != owner or not left.jobs
-            self._clock.need(is_clean, f"the guard has ended, and {len(left.jobs)} jobs still have labels")
+    def fileno(self) -> int:
+        return self._process.pid
 
-    def communicate(self, timeout: float | None = None) -> None:
+    def _check(self, mark: marks.Mark) -> None:
+        """A guard that has come to its end by itself has left no mark of its steerer, and no label."""
+        manager = self._world.manager
+        if not self._process.is_ended or self._process.error is not None or manager.num_restarts != self._num_restarts:
+            return
+        steering = [seen.token for name in manager.reservations if (seen := marks.Mark.parse(name)) is not None]
+        self._clock.need(mark.token not in steering, "the guard has ended, and the mark of its steerer is still there")
+
+    def communicate(self, timeout: float | None = None) -> tuple[str, None]:
         import subprocess
 
-        self._is_closed = True
+        self._pipe.is_closed = True
         if not self._clock.wait(lambda: not self._process.is_running, timeout):
             raise subprocess.TimeoutExpired("guard", timeout or 0.0)
+        return self._world.said.get(self._process.pid, ""), None
 
 
 class _Stdin:
@@ -303,7 +329,8 @@ class _Stdin:
 
     def read(self) -> bytes:
         clock = self._world.clock
-        clock.wait(self._world.pipes[clock.process.pid], None)
+        pipe = self._world.pipes[clock.process.pid]
+        clock.wait(lambda: pipe.is_over, None)
         return b""
 
 
@@ -317,7 +344,19 @@ def _virtual_time(clock: Scheduler) -> Proxy:
     def now() -> float:
         return clock.now_s
 
-    return Proxy(time, time=wall, monotonic=now, perf_counter=now, sleep=clock.sleep, strftime=strftime)
+    def since_boot(which: int) -> float:
+        return clock.now_s
+
+    return Proxy(
+        time,
+        time=wall,
+        monotonic=now,
+        perf_counter=now,
+        sleep=clock.sleep,
+        strftime=strftime,
+        gmtime=lambda moment=None: time.gmtime(wall() if moment is None else moment),
+        clock_gettime=since_boot,
+    )
 
 
 def _virtual_os(clock: Scheduler, disk: Disk) -> Proxy:
@@ -383,6 +422,7 @@ def installed(world: Any) -> Iterator[None]:
         settings["timeout"] = 0.0  # who waits for others waits in virtual time
         return Connection(disk, sqlite3.connect(name, **settings), name.partition("?")[0])
 
+    chance = random.Random(f"claims {world.history.seed}")
     programs = Proxy(__import__("subprocess"), Popen=functools.partial(world.command, world))
     guards = Proxy(__import__("subprocess"), Popen=functools.partial(GuardProcess, world))
     changes: list[tuple[Any, dict[str, Any]]] = [
@@ -397,7 +437,11 @@ def installed(world: Any) -> Iterator[None]:
         (schema, {"sqlite3": Proxy(sqlite3, connect=connect)}),
         (slurm_client, {"subprocess": programs, "program": lambda name: name}),
         (label_store, {"os": system, "open_private": _opener(clock, is_tracked=False)}),
-        (claims, {"os": system, "time": ticks, "open_private": _opener(clock, is_tracked=True)}),
+        (claims, {"time": ticks, "random": chance}),
+        (
+            marks,
+            {"os": system, "time": ticks, "secrets": Proxy(secrets, token_hex=lambda n: chance.randbytes(n).hex())},
+        ),
         (steering, {"time": ticks, "in_background": functools.partial(in_background, clock)}),
         (steering_guard, {"time": ticks, "subprocess": guards, "sys": Proxy(sys, stdin=_Stdin(world))}),
         (
@@ -412,6 +456,7 @@ def installed(world: Any) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         stack.enter_context(mock.patch.dict(os.environ, STRETTO_HOME=str(world.home), SLURM_CONF="/virtual/slurm.conf"))
         stack.enter_context(mock.patch.dict(run_log.RunLog.open.__func__.__kwdefaults__, clock=ticks.time))
+        stack.enter_context(mock.patch.object(steering_guard, "print", world.guard_says, create=True))
         for module, names in changes:
             stack.enter_context(mock.patch.multiple(module, **names))
         yield

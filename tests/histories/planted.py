@@ -84,11 +84,25 @@ PLANTED: dict[str, Patch] = {
     "a failed transaction stays open": Patch(
         "stretto.runlog.log", "RunLog.transaction", 'self._connection.execute("ROLLBACK")', "pass"
     ),
-    "labels are told before they are on disk": Patch(
-        f"{_STEER}.label_store", "LabelStore.tell", "self.write()", "pass"
+    "labels are told without a tag": Patch(
+        f"{_STEER}.label_store",
+        "LabelStore._set",
+        "admincomment=retagged(job.admin_comment, tag)",
+        "admincomment=job.admin_comment",
     ),
     "our own label is taken for the value before it": Patch(
-        f"{_STEER}.label_store", "LabelStore.tell", "if not entry.told:", "if True:"
+        f"{_STEER}.label_store",
+        "LabelStore._set",
+        "Tag(self.mode, entry.told[-1], entry.before, self.partition)",
+        "Tag(self.mode, entry.told[-1], entry.told[-1], self.partition)",
+    ),
+    "a tag stays on its job": Patch(
+        f"{_STEER}.restore_priorities", "_untagged", "if store.is_tagged and plain != job.admin_comment", "if False"
+    ),
+    "a claim sees no others": Patch(f"{_STEER}.claims", "_rivals", "for seen in found if", "for seen in found[:0] if"),
+    "an idle steerer gives no sign of life": Patch(f"{_STEER}.steer", "Steerer.follow", "self._keep()", "pass"),
+    "nobody is ever found dead": Patch(
+        f"{_STEER}.claims", "_is_found_dead", "if abs(time.time() - seen.at_s) <= seen.mark.lease_s:", "if True:"
     ),
     "a site factor of others comes back as zero": Patch(
         f"{_STEER}.restore_priorities", "_restore_one", "sitefactor=before or 0", "sitefactor=0"
@@ -97,7 +111,10 @@ PLANTED: dict[str, Patch] = {
         f"{_STEER}.steer", "Steerer._decide", "if sorted(decision.order) != view.waiting.tolist():", "if False:"
     ),
     "the guard does nothing": Patch(
-        f"{_STEER}.steering_guard", "watch", "if left.owner != owner or not left.jobs:", "if True:"
+        f"{_STEER}.steering_guard",
+        "watch",
+        'if all(seen.mark.token != mark.token for seen in marks.seen("steering")):',
+        "if True:",
     ),
     "promises are given anew at every look": Patch(
         "stretto.queues.promises.live",

@@ -8,12 +8,14 @@ from __future__ import annotations
 import copy
 import json
 import math
-import os
 import random
 import subprocess
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from stretto.engines.slurm.client.jobs import FAR_DAYS
 
 from .clock import EPOCH_S, Scheduler, VirtualProcess
 
@@ -57,6 +59,8 @@ class VirtualJob:
     is_raced: bool = False
     is_forgotten: bool = False
     past_own: list[int | None] = field(default_factory=list)
+    own_comment: str = ""  # of administrators
+    comment: str = ""
 
     @property
     def is_ended(self) -> bool:
@@ -81,7 +85,11 @@ class ResourceManager:
         self.looked_s: dict[int, float] = {}  # when each process last got an answer about priorities
         self.num_faults = 0  # commands that failed by a fault
         self.releases_recompute = True
-        self._saved: list[tuple[float, dict[int, VirtualJob]]] = []
+        self.rights = "all"  # of the steering layer
+        self.reservations: dict[str, str] = {}  # their starts, by name
+        self.beats: dict[str, float] = {}  # when each reservation was last made or moved
+        self.num_restarts = 0
+        self._saved: list[tuple[float, dict[int, VirtualJob], dict[str, str]]] = []
         self._next = 1
         self._rng = random.Random(f"slurm {seed}")
 
@@ -90,6 +98,8 @@ class ResourceManager:
     def submit(self, cpus: int, limit_min: int, run_s: float, site: int = 0, priority: int | None = None) -> VirtualJob:
         job = VirtualJob(self._next, self.clock.now_s, min(cpus, self.num_cpus), limit_min, run_s, site, priority)
         job.site, job.priority = site, priority
+        if job.number % 3 == 0:
+            job.own_comment = job.comment = "moved from rack 7 [see ticket]"
         job.past_own.append(self.own_value(job))
         self.jobs[job.number] = job
         self._next += 1
@@ -143,11 +153,13 @@ class ResourceManager:
             free -= job.cpus
             job.state, job.start_s = "RUNNING", now
         if not self._saved or now >= self._saved[-1][0] + 2.0:
-            self._saved = [*self._saved[-3:], (now, copy.deepcopy(self.jobs))]
+            self._saved = [*self._saved[-3:], (now, copy.deepcopy(self.jobs), dict(self.reservations))]
 
     def restart(self) -> None:
-        """Come back with the state that was saved last: later changes are forgotten, and so are later jobs."""
+        """Come back with the state that was saved last: later changes, jobs and reservations are forgotten."""
         if self._saved:
+            self.num_restarts += 1
+            self.reservations = dict(self._saved[-1][2])
             before, self.jobs = self.jobs, copy.deepcopy(self._saved[-1][1])
             for number, job in self.jobs.items():
                 # A label that was removed and is back: whoever removed it may have ended. Nothing is promised then.
@@ -190,13 +202,18 @@ class ResourceManager:
             if process is not None:
                 self.looked_s[process.pid] = self.clock.now_s
             return 0, self._priorities(), ""
+        words = [word for word in words if not word.startswith("--")]
         if words[:2] == ["scontrol", "show"]:
+            if "reservation" in words:
+                return 0, self._reservations(), ""
             if "config" in words:
                 return 0, "PriorityType            = priority/multifactor\n", ""
             if "partitions" in words:
                 return 0, "PartitionName=main AllowGroups=ALL\n", ""
             node = {"name": "n1", "cpus": self.num_cpus, "real_memory": 1000, "state": ["IDLE"], "partitions": ["main"]}
             return 0, json.dumps({"nodes": [node], "errors": []}), ""
+        if words[0] == "scontrol" and any(word.startswith("ReservationName=") for word in words):
+            return self._change_reservation(words)
         if words[0] == "scontrol" and words[1] in ("update", "hold", "release"):
             return self._change(words, process)
         return 1, "", f"invalid entity: {' '.join(words)}"
@@ -214,18 +231,47 @@ class ResourceManager:
             if job.is_held or self.releases_recompute:
                 job.is_held, job.priority = False, None
             return 0, "", ""
-        name, _, text = words[3].partition("=")
-        if name == "priority":
+        changes = dict(word.split("=", 1) for word in words[3:])
+        if "admincomment" in changes and self.rights == "no comments":
+            return 1, "", "slurm_update error: Access/permission denied"
+        if "priority" in changes:
             if job.state != "PENDING":
                 return 1, "", "slurm_update error: Job is no longer pending execution"
             if job.is_held:
                 return 1, "", "slurm_update error: Job is in held state"
+        if "admincomment" in changes:
+            job.comment = changes.pop("admincomment")
+        if changes:
+            self._set(job, changes, process)
+        return 0, "", ""
+
+    def _set(self, job: VirtualJob, changes: dict[str, str], process: VirtualProcess | None) -> None:
         looked_s = self.looked_s.get(process.pid, -1.0) if process is not None else -1.0
         is_shown = job.state == "PENDING" and not job.is_held
         if job.changed_s >= (min(looked_s, job.seen_s) if is_shown else 0.0):
             job.is_raced = True
-        setattr(job, {"sitefactor": "site", "priority": "priority"}[name], int(text))
+        for name, text in changes.items():
+            setattr(job, {"sitefactor": "site", "priority": "priority"}[name], int(text))
+
+    def _change_reservation(self, words: Sequence[str]) -> tuple[int, str, str]:
+        name = next(word for word in words if word.startswith("ReservationName=")).partition("=")[2]
+        if self.rights == "no reservations":
+            return 1, "", "Error creating the reservation: Access/permission denied"
+        if words[1] == "create" and name in self.reservations:
+            return 1, "", "Error creating the reservation: Duplicate reservation name"
+        if words[1] != "create" and name not in self.reservations:
+            return 1, "", "slurm_update error: Requested reservation is invalid"
+        if words[1] == "delete":
+            del self.reservations[name]
+        else:
+            self.beats[name] = self.clock.now_s
+            start_s = EPOCH_S + self.clock.now_s + self.clock.jump_s + FAR_DAYS * 86400.0
+            self.reservations[name] = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(start_s))
         return 0, "", ""
+
+    def _reservations(self) -> str:
+        rows = [f"ReservationName={name} StartTime={start} State=INACTIVE" for name, start in self.reservations.items()]
+        return "\n".join(rows) or "No reservations in the system"
 
     def _shown(self, job: VirtualJob) -> dict[str, Any]:
         def moment(seconds: float) -> int:
@@ -248,6 +294,7 @@ class ResourceManager:
             "shared": [],
             "priority": {"set": True, "infinite": False, "number": job.shown_priority},
             "exit_code": 0,
+            "admin_comment": job.comment,
         }
 
     def _priorities(self) -> str:
@@ -271,7 +318,9 @@ class Command:
         self._manager: ResourceManager = world.manager
         self._clock.op(f"the start of {' '.join(words[:3])}")
         self._process = self._clock.process
-        self._handles = [os.dup(handle) for handle in pass_fds]
+        self._pipes: list[Any] = [world.pipes[handle] for handle in pass_fds]
+        for pipe in self._pipes:
+            pipe.num_programs += 1
         self._answer: tuple[int, str, str] | None = None
         self._arrive_s = self._clock.now_s + world.latency_s()
         self._clock.at(self._arrive_s, self._arrive)
@@ -284,8 +333,8 @@ class Command:
         self._release()
 
     def _release(self) -> None:
-        while self._handles:
-            os.close(self._handles.pop())
+        while self._pipes:
+            self._pipes.pop().num_programs -= 1
 
     def communicate(self, text: str = "", timeout: float | None = None) -> tuple[str, str]:
         if not self._clock.wait(lambda: self._answer is not None, timeout):

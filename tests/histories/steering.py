@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import random
 from dataclasses import dataclass, field
 from typing import Any
 
 from stretto.api.options.slurm import SteerOptions
-from stretto.engines.slurm.steer.label_store import LabelStore, label_files
+from stretto.engines.slurm.steer.marks import Mark
 from stretto.engines.slurm.steer.steer import Step
+from stretto.engines.slurm.steer.tags import tag_of
 from stretto.queues.live_order import StrategyOrder
 from stretto.queues.view import QueueDecision, QueueView
 
@@ -30,6 +32,7 @@ class SteeringSpec:
     num_cpus: int
     releases_recompute: bool
     num_jobs: int
+    rights: str
 
     @property
     def options(self) -> SteerOptions:
@@ -48,6 +51,7 @@ def draw_steering(rng: random.Random) -> SteeringSpec:
         num_cpus=rng.choice([4, 8]),
         releases_recompute=rng.random() < 0.6,
         num_jobs=rng.randint(2, 7),
+        rights=rng.choice(["all", "all", "all", "no comments", "no reservations"]),
     )
 
 
@@ -127,9 +131,12 @@ def check_step(world: Any, step: Step) -> None:
     need(len(set(step.order)) == len(step.order), "an order names a job twice")
     need(step.decide_s <= BUDGET_S + 1e-6, f"a decision took {step.decide_s:.2f} s of {BUDGET_S} s")
     _check_promises(world, step)
+    _check_life(world)
     faults = manager.num_faults + world.clock.num_failed_ops
     is_clean, truth.num_faults = faults == truth.num_faults, faults
-    if not is_clean:
+    # A steerer that is not shown any values cannot know which of them a restart took away.
+    is_blind = manager.num_restarts > 0 and world.clock.now_s < manager.blind_until_s + truth.spec.interval_s
+    if not is_clean or is_blind:
         return
     fair = {
         number: job for number, job in manager.jobs.items() if job.state == "PENDING" and not _is_moving(world, job)
@@ -152,6 +159,15 @@ def _label(world: Any, job: VirtualJob) -> int:
 def _is_moving(world: Any, job: VirtualJob) -> bool:
     """Whether somebody has changed a job so lately that the steerer may not have seen it."""
     return job.is_raced or job.is_forgotten or job.is_held != job.own_hold or world.clock.now_s - job.changed_s < 60.0
+
+
+def _check_life(world: Any) -> None:
+    """Check that a steerer at work has given signs of life, so that nobody takes it for dead."""
+    for name in world.manager.reservations:
+        mark = Mark.parse(name)
+        if mark is not None and mark.kind == "steering" and mark.pid == world.clock.process.pid:
+            silent_s = world.clock.now_s - world.manager.beats[name]
+            world.clock.need(silent_s <= mark.lease_s, f"a steerer at work gave no sign of life for {silent_s:.0f} s")
 
 
 def _check_promises(world: Any, step: Step) -> None:
@@ -179,5 +195,16 @@ def check_own_order(world: Any) -> None:
         else:
             need(value == own, f"job {number} is left with {value} where others have set {own}")
         need(job.is_raced or job.is_held == job.own_hold, f"job {number} is left on hold by the steerer")
-    for path in label_files():
-        need(not LabelStore.read(path).jobs, f"{path.name} still has labels")
+        is_plain = tag_of(job.comment) is None if job.is_raced else job.comment == job.own_comment
+        need(is_plain, f"job {number} is left with the comment {job.comment!r}")
+    _check_marks(world)
+
+
+def _check_marks(world: Any) -> None:
+    """Check that nobody has left a claim or a file of labels, and that steering is off for everybody."""
+    folder = world.home / "steer-slurm"
+    names = [*world.manager.reservations, *(json.loads(path.read_text())["name"] for path in folder.glob("*/*.mark"))]
+    left = [mark for name in names if (mark := Mark.parse(name)) is not None]
+    for mark in left:
+        world.clock.need(mark.kind == "off", f"a mark of kind {mark.kind} is left: {mark.text()}")
+    world.clock.need(bool(left), "steering was switched off, and nothing says so")

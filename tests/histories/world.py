@@ -37,7 +37,8 @@ class World:
         self.clock = Scheduler(history.seed)
         self.disk = Disk(self.clock)
         self.command = Command
-        self.pipes: dict[int, Callable[[], bool]] = {}
+        self.pipes: dict[int, Any] = {}  # to guards, by their process
+        self.said: dict[int, str] = {}  # by guards
         self.moods: dict[tuple[str, int], str] = {}
         self.fates: dict[int, str] = {}
         self.troubles: dict[int, str] = {}
@@ -58,6 +59,7 @@ class World:
             self.steering = SteeringTruth(spec)
             self.manager = ResourceManager(self.clock, seed, num_cpus=spec.num_cpus, mode=spec.mode)
             self.manager.releases_recompute = spec.releases_recompute
+            self.manager.rights = spec.rights
             for _ in range(spec.num_jobs):
                 self._submit()
         if "queue" in history.parts:
@@ -195,6 +197,13 @@ class World:
         self._switch_off(is_last=True)
 
     # What parts ask -------------------------------------------------------------------------------------------
+
+    def guard_says(self, text: str, *, flush: bool) -> None:
+        """Take what a guard prints."""
+        process = self.clock.process
+        assert process is not None
+        self.said[process.pid] = text
+        self.clock.tell(f"guard ({process.pid}): {text}")
 
     def latency_s(self) -> float:
         """Return how long a command takes to reach Slurm."""

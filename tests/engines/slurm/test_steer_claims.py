@@ -16,6 +16,8 @@ from stretto.engines.slurm.client.client import SlurmClient
 from stretto.engines.slurm.client.errors import SlurmRefused
 from stretto.engines.slurm.client.jobs import Factors, clamped, parse_factors
 from stretto.engines.slurm.steer.claims import Claim, SteeringTaken, claim
+from stretto.engines.slurm.steer.label_store import Label, LabelStore
+from stretto.engines.slurm.steer.leftovers import LabelsElsewhere, record_file, restore_leftovers
 from stretto.engines.slurm.steer.marks import ClusterMarks, Kind, Mark
 from stretto.engines.slurm.steer.tags import Tag, retagged, tag_of
 from stretto.engines.slurm.testbed.testbed import Testbed
@@ -143,6 +145,25 @@ def test_a_mark_that_the_controller_lost_is_made_again(cluster: Cluster) -> None
     assert [seen.mark for seen in cluster.marks("b" if cluster.said == [] else "a").seen("steering")] == [holder.mark]
 
 
+def test_a_controller_that_forgets_marks_of_label_files_forgets_no_labels(bed: Testbed, tmp_path: Path) -> None:
+    client = SlurmClient(bed.commands)
+    marks = ClusterMarks(client, tmp_path)
+    store = LabelStore(tmp_path / "a.json", jobs={999_999: Label(1000, 0, [1000])})
+    record_file(marks, store)
+    (seen,) = marks.seen("labels")
+    marks.remove(seen.mark)  # it restarted, and does not know it any more
+    restore_leftovers(marks, client, None)
+    assert not store.path.exists()
+    marks.add(seen.mark)  # it restarted, and knows it again
+    restore_leftovers(marks, client, None)
+    assert marks.seen("labels") == []
+    marks.add(replace(seen.mark, detail=str(tmp_path / "lost.json")))
+    with pytest.raises(LabelsElsewhere, match=r"lost\.json"):
+        restore_leftovers(marks, client, None)
+    for left in marks.seen("labels"):
+        marks.remove(left.mark)
+
+
 def test_a_reservation_made_by_hand_switches_off(bed: Testbed, tmp_path: Path) -> None:
     client = SlurmClient(bed.commands)
     marks = ClusterMarks(client, tmp_path)
@@ -165,9 +186,11 @@ def test_marks_can_be_read_whatever_names_are(partition: str, user: str, detail:
     assert not set(mark.name) & set(" ,;'\"\\$`|&<>()")
 
 
-@given(_TEXT, st.integers(-(2**31), 2**31), st.none() | st.integers(-(2**31), 2**31), _TEXT)
-def test_tags_leave_comments_as_they_are(comment: str, told: int, before: int | None, partition: str) -> None:
-    tag = Tag("priority", told, before, partition or None)
+@given(_TEXT, st.integers(-(2**31), 2**31), st.none() | st.integers(-(2**31), 2**31), _TEXT, st.booleans())
+def test_tags_leave_comments_as_they_are(
+    comment: str, told: int, before: int | None, partition: str, is_holding: bool
+) -> None:
+    tag = Tag("priority", told, before, partition or None, is_holding)
     tagged = retagged(comment, tag)
     assert tag_of(tagged) == tag
     again = replace(tag, told=told - 1)
@@ -185,6 +208,7 @@ def test_what_sprio_prints() -> None:
         "9|0|12|0|0|0|0|0|0|0|cpu=12\n"
     )
     found = parse_factors(text)
+    assert [found[job].priority for job in (2, 4, 7, 9)] == [1555, 5000, 1, 12]
     assert found == {2: Factors(555), 4: Factors(None, is_set=True), 7: Factors(0), 9: Factors(0)}
 
 

@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from stretto.core.host.safe_text import shown_on_one_line
@@ -295,10 +295,13 @@ class Factors:
         Its site factor; None where Slurm does not show it.
     is_set
         Whether the priority is a number that somebody set: Slurm adds nothing to that, and shows no parts.
+    priority
+        At the same moment as its parts; None where Slurm does not show it with them.
     """
 
     site: int | None
     is_set: bool = False
+    priority: int | None = field(default=None, compare=False)
 
 
 def parse_factors(text: str) -> dict[int, Factors]:
@@ -310,7 +313,7 @@ def parse_factors(text: str) -> dict[int, Factors]:
             continue
         site, priority = int(values[0]), int(values[1])
         is_set = priority > _ROUNDING and site == 0 and not any(re.search("[1-9]", word) for word in values[2:])
-        found[int(number)] = Factors(None, is_set=True) if is_set else Factors(site)
+        found[int(number)] = Factors(None if is_set else site, is_set, priority)
     return found
 
 

@@ -78,7 +78,11 @@ class Reading:
             return tag.before  # a steerer was here before
         if mode == "sitefactor":
             return self.value(job, mode) or 0
-        return self.value(job, mode) if self.is_priority_set(job) else None
+        found = self.factors.get(job) if self.factors is not None else None
+        if found is None or not found.is_set:
+            return None
+        # Somebody may have set it after the queue was read.
+        return found.priority if found.priority is not None else self.value(job, mode)
 
 
 #: Values that are remembered of a job: a controller that restarts has lost some seconds, in which there are few.

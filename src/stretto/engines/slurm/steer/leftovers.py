@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,9 @@ from stretto.engines.slurm.steer.marks import ClusterMarks, Mark
 from stretto.engines.slurm.steer.restore_priorities import RestoreOutcome, restore_priorities
 from stretto.engines.slurm.steer.tags import tag_of
 from stretto.errors import StrettoError
+
+#: For so long a file without labels tells a mark that comes back apart from one whose file is lost.
+_REMEMBERED_S = 86400.0
 
 
 class LabelsElsewhere(StrettoError):
@@ -71,10 +75,17 @@ def _file_stores(marks: ClusterMarks, partition: str | None) -> tuple[list[Label
     for seen in marks.seen("labels", partition):
         path = Path(seen.mark.detail)
         store = LabelStore.read(path) if path.exists() else LabelStore(path)
+        if not path.exists() and _ended(path).exists():  # a controller that restarted has its mark again
+            store.owner = seen.mark.token
         if store.owner == seen.mark.token:
             stores.append(store)
         else:
             elsewhere.append(seen.mark)
+    known = {store.path for store in stores}
+    for path in sorted(set(marks.folder.glob("*.json")) - known):  # a controller that restarted may forget a mark
+        store = LabelStore.read(path)
+        if partition is None or store.partition in (None, partition):
+            stores.append(store)
     return stores, elsewhere
 
 
@@ -84,7 +95,7 @@ def tagged_stores(reading: Reading, partition: str | None) -> list[LabelStore]:
     for number, job in reading.jobs.items():
         tag = tag_of(job.admin_comment)
         if tag is not None and (partition is None or tag.partition in (None, partition)):
-            found[tag.mode].jobs[number] = Label(0, tag.before, [tag.told])
+            found[tag.mode].jobs[number] = Label(0, tag.before, [tag.told], is_holding=tag.is_holding)
     return [store for store in found.values() if store.jobs]
 
 
@@ -97,10 +108,19 @@ def record_file(marks: ClusterMarks, store: LabelStore) -> None:
 
 
 def forget_file(marks: ClusterMarks, store: LabelStore) -> None:
-    """Remove the file of a store without labels, and the mark that tells of it."""
+    """Put the file of a store without labels aside, and remove the mark that tells of it."""
     if store.is_tagged:
         return
+    if store.path.exists():
+        store.path.replace(_ended(store.path))
+    for old in store.path.parent.glob("*.restored"):
+        if time.time() - old.stat().st_mtime > _REMEMBERED_S:
+            old.unlink(missing_ok=True)
     for seen in marks.seen("labels"):
         if seen.mark.token == store.owner:
-            store.path.unlink(missing_ok=True)
             marks.remove(seen.mark)
+
+
+def _ended(path: Path) -> Path:
+    """Return what a file of labels is called when all of them are restored."""
+    return path.with_suffix(".restored")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
 from stretto.engines.slurm.client.client import QueueClient
 from stretto.engines.slurm.client.jobs import SlurmJob
 from stretto.engines.slurm.steer.label_store import MOST_TOLD, Label, LabelStore, Reading
-from stretto.engines.slurm.steer.tags import retagged, tag_of
+from stretto.engines.slurm.steer.tags import Tag, retagged, tag_of
 
 
 class LabelStatus(Enum):
@@ -215,8 +215,11 @@ def _make_sure(store: LabelStore, released: dict[int, list[int]], client: QueueC
         return
     for found in kept:
         store.jobs[found.job_id].is_holding = True
-    store.write()  # on disk before Slurm is told: nobody else would release these jobs
+    store.write()  # on record before Slurm is told: nobody else would release these jobs
     for found in kept:
+        if store.is_tagged:
+            tag = tag_of(found.admin_comment) or Tag(store.mode, int(found.priority), None, store.partition)
+            client.update(found, admincomment=retagged(found.admin_comment, replace(tag, is_holding=True)))
         client.restore_priority(found)
 
 

@@ -157,6 +157,7 @@ class Steerer:
                 try:
                     if self.is_off:
                         return "switched off"
+                    self._keep()  # a sign of life, also where there is nothing to tell
                     on_step(self.step())
                 except SlurmUnreachable as error:
                     self._note("unreachable", reason=str(error))
