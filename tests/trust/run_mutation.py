@@ -98,7 +98,7 @@ def notes(folder: Path) -> dict[str, dict[str, int | None]]:
     for path in sorted((folder / "mutants" / "src").rglob("*.meta")):
         mutants = json.loads(path.read_text())["exit_code_by_key"]
         if mutants:
-            found[path.name.removesuffix(".meta")] = mutants
+            found[str(path.relative_to(folder / "mutants" / "src" / "stretto")).removesuffix(".meta")] = mutants
     return found
 
 
@@ -120,11 +120,11 @@ def judge(group: str, num_sampled: int, seed: int, *, show: bool) -> None:
         for module, mutants in notes(folder).items():
             tally = Counter(verdict(mutants[mutant]) for mutant in chosen[module])
             total += tally
-            print(f"{group:10} {module:22} {line(tally)}, of {len(mutants)} mutants", flush=True)
+            print(f"{group:10} {module:30} {line(tally)}, of {len(mutants)} mutants", flush=True)
             for mutant in chosen[module] if show else ():
                 if verdict(mutants[mutant]) == "survived":
                     print(mutmut(folder, "show", mutant))
-        print(f"{group:10} {'all':22} {line(total)}", flush=True)
+        print(f"{group:10} {'all':30} {line(total)}", flush=True)
 
 
 def verdict(code: int | None) -> str:

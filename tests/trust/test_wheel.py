@@ -132,7 +132,7 @@ def check_first_steps(environment: Environment) -> None:
     assert {path.name for path in environment.here.iterdir()} >= {"plan.json", "plan.html"}
     page = (environment.here / "plan.html").read_text()
     assert "<script" in page
-    assert "http" not in page.replace("http://www.w3.org", "")  # nothing loads from anywhere else
+    assert "://" not in page.replace("http://www.w3.org", "")  # nothing loads from anywhere else
 
 
 def check_demo(environment: Environment) -> None:
