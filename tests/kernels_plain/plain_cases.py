@@ -161,7 +161,7 @@ def searches() -> Iterator[Case]:
         ("lns", problem, {"window": 6, "max_evaluations": 3000}),
         ("tabu", problem, {"patience": 5, "max_evaluations": 100}),
         ("doppler", problem, {"max_evaluations": 900, "train_share": 0.0}),
-        ("doppler-zero", _limited(), {"episodes": 2, "polish": 20}),
+        ("doppler-zero", _limited(), {"policies": 2, "polish": 20}),
         ("peft", problem, {"links": "mean"}),
         ("minmin", Problem.of(TaskGraph.from_edges(np.arange(1.0, 71.0), [], []), Cluster.parse("cpu:2")), {}),
     ]

@@ -10,11 +10,15 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from stretto.core.kernels.compile import njit
 from stretto.core.kernels.rng import uniform
 from stretto.racks.kernels.counters import normal
 from stretto.racks.kernels.evidence import NUM_VALUES, PROGRESS_NOISE, SCALE_SD
 
+#: Random numbers of progress are a stream of their own: who watches changes nothing for those who do not.
+_STREAM = np.uint64(0x9E3779B97F4A7C15)
 #: No task is slower than this.
 _SLOWEST = 0.02
 
@@ -22,13 +26,15 @@ _SLOWEST = 0.02
 @njit(cache=True, nogil=True)
 def read_progress(c, w, s, b, out, state):
     """Measure the progress of every running task in the window that ends now; 0 where there is none."""
+    own = np.empty(1, np.uint64)
+    own[0] = state[0] ^ _STREAM
     for p in range(s.task.shape[1]):
         task = s.task[b, p]
         out.progress[b, p] = 0.0
-        if task < 0 or uniform(state) < c.miss:
+        if task < 0 or uniform(own) < c.miss:
             continue
         pace = s.work_sum[b, p] / s.window_s[b] / w.scale[s.instance[b], task]
-        out.progress[b, p] = pace * math.exp(c.progress_noise * normal(state))
+        out.progress[b, p] = pace * math.exp(c.progress_noise * normal(own))
 
 
 @njit(cache=True, nogil=True)
