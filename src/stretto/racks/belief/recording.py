@@ -65,7 +65,7 @@ class CounterRecording:
                 has = "is missing" if found is None else f"has shape {found.shape}"
                 raise InvalidInput(
                     f"{one.name} {has}; a recording of {model.rack.name} has {shape}: record it on the same rack "
-                    "with stretto rack --save-counters",
+                    "with stretto.racks.belief.recording.CounterRecorder",
                     field=one.name,
                 )
         if num < 2 or not np.isfinite(arrays["end_s"]).all():

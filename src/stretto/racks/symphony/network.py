@@ -76,7 +76,7 @@ def load_weights(path: str | Path = SHIPPED) -> tuple[NetWeights, dict[str, Any]
         raise InvalidInput("the checkpoint holds no weights of Symphony", source=source, field="kind")
     if meta.get("version") != 3:
         raise InvalidInput(
-            "these weights are of an earlier version, which fitted one rack; train again with stretto train symphony",
+            "these weights are of an earlier version with other inputs; train again with stretto train symphony",
             source=source,
             field="version",
         )
