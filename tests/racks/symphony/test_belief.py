@@ -237,5 +237,8 @@ def test_progress_lowers_the_error_on_streams_that_nothing_was_chosen_on():
     model, streams = small_rack(num_instances=16, num_jobs=8)
     with_progress = World.of(model, streams)
     without = replace(with_progress, belief=BeliefParams(progress_noise=1e3))
-    found = [measure_belief(world, seed=5, num_steps=60, num_envs=8) for world in (with_progress, without)]
-    assert found[0]["relative_error"] < 0.95 * found[1]["relative_error"]
+    errors = [
+        sum(measure_belief(world, seed=seed, num_steps=60, num_envs=8)["relative_error"] for seed in range(5, 10))
+        for world in (with_progress, without)
+    ]
+    assert errors[0] < 0.95 * errors[1]
