@@ -184,7 +184,7 @@ def moral(done: DemoTraining) -> list[str]:
 
     rows = {row[0]: row for row in done.rows}
     shipped, trained, episodes = rows[SHIPPED], rows[TRAINED], format_count(done.num_episodes, "episode")
-    quick, long = (format_seconds(round(row[3], 1)) for row in (shipped, trained))
+    quick, long = (format_seconds(round(row[3], digits)) for row, digits in ((shipped, 2), (trained, 1)))
     if SEARCH not in rows:
         return [f"Interrupted before {SEARCH} had the same time: nothing is compared."]
     search = rows[SEARCH]
