@@ -460,7 +460,7 @@ def main() -> None:
         (zero, {"graphs": "", "seed": 0, "max-tasks": 20_000, "every": 1, "room": 3.0, "cluster": ""}),
         (
             passenger,
-            {"graphs": "", "seeds": 3, "episodes": 8, "every": 3, "max-tasks": 1500, "evaluations": 60_000}
+            {"graphs": "", "seeds": 3, "every": 3, "max-tasks": 1500, "evaluations": 60_000}
             | {"later": "chainmm,ffnn,llama,transformer"},
         ),
         (transfer, several | {"episodes": 8000, "fine-tune": 2000, "threads": 2}),

@@ -13,22 +13,13 @@ from starlette.datastructures import Headers
 from starlette.responses import RedirectResponse, Response
 
 from stretto.errors import UnknownName
+from stretto.reports.page.html import VIEW_SCRIPTS
 from stretto.web.guard import COOKIE, Tokens
 from stretto.web.replies import Refusal
 
 router = APIRouter(include_in_schema=False)
 _KINDS = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml", "html": "text/html"}
-_SHARED = (
-    "page.css",
-    "base.js",
-    "lines.js",
-    "gantt.js",
-    "map.js",
-    "placement.js",
-    "boxes.js",
-    "tables.js",
-    "sections.js",
-)
+_SHARED = ("page.css", *VIEW_SCRIPTS)
 _OWN = ("dashboard.css", "shell.js", "runs.js", "start.js", "ask.js", "run.js", "compare.js", "api.js", "icon.svg")
 #: Every file that is served, and the package that holds it.
 STATIC = dict.fromkeys(_SHARED, "stretto.reports.assets") | dict.fromkeys(_OWN, "stretto.web.static")

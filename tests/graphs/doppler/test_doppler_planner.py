@@ -46,7 +46,7 @@ def test_without_a_share_for_episodes_it_only_searches(problem: Problem) -> None
 def test_small_tasks_are_put_in_order_where_large_ones_differ_by_orders_of_magnitude() -> None:
     """Cooled down to the scale of large tasks only, small ones are left where they happened to be."""
     problem = Problem.of(llama_block(paper_costs=True), Cluster.parse("gpu:8"))
-    phases = TUNED.settle._replace(cold=5e-4), TUNED.settle
+    phases = TUNED.operators["steps"]._replace(cold=5e-4), TUNED.operators["steps"]
     ends = [0.0, 0.0]
     for seed in range(3):
         search = doppler_planner.Search(problem, DopplerPlanner(max_evaluations=10**6), Budget(seed, num_threads=1))

@@ -78,7 +78,6 @@ class DopplerTuning:
     seek: SearchPhase = _SEEK
     wander: SearchPhase = _WANDER
     leap: SearchPhase = _LEAP
-    settle: SearchPhase = _SETTLE
     operators: Mapping[str, SearchPhase] = field(default_factory=lambda: dict(_OPERATORS))
 
     #: Tasks times devices up to which all list planners are asked, from its limit of 3 s for 20,000 tasks.

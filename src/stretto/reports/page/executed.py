@@ -43,15 +43,14 @@ def add_executed(
 
 
 def _known_of(problem: Problem | None, view: RunView) -> JsonObject:
-    """Return what the graph says of executed tasks: colors by category or job, and a bound on the makespan."""
+    """Return what the graph says of executed tasks: colors by category or job, and a bound where it gave durations."""
     if problem is None:
         return {}
     colored = colorings(problem)[0]
     color_of = {problem.graph.task_name(task): int(color) for task, color in enumerate(colored.color)}
     known: JsonObject = {"legend": colored.legend, "color_of": color_of}
-    if problem.num_tasks <= _MAX_BOUNDED:
-        scale = view["settings"].get("scale", 1.0) if view["settings"].get("is_timed") else 1.0
-        known["bound_s"] = bound(problem).value_s * float(scale)
+    if problem.num_tasks <= _MAX_BOUNDED and view["settings"].get("is_timed"):  # real commands take their own time
+        known["bound_s"] = bound(problem).value_s * float(view["settings"].get("scale", 1.0))
     return known
 
 

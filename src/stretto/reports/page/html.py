@@ -14,7 +14,8 @@ from stretto.reports.page.tables import Table
 from stretto.reports.page.view_types import RunView
 from stretto.reports.strict_json import plain
 
-_SCRIPTS = (
+#: Scripts that draw a run, in a report and in the dashboard.
+VIEW_SCRIPTS = (
     "base.js",
     "lines.js",
     "gantt.js",
@@ -23,7 +24,6 @@ _SCRIPTS = (
     "boxes.js",
     "tables.js",
     "sections.js",
-    "report.js",
 )
 
 
@@ -53,7 +53,7 @@ def render(
         _commands(commands),
         "</main>",
     ]
-    return document(title, body, plain(list(views)), _SCRIPTS)
+    return document(title, body, plain(list(views)), (*VIEW_SCRIPTS, "report.js"))
 
 
 def document(

@@ -113,7 +113,7 @@ def run_view(log: RunLog, run_id: str) -> RunView:
     if result is not None:
         curves = queue_curves(result)
         view["queue"], view["cost"], view["can_ask"] = curves, pool_costs(result), True
-        view["waits"] = waits_json(result)
+        view["waits"] = waits_json(result, is_on_site=bool(info.settings.get("site")))
         view["map"] = pool_map(result, curves) if len(result.pools) > 1 else None
     return view
 

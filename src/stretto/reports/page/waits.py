@@ -26,12 +26,18 @@ _NUM_LONGEST = 10
 _Column = tuple[str, Floats | None]
 
 
-def waits_json(result: QueueResult) -> WaitsJson | None:
-    """Return what a page tells of waits, None for a replay without jobs."""
+def waits_json(result: QueueResult, *, is_on_site: bool = False) -> WaitsJson | None:
+    """Return what a page tells of waits, None for a replay without jobs.
+
+    Parameters
+    ----------
+    is_on_site
+        Whether nodes and partitions were replayed; a log does not hold them, so that there is no baseline.
+    """
     if not result.trace.num_jobs:
         return None
     own = str(result.spec.get("strategy", "this replay"))
-    base = _baseline(result)
+    base = None if is_on_site else _baseline(result)
     recorded = result.trace.wait_s
     columns: list[_Column] = [(own, result.wait_s), ("baseline", base), ("recorded", recorded)]
     known = [(name, waits) for name, waits in columns if waits is not None]
