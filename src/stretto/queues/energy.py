@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from stretto.core.csr import Floats
 from stretto.core.pool import Pool
-from stretto.core.request import ResourceRequest, components_of
+from stretto.core.request import components_of
 from stretto.core.site import Site
 from stretto.errors import InvalidInput
 from stretto.files.prices.carbon import HOUR_S, CarbonSeries
@@ -308,11 +308,13 @@ def _allocated(result: QueueResult, site: Site) -> tuple[NDArray[np.intp], Float
     assert result.place_ptr is not None
     assert result.node is not None
     assert result.tasks is not None
+    assert result.partition is not None
     assert trace.request is not None
     job = np.repeat(np.arange(trace.num_jobs), np.diff(result.place_ptr))
     parts = [components_of(request) for request in trace.requests]
     per_task = np.array([part[0].cpus_per_task for part in parts], np.float64)
-    whole = np.array([any(_is_exclusive(site, one) for one in part) for part in parts], np.bool_)
+    is_whole = np.array([any(one.is_exclusive for one in part) for part in parts], np.bool_)
+    in_whole = np.array([partition.is_exclusive for partition in site.partitions], np.bool_)[result.partition]
     kind = trace.request[job]
     cpus = result.tasks * per_task[kind]
     for one in np.flatnonzero([len(parts[int(k)]) > 1 for k in trace.request]).tolist():
@@ -324,9 +326,4 @@ def _allocated(result: QueueResult, site: Site) -> tuple[NDArray[np.intp], Float
                 left -= int(result.tasks[at])
                 at += 1
     total = np.array([node.cpus for node in site.nodes], np.float64)[result.node]
-    return job, np.where(whole[kind], total, np.minimum(cpus, total))
-
-
-def _is_exclusive(site: Site, part: ResourceRequest) -> bool:
-    names = part.partitions or (site.default_partition.name,)
-    return part.is_exclusive or all(site.partition(name).is_exclusive for name in names)
+    return job, np.where(is_whole[kind] | in_whole, total, np.minimum(cpus, total))

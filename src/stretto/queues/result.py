@@ -58,6 +58,8 @@ class QueueResult:
     place_ptr, node, tasks
         Job *j* ran on the nodes ``site.nodes[i]`` for *i* in ``node[place_ptr[j]:place_ptr[j + 1]]``, with so many
         tasks on each; the components of a heterogeneous job stand one after the other. None without a site.
+    partition
+        The number of the site's partition that each entry of ``node`` was taken in.
     """
 
     trace: Trace
@@ -80,6 +82,7 @@ class QueueResult:
     place_ptr: NDArray[np.int64] | None = None  # [n+1]
     node: Ints | None = None
     tasks: Ints | None = None
+    partition: Ints | None = None
 
     def nodes_of(self, job: int) -> list[str]:
         """Return the names of the nodes that a job ran on, each once, in the order in which they were chosen."""

@@ -69,8 +69,10 @@ class SiteUse:
         assert result.place_ptr is not None
         assert result.node is not None
         assert result.tasks is not None
+        assert result.partition is not None
         first, last = int(result.place_ptr[job]), int(result.place_ptr[job + 1])
-        places = list(zip(result.node[first:last].tolist(), result.tasks[first:last].tolist(), strict=True))
+        rows = (result.node, result.tasks, result.partition)
+        places = list(zip(*(row[first:last].tolist() for row in rows), strict=True))
         found, at = [], 0
         for shapes in self.alternatives(job):
             here, tasks = [], 0
@@ -78,13 +80,10 @@ class SiteUse:
                 here.append(places[at])
                 tasks += places[at][1]
                 at += 1
-            shape = self._used_shape(shapes, {node for node, _ in here})
-            found += [(job, node, self._taken(shape, node, count)) for node, count in here]
+            used = {self.site.partitions[partition].name for _, _, partition in here}
+            shape = next(one for one in shapes if one.partition in used)
+            found += [(job, node, self._taken(shape, node, count)) for node, count, _ in here]
         return found
-
-    def _used_shape(self, shapes: list[Shape], nodes: set[int]) -> Shape:
-        """Return the first alternative whose partition holds all the nodes."""
-        return next((one for one in shapes if nodes <= set(self.shapes.nodes_of(one))), shapes[0])
 
     def _taken(self, shape: Shape, node: int, tasks: int) -> Room:
         if shape.exclusive:

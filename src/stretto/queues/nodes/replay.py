@@ -144,6 +144,8 @@ def to_result(setup: NodeSetup, run: NodeRun, spec: dict[str, object]) -> QueueR
     site, n = setup.site, setup.trace.num_jobs
     hours = math.ceil(float(run.end_s.max())) / 3600.0
     price = sum(node.price_usd_per_hour for node in site.nodes)
+    number = {partition.name: i for i, partition in enumerate(site.partitions)}
+    partition_of_shape = np.array([number[name] for name in setup.shape_partition], np.int32)
     return QueueResult(
         trace=setup.trace,
         pools=(Pool(site.name, site.num_cpus, price_usd_per_hour=price / site.num_cpus),),
@@ -163,4 +165,5 @@ def to_result(setup: NodeSetup, run: NodeRun, spec: dict[str, object]) -> QueueR
         place_ptr=run.place_ptr,
         node=run.node,
         tasks=run.tasks,
+        partition=partition_of_shape[run.shape],
     )

@@ -20,7 +20,8 @@ Use = dict[str, float]
 def check_nodes(site: Site, result: QueueResult) -> None:
     """Raise where a job gets other nodes than it asked for, or a node is used beyond what it has or while closed."""
     trace = result.trace
-    if result.place_ptr is None or result.node is None or result.tasks is None or trace.request is None:
+    told = (result.place_ptr, result.node, result.tasks, result.partition, trace.request)
+    if any(one is None for one in told):
         raise InvalidPlan("the replay does not say on which nodes jobs ran")
     uses: dict[int, list[tuple[float, float, Use, int]]] = defaultdict(list)
     for job in range(trace.num_jobs):
@@ -40,44 +41,45 @@ def _uses(site: Site, result: QueueResult, job: int) -> list[tuple[int, Use]]:
     assert result.place_ptr is not None
     assert result.node is not None
     assert result.tasks is not None
+    assert result.partition is not None
     parts = components_of(trace.requests[trace.request[job]])
     first, last = int(result.place_ptr[job]), int(result.place_ptr[job + 1])
-    entries = list(zip(result.node[first:last].tolist(), result.tasks[first:last].tolist(), strict=True))
+    rows = (result.node, result.tasks, result.partition)
+    entries = list(zip(*(row[first:last].tolist() for row in rows), strict=True))
     found: list[tuple[int, Use]] = []
     at = 0
     for part in parts:
-        here: list[tuple[int, int]] = []
+        here: list[tuple[int, int, int]] = []
         tasks = 0
         while at < len(entries) and tasks < part.num_tasks:
             here.append(entries[at])
             tasks += entries[at][1]
             at += 1
         _check_component(site, job, part, here)
-        found += [(node, _use(part, site.nodes[node], count, _is_exclusive(site, part))) for node, count in here]
+        is_whole = part.is_exclusive or site.partitions[here[0][2]].is_exclusive
+        found += [(node, _use(part, site.nodes[node], count, is_whole)) for node, count, _ in here]
     if at != len(entries):
         raise InvalidPlan(f"job {job} has nodes that it did not ask for")
     return found
 
 
-def _is_exclusive(site: Site, part: ResourceRequest) -> bool:
-    names = part.partitions or (site.default_partition.name,)
-    return part.is_exclusive or all(site.partition(name).is_exclusive for name in names)
-
-
-def _check_component(site: Site, job: int, part: ResourceRequest, entries: Sequence[tuple[int, int]]) -> None:
-    nodes = [site.nodes[node] for node, _ in entries]
-    if sum(tasks for _, tasks in entries) != part.num_tasks or any(tasks < 1 for _, tasks in entries):
-        raise InvalidPlan(f"job {job} asked for {part.num_tasks} tasks and got {[tasks for _, tasks in entries]}")
+def _check_component(site: Site, job: int, part: ResourceRequest, entries: Sequence[tuple[int, int, int]]) -> None:
+    nodes = [site.nodes[node] for node, _, _ in entries]
+    counts = [tasks for _, tasks, _ in entries]
+    if sum(counts) != part.num_tasks or min(counts, default=0) < 1:
+        raise InvalidPlan(f"job {job} asked for {part.num_tasks} tasks and got {counts}")
     if not part.min_nodes <= len(entries) <= (part.max_nodes or len(site.nodes)):
         raise InvalidPlan(f"job {job} runs on {len(entries)} nodes, outside {part.min_nodes}..{part.max_nodes}")
-    if part.tasks_per_node is not None and any(tasks > part.tasks_per_node for _, tasks in entries):
+    if part.tasks_per_node is not None and max(counts) > part.tasks_per_node:
         raise InvalidPlan(f"job {job} has more than {part.tasks_per_node} tasks on a node")
-    if len({node for node, _ in entries}) != len(entries):
+    if len({node for node, _, _ in entries}) != len(entries):
         raise InvalidPlan(f"job {job} names a node twice")
     names = {node.name for node in nodes}
     allowed = part.partitions or (site.default_partition.name,)
-    if not any(names <= set(site.partition(name).nodes) for name in allowed):
-        raise InvalidPlan(f"job {job} runs on {sorted(names)}, which no partition of {allowed} holds together")
+    used = [site.partitions[one] for one in sorted({partition for _, _, partition in entries})]
+    if len(used) != 1 or used[0].name not in allowed or not names <= set(used[0].nodes):
+        where = " and ".join(one.name for one in used)
+        raise InvalidPlan(f"job {job} runs on {sorted(names)} in {where}; it may use one partition of {allowed}")
     if any(not part.features <= node.features for node in nodes):
         raise InvalidPlan(f"job {job} runs on a node without the features {sorted(part.features)}")
 
