@@ -10,7 +10,7 @@ run: $(VENV)/.run
 	$(BIN)/stretto demo --out out
 
 test: lint chromium slurm torch axe
-	$(BIN)/python -m pytest -n 2 -m "not long"
+	$(BIN)/python -m pytest -n 3 -m "not long"
 
 test-long: $(VENV)/.dev chromium slurm torch ray
 	$(BIN)/pip install -q -c constraints.txt atheris || echo "atheris does not install here: its fuzz runs are skipped"

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def find_data() -> Path | None:
     """Return the folder of real traces and graphs, or None where it is absent."""
-    candidate = Path(os.environ.get("STRETTO_DATA", ROOT.parent / "shared" / "data"))
+    candidate = Path(os.environ.get("STRETTO_DATA") or ROOT.parent / "shared" / "data")
     return candidate if candidate.is_dir() else None
 
 

@@ -188,23 +188,23 @@ def on_nodes_with_promises() -> Iterator[tuple[str, Any]]:
 
 def starts() -> Iterator[tuple[str, Any]]:
     """Predict starts: by a fixed order, by one that changes with time, and with promises."""
-    found = replay(make_trace(4, 40), PROCS)
+    found = replay(make_trace(4, 24), PROCS)
     trace, jobs = found.trace, found.trace.arrays()
     for name, rules, slack in (
         ("fcfs", FutureRules(0), None),
         ("f4", FutureRules(10), None),
         ("expansion", FutureRules(20), None),
-        ("promise", FutureRules(1, promises=True), np.full(40, 60.0)),
+        ("promise", FutureRules(1, promises=True), np.full(24, 60.0)),
     ):
         queue = KnownQueue(trace, jobs, PROCS, found.start_s, found.end_s, rules, slack_s=slack)
-        now = float(jobs.submit[30])
-        outlooks = futures_of(queue, 0, 2).outlooks(now, queue.waiting_at(now))
+        now = float(jobs.submit[18])
+        outlooks = futures_of(queue, 0, 1).outlooks(now, queue.waiting_at(now)[:3])
         yield f"starts {name}", [[one.by_estimates_s, *one.futures_s] for one in outlooks]
     rng = np.random.default_rng(0)
     site = random_site(rng)
     on_site = replayed_queue(random_jobs(rng, site), site).queue
     now = float(np.median(on_site.jobs.submit))
-    outlooks = futures_of(on_site, 0, 2).outlooks(now, on_site.waiting_at(now))
+    outlooks = futures_of(on_site, 0, 1).outlooks(now, on_site.waiting_at(now)[:3])
     yield "starts on a site", [[one.by_estimates_s, *one.futures_s] for one in outlooks]
 
 

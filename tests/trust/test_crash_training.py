@@ -13,7 +13,7 @@ import pytest
 
 _CASES = [
     ("pretend", 5),
-    ("doppler", 3),
+    pytest.param("doppler", 3, marks=pytest.mark.long, id="doppler-3"),
     pytest.param("pretend", 100, marks=pytest.mark.long, id="pretend-100"),
     pytest.param("doppler", 100, marks=pytest.mark.long, id="doppler-100"),
 ]

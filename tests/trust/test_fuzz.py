@@ -18,7 +18,7 @@ NUM_INPUTS = os.environ.get("STRETTO_FUZZ_INPUTS", "1000000")
 _NEVER = {"graph nextflow"}
 
 
-@pytest.mark.parametrize("num_inputs", ["20000", pytest.param(NUM_INPUTS, marks=pytest.mark.long)])
+@pytest.mark.parametrize("num_inputs", ["8000", pytest.param(NUM_INPUTS, marks=pytest.mark.long)])
 def test_no_input_crashes_a_reader_or_a_route(num_inputs: str, tmp_path: Path) -> None:
     words = [sys.executable, str(SCRIPT), "--inputs", num_inputs, "--state", str(tmp_path / "state")]
     done = subprocess.run(words, capture_output=True, text=True, errors="replace", check=False, cwd=tmp_path)

@@ -59,21 +59,23 @@ def test_results_say_that_a_plan_was_repaired() -> None:
 
 
 #: They construct a plan task by task; searches and CP-SAT have tests of their own.
+#: Planners that try many others.
+_MANY_IN_ONE = ("portfolio", "critical-path")
 LISTS = [name for name in PLANNERS if name not in ("annealing", "lns", "tabu", "genetic", "cp-sat", "doppler")]
 
 
 @pytest.mark.parametrize("name", [name for name in LISTS if name != "doppler-zero"])
 def test_list_planners_respect_memory_while_they_plan(name: str) -> None:
     """Their own plans keep the necessary conditions, and at least nine in ten run as they are."""
-    ran = 0
-    for seed in range(20):
+    ran, tries = 0, 20 if name not in _MANY_IN_ONE else 6
+    for seed in range(tries):
         problem, _ = random_tight(seed)
         plan = planner_named(name).plan(problem, Budget(seed=seed))
         needs = MemoryNeeds.of(problem)
         assert needs is not None
         assert needs.fits(plan.assignment)
         ran += progress(problem, plan, discipline=None, contention="none")[0] == 0
-    assert ran >= 18
+    assert ran >= 0.9 * tries
 
 
 @pytest.mark.parametrize("name", ["annealing", "lns", "tabu", "genetic"])

@@ -102,7 +102,7 @@ def test_nothing_that_comes_later_changes_an_answer() -> None:
     answers = []
     for one in (queue, changed):
         predictor = StartPredictor(one)
-        predictor.learn_past(now, at_submission=False, most=60)
+        predictor.learn_past(now, at_submission=False, most=20)
         answers.append(predictor.ask(now, [row])[0])
     assert answers[0] == answers[1]
 

@@ -129,6 +129,7 @@ def test_trainings_of_ablations_go_on_to_the_last_bit(problem: Problem, variant:
     assert repr(whole.step()) == repr(half.step())
 
 
+@pytest.mark.long
 def test_pairs_are_scored_by_both_heads() -> None:
     """The joint policy against loops over all pairs."""
     learner = make(random_problem(np.random.default_rng(4), 10, 3), "joint", shaken=True)

@@ -36,6 +36,7 @@ def test_both_variants_are_of_one_size():
     assert 0.5 < sizes[0] / sizes[1] < 1.6
 
 
+@pytest.mark.long
 def test_training_on_two_nics_comes_near_the_best_rule():
     """From fresh weights, on streams that it did not see; this seed collapsed before rollouts were paired."""
     seed = 4
@@ -116,7 +117,7 @@ def test_wrong_settings_are_refused():
         A2c(num_envs=8, num_rollouts=3)
 
 
-@pytest.mark.parametrize("reward", ["makespan", "inverse"])
+@pytest.mark.parametrize("reward", ["makespan", pytest.param("inverse", marks=pytest.mark.long)])
 def test_the_other_rewards_train(reward):
     model, streams = two_nics()
     world = World(model, streams, counters_of(model))

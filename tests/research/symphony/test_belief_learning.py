@@ -44,6 +44,7 @@ def test_evidence_below_moves_what_is_above_it():
     assert after[tree.num_leaves + 3] == pytest.approx(float(before[tree.num_leaves + 3]), abs=0.01)  # other socket
 
 
+@pytest.mark.long
 def test_theta_is_learned_from_a_wrong_start():
     pytest.importorskip("optax")
     from research.symphony.belief_learning import TRUE_THETA, GradientSettings, learn_theta
