@@ -1,6 +1,7 @@
 """Plans within memory: random instances whose residents fill 70 to 95 % of all memory, every search against CP-SAT.
 
     python benchmarks/memory.py --instances 100
+    python benchmarks/memory.py --first 150 --instances 150        # instances that no rule was chosen on
     python benchmarks/memory.py --instances 10 --policies doppler-zero,lns
 
 An instance counts where CP-SAT or a packing finds a plan that the simulator runs. ``feasible`` is how many of these a
@@ -61,13 +62,14 @@ def solved(problem: Problem, policy: str, seed: int, limit: float | None) -> Pla
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--instances", type=int, default=100)
+    parser.add_argument("--first", type=int, default=0, help="the first instance; others than those looked at before")
     parser.add_argument("--policies", default=",".join(SEARCHES))
     parser.add_argument("--exact-limit", type=float, default=2.0)
     options = parser.parse_args()
     names = options.policies.split(",")
     found: dict[str, list[tuple[float, bool, bool]]] = {name: [] for name in names}
     count = 0
-    for seed in range(options.instances):
+    for seed in range(options.first, options.first + options.instances):
         problem = tight(seed)
         limits = [device.memory_bytes for device in problem.cluster.devices]
         results = {name: solved(problem, name, seed, None) for name in names}

@@ -15,6 +15,8 @@ from stretto.graphs.memory.needs import MemoryNeeds
 from stretto.graphs.memory.packings import assignments
 
 _TIME_LIMIT_S = 5.0
+#: A drawn packing only has to be another one, not the best by its preferences.
+_DRAWN_GAP = 0.5
 
 
 def known_schedule(relaxation: Relaxation) -> TimedPlan:
@@ -51,8 +53,12 @@ def impossible(problem: Problem) -> str:
     )
 
 
-def pack_exactly(needs: MemoryNeeds, able: np.ndarray[tuple[int, int], np.dtype[np.bool_]]) -> tuple[Ints | None, bool]:
+def pack_exactly(
+    needs: MemoryNeeds, able: np.ndarray[tuple[int, int], np.dtype[np.bool_]], *, drawn: int | None = None
+) -> tuple[Ints | None, bool]:
     """Return an assignment within memory, or None; and whether it is proven that there is none.
+
+    A seed ``drawn`` asks for one that is good by random preferences, so that seeds give different packings.
 
     Proof. The rows hold for every plan: on the device of a task there is room for the residents of all tasks there and
     for what the task needs while it runs.
@@ -68,9 +74,13 @@ def pack_exactly(needs: MemoryNeeds, able: np.ndarray[tuple[int, int], np.dtype[
         kept = sum(int(resident[t]) * choice[t][d] for t in here)
         for t in here:
             model.add(kept + int(running[t]) * choice[t][d] <= int(limit[d]))
+    if drawn is not None:
+        prefers = np.random.default_rng([drawn, n, m]).integers(0, 100, (n, m))
+        model.minimize(sum(int(prefers[t, d]) * x for t, options in enumerate(choice) for d, x in options.items()))
     solver = cp_model.CpSolver()
     solver.parameters.max_time_in_seconds = _TIME_LIMIT_S
     solver.parameters.num_workers = 1
+    solver.parameters.relative_gap_limit = _DRAWN_GAP
     code = solver.solve(model)
     if code in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         found = [next(d for d, x in options.items() if solver.value(x)) for options in choice]

@@ -50,13 +50,13 @@ def packed_by_memory(problem: Problem, needs: MemoryNeeds, wanted: Ints, order: 
     return _improved(problem, needs, found[at], value, judge)
 
 
-def exact_assignment(problem: Problem, needs: MemoryNeeds) -> Ints | None:
-    """Pack by the solver where the instance is small; raise where it proves that nothing fits."""
+def exact_assignment(problem: Problem, needs: MemoryNeeds, *, drawn: int | None = None) -> Ints | None:
+    """Pack by the solver where the instance is small, any way or by a drawn one; raise where it proves none fits."""
     if problem.num_tasks * problem.num_devices > MAX_EXACT:
         return None
     from stretto.graphs.bounds.cpsat_memory import impossible, pack_exactly
 
-    found, is_proven = pack_exactly(needs, np.isfinite(problem.device_duration))
+    found, is_proven = pack_exactly(needs, np.isfinite(problem.device_duration), drawn=drawn)
     if is_proven:
         raise Infeasible(impossible(problem))
     return found

@@ -18,13 +18,15 @@ from stretto.graphs.memory.packings import assignments, lean_order
 #: Task and read visits that the search may take in all, and the fewest and most plans that it tries.
 _WORK = 4_000_000
 _FEWEST, _MOST = 60, 3_000
-#: Searches from the best packing, until one finds a plan that runs.
-_TURNS = 8
+#: Searches from the best packing, then from packings drawn among all, until one finds a plan that runs.
+_TURNS, _DRAWN_TURNS = 4, 24
 #: Keys of ``Plan.info``.
 REPAIR, TRIED = "memory_repair", "memory_plans_tried"
 
 #: Executes a plan: how many tasks could not run for want of memory, and when the last one ended.
 Execute = Callable[[Plan], tuple[int, float]]
+
+_NOTHING = (2**62, np.inf)
 
 
 @dataclass(eq=False)
@@ -33,7 +35,7 @@ class _Best:
 
     execute: Execute
     plan: Plan | None = None
-    value: tuple[int, float] = (2**62, np.inf)
+    value: tuple[int, float] = _NOTHING
     name: str = ""
     tried: int = 0
 
@@ -79,11 +81,15 @@ def fit_memory(problem: Problem, plan: Plan, execute: Execute, *, discipline: Di
         if exact is not None:
             _offer_all(best, exact, orders, tuple(dict.fromkeys(disciplines)), "exact packing")
     first = best.plan, best.value
-    for turn in range(_TURNS if best.plan is not None else 0):
+    for turn in range(_TURNS + _DRAWN_TURNS if best.plan is not None else 0):
         if turn > 0:
             if best.runs:
                 break
-            best.plan, best.value = first  # another walk from the best packing
+            best.plan, best.value = first  # another walk
+            drawn = exact_assignment(problem, needs, drawn=seed + turn) if turn >= _TURNS else None
+            if drawn is not None:
+                best.value = _NOTHING
+                _offer_all(best, drawn, orders, tuple(dict.fromkeys(disciplines)), "drawn packing")
         _search(problem, needs, best, seed + turn)
     if best.plan is None or not best.runs:
         raise Infeasible(_not_found(problem, best))
