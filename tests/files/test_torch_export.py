@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed (extra 'torc
 
 from stretto.errors import InvalidInput  # noqa: E402
 from stretto.files.graphs.pytorch.torch_export import SHARED_BYTES, export_module, from_torch_program  # noqa: E402
+from stretto.files.graphs.pytorch.torch_training import saved_bytes  # noqa: E402
 from torch_cases import CASES, KWARGS, nn, resnet, tied  # noqa: E402
 
 
@@ -87,3 +90,36 @@ def test_what_cannot_be_exported_is_said() -> None:
         export_module(Branching(), (torch.zeros(2),))
     with pytest.raises(InvalidInput, match="computes nothing"):
         export_module(nn.Identity(), (torch.zeros(2),))
+
+
+@pytest.mark.parametrize("name", ["encoder", "perceptron", "resnet"])
+def test_activations_of_a_training_step_are_those_that_autograd_saves(name: str) -> None:
+    module, args = CASES[name]()
+    program = export_module(module, args, KWARGS.get(name))
+    saved: dict[int, int] = {}
+    weights = {tensor.untyped_storage().data_ptr() for tensor in (*module.parameters(), *module.buffers())}
+
+    def keep(tensor):  # type: ignore[no-untyped-def]
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in weights:
+            saved[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        result = module(*args, **KWARGS.get(name, {}))
+    counted = sum(saved_bytes([group.nodes for group in program.groups]))
+    assert result is not None
+    assert 1 <= counted / sum(saved.values()) <= 1.25
+
+
+def test_a_training_step_keeps_gradients_and_state_and_takes_three_times_as_long() -> None:
+    module = nn.Sequential(nn.Linear(10, 20), nn.ReLU(), nn.Linear(20, 5))
+    module[0].bias.requires_grad_(False)
+    called = export_module(module, (torch.zeros(7, 10),))
+    graph, step = from_torch_program(called), from_torch_program(replace(called, optimizer_state=2.0))
+    assert step.resident_bytes is not None
+    activations = [4 * 7 * (10 + 20), 0]  # the argument and what the ReLU gives, which the second layer reads as well
+    weights = [4 * (4 * 10 * 20 + 20), 4 * 4 * (20 * 5 + 5)]
+    assert step.resident_bytes.tolist() == [weights[0] + activations[0], weights[1]]
+    np.testing.assert_allclose(step.kind_duration_s, 3 * graph.kind_duration_s)
+    assert step.object_size.tolist() == [2 * 4 * 7 * 20]

@@ -162,3 +162,14 @@ def test_printing_says_that_durations_are_assumed() -> None:
         stretto.place(module, *args, devices=2, policy="heft").jit()
     with pytest.raises(InvalidInput, match="does not apply to a PyTorch module"):
         stretto.place(nn.Linear(2, 2), torch.zeros(1, 2), devices=2, dims={"batch": 2})
+
+
+def test_a_training_step_needs_more_memory_and_says_what_it_assumes() -> None:
+    module, args = perceptron()
+    called = stretto.place(module, *args, devices=2, policy="heft")
+    step = stretto.place(module, *args, devices=2, policy="heft", optimizer_state=2)
+    assert sum(s.peak_bytes for s in step.shares) > 3 * sum(s.peak_bytes for s in called.shares)
+    assert "training step" in str(step)
+    assert "training step" not in str(called)
+    with pytest.raises(InvalidInput, match="optimizer_state"):
+        stretto.place(module, *args, devices=2, optimizer_state=-1)

@@ -44,6 +44,7 @@ class ModelArguments(TypedDict, total=False):
         read them. By default arrays of at least 1 MiB are assumed to be.
     optimizer_state
         Bytes of optimizer state per byte of a weight, which stay beside it: 2 for Adam in the type of the weights.
+        A PyTorch module is placed for training when it is given, else for calls only.
     group
         Whether cheap equations join the operation that makes their operand, as XLA would fuse them (True).
     unroll
@@ -75,7 +76,7 @@ class ModelArguments(TypedDict, total=False):
 
 #: What can be said of each kind of model.
 _OF_ONNX = ("memory", "dims")
-_OF_TORCH = ("memory", "example_kwargs")
+_OF_TORCH = ("memory", "optimizer_state", "example_kwargs")
 _OF_JAX = ("weights", "optimizer_state", "group", "unroll", "memory", "costs", "measure", "example_kwargs")
 
 
@@ -131,7 +132,9 @@ def place(
     if is_torch_module(fn):
         _check_arguments(model, _OF_TORCH, "a PyTorch module")
         kwargs = model.get("example_kwargs") or {}
-        return place_torch(fn, example_args, kwargs, where, _known_policy(policy, params), params, budget, setting)
+        chosen = _known_policy(policy, params)
+        state = model.get("optimizer_state")
+        return place_torch(fn, example_args, kwargs, where, chosen, params, budget, setting, state)
     _check_arguments(model, _OF_JAX, "a function of JAX")
     return _place_jax(fn, example_args, where, policy, params, budget, setting, model)
 

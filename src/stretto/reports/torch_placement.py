@@ -34,6 +34,10 @@ _CONTIGUOUS_NOTE = (
     "The policy's own plan does not fit the memory of the devices. This one does: each device has one range of the "
     "operations, the fastest such plan."
 )
+_TRAINING_NOTE = (
+    "A training step: a backward pass is assumed to take twice as long as the forward pass. Gradients, optimizer state "
+    "and activations that the backward pass reads stay on the device."
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,6 +58,8 @@ class TorchPlacement(Placement):
             )
         if CONTIGUOUS in self.plan.info:
             notes.append(_CONTIGUOUS_NOTE)
+        if self.program.optimizer_state is not None:
+            notes.append(_TRAINING_NOTE)
         return tuple(notes)
 
     @cached_property
@@ -175,9 +181,12 @@ def place_torch(
     params: Mapping[str, Json] | None,
     budget: Budget,
     setting: Setting,
+    optimizer_state: float | None = None,
 ) -> TorchPlacement:
-    """Export a module on example arguments and plan its operations on devices."""
-    program = export_module(module, args, kwargs)
+    """Export a module on example arguments and plan its operations, or its training step, on devices."""
+    if optimizer_state is not None and not optimizer_state >= 0:
+        raise InvalidInput(f"{optimizer_state} must not be negative", field="optimizer_state")
+    program = replace(export_module(module, args, kwargs), optimizer_state=optimizer_state)
     problem = _problem(program, devices.cluster)
     result = _planned_within_memory(problem, policy, params, budget, setting)
     return TorchPlacement(result, program, remarks=devices.notes, budget=budget)

@@ -11,6 +11,7 @@ from stretto.core.builder import GraphBuilder
 from stretto.core.graph import TaskGraph
 from stretto.core.provenance import DURATIONS, IN_MEMORY, OBJECTS, ROOFLINE
 from stretto.errors import InvalidInput, MissingExtra
+from stretto.files.graphs.pytorch import torch_training
 from stretto.files.graphs.pytorch.torch_cost import Torch, is_cheap, node_cost, num_bytes, op_name
 from stretto.files.graphs.roofline import ROOFLINES, CostModel, OpCost, durations
 
@@ -53,6 +54,8 @@ class TorchProgram:
     in_spec: Torch
     out_spec: Torch
     groups: tuple[TorchGroup, ...]
+    #: Bytes of optimizer state per byte of a trained weight; None where the module is only called.
+    optimizer_state: float | None = None
 
     @cached_property
     def group_of(self) -> Mapping[Torch, int]:
@@ -162,24 +165,28 @@ def from_torch_program(
 
     Parameters and buffers are resident bytes of the tasks that read them; arguments of the module and values inside
     a group are bytes that the task holds while it runs. Each operator is a kernel of its own, as PyTorch runs it.
+    With ``program.optimizer_state`` a task is the forward and the backward pass of its group.
     """
+    duration, traffic = 1.0, 1.0
+    if program.optimizer_state is not None:
+        duration, traffic = torch_training.STEP_DURATION, torch_training.STEP_TRAFFIC
     build = GraphBuilder(program.name)
     handles: dict[Torch, int] = {}
     total = OpCost()
-    for group in program.groups:
+    for group, resident in zip(program.groups, _resident_bytes(program), strict=True):
         costs = [cost for node in group.nodes if (cost := node_cost(node)) is not None]
         total = sum(costs, total)
-        seconds = _sum_of_durations(costs, rooflines)
+        seconds = {kind: s * duration for kind, s in _sum_of_durations(costs, rooflines).items()}
         lead = next((node for node in group.nodes if not is_cheap(node)), group.nodes[0])
         task = build.task(
             group.name,
             next(iter(seconds.values())),
             durations=seconds,
-            resident_bytes=sum(num_bytes(weight.meta["val"]) for weight in group.weights),
+            resident_bytes=resident,
             memory_bytes=_inside_bytes(program, group),
             category=op_name(lead),
         )
-        _connect(build, program, group, task, handles)
+        _connect(build, program, group, task, handles, traffic)
     users: dict[Torch, int] = {}
     for group in program.groups:
         for weight in group.weights:
@@ -188,6 +195,19 @@ def from_torch_program(
     build.meta |= {DURATIONS: basis, OBJECTS: IN_MEMORY}
     build.meta |= {"total_flops": total.flops, "total_bytes": total.num_bytes, SHARED_BYTES: shared}
     return build.graph()
+
+
+def _resident_bytes(program: TorchProgram) -> list[float]:
+    """Return what stays on the device of each group: its weights and, for training, what :mod:`torch_training` adds."""
+    if program.optimizer_state is None:
+        return [sum(num_bytes(weight.meta["val"]) for weight in group.weights) for group in program.groups]
+    trained = {name for name, parameter in program.flat.named_parameters() if parameter.requires_grad}
+    factor = torch_training.resident_factor(program.optimizer_state)
+    saved = torch_training.saved_bytes([group.nodes for group in program.groups])
+    return [
+        kept + sum(num_bytes(w.meta["val"]) * (factor if str(w.target) in trained else 1.0) for w in group.weights)
+        for group, kept in zip(program.groups, saved, strict=True)
+    ]
 
 
 def _sum_of_durations(costs: Sequence[OpCost], rooflines: Mapping[str, CostModel]) -> dict[str, float]:
@@ -199,7 +219,7 @@ def _sum_of_durations(costs: Sequence[OpCost], rooflines: Mapping[str, CostModel
 
 
 def _connect(
-    build: GraphBuilder, program: TorchProgram, group: TorchGroup, task: int, handles: dict[Torch, int]
+    build: GraphBuilder, program: TorchProgram, group: TorchGroup, task: int, handles: dict[Torch, int], traffic: float
 ) -> None:
     """Add what a group reads from other groups, and the values that other groups read from it."""
     for node in group.nodes:
@@ -208,7 +228,7 @@ def _connect(
                 build.read(task, handles[arg])
     for node in group.nodes:
         if any(program.group_of.get(user, task) != task for user in node.users):
-            handles[node] = build.object(task, num_bytes(node.meta.get("val")))
+            handles[node] = build.object(task, num_bytes(node.meta.get("val")) * traffic)
 
 
 def _inside_bytes(program: TorchProgram, group: TorchGroup) -> float:
