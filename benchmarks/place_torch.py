@@ -1,4 +1,7 @@
-"""Placements against accelerate's: ``python benchmarks/place_torch.py [--seconds 2] [--seed 0]``.
+"""Placements against accelerate's.
+
+    python benchmarks/place_torch.py [--seconds 2] [--seed 0]
+    python benchmarks/place_torch.py --drawn 10         # sizes, GPUs and limits drawn by the seed, ten cases a model
 
 Three PyTorch modules with random weights (a transformer encoder, a ResNet, an MLP) are placed on GPUs under several
 memory limits. The opponent is ``accelerate.infer_auto_device_map`` in its best form: filled or with
@@ -17,7 +20,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise, permutations, product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,6 +36,7 @@ from stretto.graphs.simulator import simulate
 HOST_LINK = 16e9
 #: Parts of the limits that accelerate is told of, because it leaves nothing for activations; the best one counts.
 HEADROOM = (1.0, 0.95, 0.9, 0.85, 0.8)
+MODELS = ("encoder", "resnet", "mlp")
 #: GPUs and their links; two of the clusters have a fast and a slow kind.
 CLUSTERS = {
     "2 alike": "gpu:2@16GB/s",
@@ -41,10 +45,56 @@ CLUSTERS = {
 }
 #: Memory of each GPU as a share of all parameters; the GPUs together hold all of them and little more.
 SHARES = {"2 alike": (0.54, 0.6, 0.8), "3 unlike": (0.44, 0.6), "slow first": (0.44, 0.6)}
+#: Drawn limits: memory of all GPUs together as a multiple of the parameters.
+DRAWN_MEMORY = (1.15, 2.0)
 
 
-def models() -> dict[str, tuple[Any, tuple[Any, ...], list[str]]]:
-    """Return the modules, example arguments, and the classes that accelerate should not split."""
+class Sizes(NamedTuple):
+    """How large the modules are."""
+
+    layers: int = 6
+    features: int = 512
+    blocks: tuple[int, ...] = (64, 64, 128, 128, 256, 256, 512, 512)
+    linear: tuple[int, ...] = (2048, 4096, 2048, 3072, 2048)  # wide layers first: filling leaves the last GPU out
+
+
+class Case(NamedTuple):
+    """One line of the table."""
+
+    model: str
+    sizes: Sizes
+    cluster: str
+    devices: str
+    share: float
+
+
+def chosen() -> Iterator[Case]:
+    """Yield the cases that were chosen by hand."""
+    for model, (cluster, devices) in product(MODELS, CLUSTERS.items()):
+        for share in SHARES[cluster]:
+            yield Case(model, Sizes(), cluster, devices, share)
+
+
+def drawn(seed: int, count: int) -> Iterator[Case]:
+    """Yield cases whose sizes, GPUs and limits are drawn before anything is placed."""
+    rng = np.random.default_rng([seed, 31])
+    for model, number in product(MODELS, range(count)):
+        stages = (64, 128, 256, 512)
+        sizes = Sizes(
+            int(rng.integers(4, 13)),
+            int(rng.choice([256, 512, 768])),
+            tuple(width for width in stages for _ in range(rng.integers(1, 4))),
+            (1024, *(int(width) for width in rng.choice([1024, 2048, 3072, 4096], rng.integers(3, 8))), 1024),
+        )
+        speeds = [float(speed) for speed in rng.choice([0.5, 1.0, 2.0], rng.integers(2, 5))]
+        link = int(rng.choice([8, 16, 32]))
+        devices = ",".join(f"gpu:1x{speed}" for speed in speeds) + f"@{link}GB/s"
+        share = float(rng.uniform(*DRAWN_MEMORY)) / len(speeds)
+        yield Case(model, sizes, f"drawn {number}", devices, share)
+
+
+def module_of(case: Case) -> tuple[Any, tuple[Any, ...], list[str]]:
+    """Return the module, example arguments, and the classes that accelerate should not split."""
     import torch
     from torch import nn
 
@@ -59,19 +109,18 @@ def models() -> dict[str, tuple[Any, tuple[Any, ...], list[str]]]:
             y = torch.relu(self.norm1(self.conv1(x)))
             return torch.relu(self.norm2(self.conv2(y)) + self.shortcut(x))
 
-    widths = (64, 64, 128, 128, 256, 256, 512, 512)
-    blocks = [Block(a, b, 1 + (a != b)) for a, b in zip((64, *widths), widths, strict=False)]
+    sizes = case.sizes
+    if case.model == "encoder":
+        layer = nn.TransformerEncoderLayer(sizes.features, 8, 4 * sizes.features, batch_first=True)
+        encoder = nn.TransformerEncoder(layer, sizes.layers, enable_nested_tensor=False)
+        return encoder.eval(), (torch.zeros(2, 128, sizes.features),), ["TransformerEncoderLayer"]
+    if case.model == "mlp":
+        linear = [part for a, b in pairwise(sizes.linear) for part in (nn.Linear(a, b), nn.GELU())]
+        return nn.Sequential(*linear), (torch.zeros(16, sizes.linear[0]),), []
+    blocks = [Block(a, b, 1 + (a != b)) for a, b in zip((64, *sizes.blocks), sizes.blocks, strict=False)]
     stem = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
     resnet = nn.Sequential(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 1000))
-    layer = nn.TransformerEncoderLayer(512, 8, 2048, batch_first=True)
-    encoder = nn.TransformerEncoder(layer, 6, enable_nested_tensor=False)
-    sizes = (2048, 4096, 2048, 3072, 2048)  # wide layers first: filling the GPUs in order leaves the last one out
-    linear = [part for a, b in pairwise(sizes) for part in (nn.Linear(a, b), nn.GELU())]
-    return {
-        "encoder": (encoder.eval(), (torch.zeros(2, 128, 512),), ["TransformerEncoderLayer"]),
-        "resnet": (resnet.eval(), (torch.zeros(1, 3, 128, 128),), ["Block"]),
-        "mlp": (nn.Sequential(*linear), (torch.zeros(16, 2048),), []),
-    }
+    return resnet.eval(), (torch.zeros(1, 3, 128, 128),), ["Block"]
 
 
 def maps(module: Any, memory: list[int], no_split: list[str]) -> Iterator[tuple[dict[str, Any], int]]:
@@ -128,32 +177,30 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=2.0, help="time of the search for each placement")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--policy", default="annealing")
+    parser.add_argument("--drawn", type=int, default=0, help="cases for each model, drawn by the seed")
     options = parser.parse_args()
     logging.disable(logging.WARNING)  # accelerate misses the GPUs, which only exist in simulation
     print(f"{'model':8} {'cluster':10} {'share':>5} {'accelerate':>11} {'on host':>9} {'stretto':>10} {'ratio':>6}")
     ratios = []
-    for name, (module, args, no_split) in models().items():
-        total = sum(p.numel() * p.element_size() for p in module.parameters())
-        for cluster, text in CLUSTERS.items():
-            for share in SHARES[cluster]:
-                limit = int(share * total)
-                try:
-                    placement = stretto.place(
-                        module, *args, devices=text, policy=options.policy, memory=limit,
-                        time_limit_s=options.seconds, seed=options.seed,
-                    )  # fmt: skip
-                    ours = placement.by_module.makespan_s
-                except Infeasible:  # accelerate could keep weights on the host, which is not planned here
-                    print(f"{name:8} {cluster:10} {share:5.2f} no placement was found that fits with its activations")
-                    continue
-                num = placement.result.problem.num_devices
-                theirs, host = min(map_seconds(placement, *found) for found in maps(module, [limit] * num, no_split))
-                ratios.append(ours / theirs)
-                print(
-                    f"{name:8} {cluster:10} {share:5.2f} {theirs * 1e3:8.3f} ms {host / 1e6:6.1f} MB "
-                    f"{ours * 1e3:7.3f} ms {ours / theirs:6.3f}",
-                    flush=True,
-                )
+    for case in drawn(options.seed, options.drawn) if options.drawn else chosen():
+        module, args, no_split = module_of(case)
+        limit = int(case.share * sum(p.numel() * p.element_size() for p in module.parameters()))
+        line = f"{case.model:8} {case.cluster:10} {case.share:5.2f}"
+        try:
+            placement = stretto.place(
+                module, *args, devices=case.devices, policy=options.policy, memory=limit,
+                time_limit_s=options.seconds, seed=options.seed,
+            )  # fmt: skip
+            ours = placement.by_module.makespan_s
+        except Infeasible:  # accelerate could keep weights on the host, which is not planned here
+            print(f"{line} no placement was found that fits with its activations", flush=True)
+            continue
+        num = placement.result.problem.num_devices
+        theirs, host = min(map_seconds(placement, *found) for found in maps(module, [limit] * num, no_split))
+        ratios.append(ours / theirs)
+        print(
+            f"{line} {theirs * 1e3:8.3f} ms {host / 1e6:6.1f} MB {ours * 1e3:7.3f} ms {ours / theirs:6.3f}", flush=True
+        )
     worst, best = max(ratios), min(ratios)
     print(f"{len(ratios)} cases: at most {worst:.3f} of accelerate's time, at best {best:.3f}")
 
