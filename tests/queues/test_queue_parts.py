@@ -11,6 +11,7 @@ from stretto.queues.kernels.dynamic import fill_ranks, first_of, new_crowd
 from stretto.queues.kernels.expected import expect, forget, new_expected, put_in_order, shadow_at
 from stretto.queues.kernels.keys import EXPANSION, UNICEP, WFP3, dynamic_key
 from stretto.queues.kernels.profile import drop_past, new_profile, reserve
+from stretto.queues.kernels.reserve_all import reserve_all
 from stretto.queues.kernels.waiting import HOLE_PROCS, new_waiting, next_candidate, next_fitting
 
 QUICK = settings(max_examples=150, deadline=None)
@@ -92,3 +93,19 @@ def test_reservations_are_as_early_as_they_can_be(jobs: list[tuple[int, int, int
         at = next(t for t in range(now, 400) if bool(np.all(free[t : t + span] >= procs)))
         free[at : at + span] -= procs
         assert reserve(profile, procs, float(span)) == at
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_room_for_many_is_room_for_one_after_the_other(seed: int) -> None:
+    """Few and many different jobs: their classes are values or quantiles."""
+    rng = np.random.default_rng(seed)
+    n, num_procs = 600, 64
+    procs = rng.integers(1, num_procs + 1, n) if seed % 2 else rng.choice([1, 4, 16, 64], n)
+    span = rng.exponential(500.0, n).round() + 1 if seed % 3 else rng.choice([60.0, 600.0, 3600.0], n)
+    one, many = new_profile(n, num_procs), new_profile(n, num_procs)
+    expected = [reserve(one, int(p), float(s)) for p, s in zip(procs, span, strict=True)]
+    assert reserve_all(many, procs, span).tolist() == expected
+    size = one.size[0]
+    assert many.size[0] == size
+    np.testing.assert_array_equal(many.free[:size], one.free[:size])
+    np.testing.assert_array_equal(many.begin[:size], one.begin[:size])

@@ -60,8 +60,13 @@ def reset(profile, x, now, free):
 @njit(cache=True, nogil=True)
 def reserve(profile, procs, span):
     """Take processors for a span as early as possible; return when."""
+    return reserve_from(profile, procs, span, 0)
+
+
+@njit(cache=True, nogil=True)
+def reserve_from(profile, procs, span, k):
+    """Take processors for a span as early as possible from step k on; return when."""
     size = profile.size[0]
-    k = 0
     while True:
         while profile.free[k] < procs:
             k += 1

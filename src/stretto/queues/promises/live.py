@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from stretto.queues.kernels.profile import ProcsProfile, new_profile, reserve
+from stretto.queues.kernels.profile import ProcsProfile, new_profile
+from stretto.queues.kernels.reserve_all import reserve_all
 from stretto.queues.promises.slack import DEFAULT_SLACK, Slack, parts_of_slack
 from stretto.queues.view import KeptOrder, QueueDecision, QueueOrder, QueueView
 
@@ -142,8 +143,10 @@ def planned_starts(view: QueueView, order: Sequence[int]) -> dict[int, float]:
 
     Running jobs end at their estimates; one that has outlived its estimate ends now.
     """
-    profile = _running(view, len(order))
-    return {job: float(reserve(profile, int(view.procs[job]), max(1.0, float(view.estimate_s[job])))) for job in order}
+    jobs = np.asarray(order, np.int64)
+    spans = np.maximum(1.0, view.estimate_s[jobs])
+    start = reserve_all(_running(view, len(jobs)), view.procs[jobs].astype(np.int64), spans.astype(float))
+    return dict(zip(jobs.tolist(), start.tolist(), strict=True))
 
 
 def _running(view: QueueView, num_waiting: int) -> ProcsProfile:
