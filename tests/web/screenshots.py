@@ -10,7 +10,7 @@ import argparse
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ THEMES = ("light", "dark")
 _ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"]
 _QUIET = {"num_workers": 1, "rate_per_s": 1e6, "burst": 1_000_000}
 _TIMEOUT_MS = 120_000
+_HEIGHT = 900
 
 
 def addresses(ids: dict[str, str]) -> dict[str, str]:
@@ -63,26 +64,31 @@ class Camera:
         self.faults: list[str] = []
         self.num_taken = 0
 
-    def take(self, url: str, name: str, width: int, theme: str) -> None:
-        """Keep one picture as ``NAME-WIDTH-THEME.png``."""
-        context = self.browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
+    def take(self, url: str, name: str, widths: Sequence[int], themes: Sequence[str]) -> None:
+        """Open a page once; keep a picture of it at each width and in each theme as ``NAME-WIDTH-THEME.png``."""
+        size = {"width": widths[0], "height": _HEIGHT}
+        context = self.browser.new_context(viewport=size, color_scheme=themes[0], reduced_motion="reduce")
         context.set_default_timeout(_TIMEOUT_MS)
         page = context.new_page()
-        where = f"{name}-{width}-{theme}"
 
         def heard(message: Any) -> None:
             if message.type == "error" and "status of 404" not in message.text:
-                self.faults.append(f"{where}: {message.text}")
+                self.faults.append(f"{name}: {message.text}")
 
         page.on("console", heard)
-        page.on("pageerror", lambda error: self.faults.append(f"{where}: {error}"))
+        page.on("pageerror", lambda error: self.faults.append(f"{name}: {error}"))
         page.goto(url)
-        settle(page)
-        wide = page.evaluate("document.documentElement.scrollWidth")
-        if wide > width:
-            self.faults.append(f"{where}: the page is {wide} px wide")
-        page.screenshot(path=self.out / f"{where}.png", full_page=True)
-        self.num_taken += 1
+        for width in widths:
+            page.set_viewport_size({"width": width, "height": _HEIGHT})
+            for theme in themes:
+                page.emulate_media(color_scheme=theme)
+                settle(page)
+                where = f"{name}-{width}-{theme}"
+                wide = page.evaluate("document.documentElement.scrollWidth")
+                if wide > width:
+                    self.faults.append(f"{where}: the page is {wide} px wide")
+                page.screenshot(path=self.out / f"{where}.png", full_page=True)
+                self.num_taken += 1
         context.close()
 
 
@@ -98,9 +104,8 @@ def take_all(
         with serving(full, **_QUIET) as server, serving(empty, **_QUIET) as bare:
             pages = {name: server.url + path for name, path in addresses(ids).items()} | {"empty": bare.url}
             for name, url in pages.items():
-                for width in widths if only in name else ():
-                    for theme in themes:
-                        camera.take(url, name, width, theme)
+                if only in name:
+                    camera.take(url, name, widths, themes)
         return camera
 
 
