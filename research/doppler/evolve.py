@@ -1,11 +1,13 @@
 """Train the generalist: linear policies that complement each other, by evolution on many small graphs.
 
     python -m research.doppler.evolve policies.npz --policies 4 --generations 80
+    python -m research.doppler.evolve research/doppler/fold-0.npz --without-fold 0      # 0, 1, 2: to judge by
 
 The first policy minimizes the mean of log(makespan / best list planner) over the training problems. Each further one
 minimizes the same with the best of itself and the policies before it. A generation is judged by a random third of the
 problems, the same for all its members. Validation problems have other draws of the same families; ONNX models, recorded
-workflows and the paper's graphs are in neither set, so that they can be used to judge.
+workflows and the paper's graphs are in neither set, so that they can be used to judge. With ``--without-fold`` every
+third family is left out, so that policies can be judged on families that they have never seen.
 """
 
 from __future__ import annotations
@@ -73,6 +75,7 @@ FAMILIES: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 DEVICES = (4, 8, 16)
 POPULATION = 24
+NUM_FOLDS = 3
 
 
 class TrainingProblem(NamedTuple):
@@ -102,6 +105,12 @@ def training_problems(
                 lists = [found[1].makespan_s for one in lists_for(problem) if (found := planned(problem, one, 0))]
                 made.append(TrainingProblem(Player(problem, LINEAR, num_threads=1), min(lists)))
     return made
+
+
+def family_fold(number: int) -> tuple[tuple[str, dict[str, Any]], ...]:
+    """Return every third family, beginning with the given one; no family is in two folds."""
+    names = sorted({name for name, _ in FAMILIES})[number::NUM_FOLDS]
+    return tuple(one for one in FAMILIES if one[0] in names)
 
 
 def _graph(name: str, params: dict[str, Any], seed: int) -> TaskGraph:
@@ -169,14 +178,18 @@ def main() -> None:
     parser.add_argument("--generations", type=int, default=80)
     parser.add_argument("--repeats", type=int, default=3, help="training problems per family and number of devices")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--without-fold", type=int, choices=range(NUM_FOLDS), help="leave every third family out")
     given = parser.parse_args()
-    training, validation = training_problems(given.seed + 1, given.repeats), training_problems(given.seed + 2)
+    left_out = () if given.without_fold is None else family_fold(given.without_fold)
+    families = [one for one in FAMILIES if one not in left_out]
+    training = training_problems(given.seed + 1, given.repeats, families)
+    validation = training_problems(given.seed + 2, families=families)
     print(f"{len(training)} problems to train on, {len(validation)} to validate on", flush=True)
     policies: list[Floats] = []
     for _ in range(given.policies):
         policies.append(evolve(policies, training, validation, given.generations, given.seed))
-        families = sorted({name for name, _ in FAMILIES})
-        save(given.file, {"policies": np.array(policies)}, {"families": families, **vars(given) | {"file": "policies"}})
+        names = sorted({name for name, _ in families})
+        save(given.file, {"policies": np.array(policies)}, {"families": names, **vars(given) | {"file": "policies"}})
 
 
 if __name__ == "__main__":
