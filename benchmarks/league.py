@@ -3,6 +3,7 @@
     python benchmarks/league.py --seconds 30 --seeds 5                     # the whole league, wall clock, two threads
     python benchmarks/league.py --seconds 6 --seeds 1 --clock cpu          # on a machine that others use too
     python benchmarks/league.py --graphs random,lu --again doppler         # measure one policy anew
+    python benchmarks/league.py --drawn 7 --number 24 --seconds 10 --seeds 1 --clock cpu     # instances drawn by a seed
     python benchmarks/league.py --table                                    # only print what has been measured
 
 Every opponent has the whole time to itself: annealing as it is and cooled down ten times further, tabu search,
@@ -28,6 +29,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from doppler_graphs import HERE, Instance
+from league_drawn import drawn
 from league_instances import league
 from measure import print_table
 from queue_logs import commit
@@ -161,6 +163,8 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--clock", choices=("wall", "cpu"), default="wall")
     parser.add_argument("--graphs", default="", help="only instances whose names hold one of these texts")
+    parser.add_argument("--drawn", type=int, metavar="SEED", help="instances drawn by a seed in place of the league's")
+    parser.add_argument("--number", type=int, default=24, help="of drawn instances")
     parser.add_argument("--policies", default=",".join(POLICIES))
     parser.add_argument("--again", default="", help="policies to measure anew")
     parser.add_argument("--table", action="store_true", help="only print what has been measured")
@@ -170,7 +174,7 @@ def main() -> None:
     folder = HERE / "results"
     folder.mkdir(exist_ok=True)
     results = Results(folder / f"league-{options.seconds:g}s-{options.clock}.jsonl", options.again)
-    instances = list(league(options.graphs))
+    instances = list(league(options.graphs) if options.drawn is None else drawn(options.drawn, options.number))
     if not options.table:
         run(results, instances, options)
     report(results, instances)
