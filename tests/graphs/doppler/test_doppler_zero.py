@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +15,15 @@ import pytest
 from instances import is_topological, random_problem
 from stretto import catalog, registry
 from stretto.core.cluster import Cluster
+from stretto.core.graph import TaskGraph
+from stretto.core.plan import Plan
 from stretto.core.planner import Budget
 from stretto.core.problem import Problem
 from stretto.errors import StrettoError
 from stretto.files.checkpoint import load, save
 from stretto.graphs.doppler.generalist import GENERALIST, load_policies
 from stretto.graphs.doppler.inference import heads_without_jax
+from stretto.graphs.doppler.proposals import played
 from stretto.graphs.doppler.rollout import Player
 from stretto.graphs.doppler.settings import DopplerSettings
 from stretto.graphs.doppler.zero import LISTS, DopplerZero
@@ -94,3 +99,22 @@ def test_policies_of_another_shape_are_refused(tmp_path: Path, change: Callable[
 def test_bad_parameters_are_refused(params: dict[str, int]) -> None:
     with pytest.raises(StrettoError):
         DopplerZero(**params)
+
+
+def test_policies_can_let_a_device_wait_for_a_task_that_matters_more() -> None:
+    """No work-conserving execution of this graph is optimal: the GPU has to stay idle at first."""
+    never = np.inf
+    graph = replace(
+        TaskGraph.from_edges([1.0, 10.0, 10.0, 5.0], [0, 1], [1, 2]),
+        kinds=("cpu", "gpu"),
+        kind_duration_s=np.array([[1.0, never], [never, 10.0], [10.0, never], [never, 5.0]]),
+    )
+    problem = Problem.of(graph, Cluster.parse("cpu:1,gpu:1"))
+    assignment = np.array([0, 1, 0, 1])
+    never_idle = [
+        simulate(problem, Plan(assignment, np.array(order), "work-conserving")).makespan_s
+        for order in permutations(range(4))
+        if order.index(0) < order.index(1) < order.index(2)
+    ]
+    assert min(never_idle) == 25.0
+    assert played(problem, load_policies()).makespan_s == 21.0
