@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import math
 from typing import Any
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed (extra 'torch')")
 
 import stretto  # noqa: E402
-from stretto.errors import Infeasible, InvalidInput, UnknownName  # noqa: E402
+from stretto.core.plan import Plan  # noqa: E402
+from stretto.errors import Infeasible, InvalidInput, StrettoError, UnknownName  # noqa: E402
+from stretto.graphs.simulator import simulate  # noqa: E402
+from stretto.reports.device_map import conflicts  # noqa: E402
 from torch_cases import CASES, KWARGS, nn, perceptron, resnet, tied  # noqa: E402
 
 
@@ -173,3 +179,21 @@ def test_a_training_step_needs_more_memory_and_says_what_it_assumes() -> None:
     assert "training step" not in str(called)
     with pytest.raises(InvalidInput, match="optimizer_state"):
         stretto.place(module, *args, devices=2, optimizer_state=-1)
+
+
+@pytest.mark.parametrize(("name", "share"), [("resnet", 10.0), ("encoder", 0.8)])
+def test_a_device_map_is_no_slower_than_the_best_cut_into_two(name: str, share: float) -> None:
+    module, args = CASES[name]()
+    limit = int(weight_bytes(module) * share)
+    placement = stretto.place(module, *args, devices=2, policy="random", seed=1, memory=limit)
+    by_module = placement.by_module
+    assert not conflicts(by_module.program, by_module.plan.assignment.tolist())
+    fastest_s = math.inf
+    for at in range(1, len(placement.program.groups)):
+        assignment = np.repeat(np.array([0, 1], dtype=np.int32), [at, len(placement.program.groups) - at])
+        if not conflicts(placement.program, assignment.tolist()):
+            problem = placement.result.problem
+            with contextlib.suppress(StrettoError):  # more than a device holds
+                fastest_s = min(fastest_s, simulate(problem, Plan(assignment, problem.arrays.topo)).makespan_s)
+    assert by_module.makespan_s <= fastest_s * (1 + 1e-9)
+    assert fastest_s < math.inf

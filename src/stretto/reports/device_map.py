@@ -8,6 +8,7 @@ on different devices. Weights of the root itself, and the arguments, are on the 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from itertools import pairwise
 from typing import TypeAlias
 
 from stretto.files.graphs.pytorch.torch_cost import Torch
@@ -29,6 +30,13 @@ def conflicts(program: TorchProgram, assignment: Sequence[int]) -> list[Range]:
         else:
             found.append((first, last))
     return [pair for pair in found if pair[0] < pair[1]]
+
+
+def between_cuts(program: TorchProgram) -> list[Range]:
+    """Return the ranges of groups between the places where a device map can hold a cut into two."""
+    number = len(program.groups)
+    cuts = [at for at in range(1, number) if not conflicts(program, [0] * at + [1] * (number - at))]
+    return [(first, last - 1) for first, last in pairwise((0, *cuts, number)) if last - first > 1]
 
 
 def module_devices(program: TorchProgram, assignment: Sequence[int], names: Sequence[object]) -> DeviceNames:

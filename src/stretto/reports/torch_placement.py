@@ -22,7 +22,7 @@ from stretto.files.graphs.pytorch.torch_export import SHARED_BYTES, TorchProgram
 from stretto.files.graphs.roofline import costs_of
 from stretto.graphs.evaluate import PlanResult, Setting, evaluate
 from stretto.graphs.memory.repair import REPAIR
-from stretto.reports.device_map import DeviceNames, conflicts, module_devices
+from stretto.reports.device_map import DeviceNames, between_cuts, conflicts, module_devices
 from stretto.reports.pipeline_split import PipelineStage, best_chain, best_stages
 from stretto.reports.place_devices import Devices
 from stretto.reports.placement import Placement
@@ -103,12 +103,42 @@ class TorchPlacement(Placement):
 
         A device map gives each module one device, and what a module does between its children (a residual
         connection) needs its tensors on one device. Where this placement asks for more, the modules concerned become
-        single operations and are planned again, with the same policy and budget.
+        single operations and are planned again, with the same policy and budget. The fastest placement that gives each
+        device one range of the operations, cut where a map can hold it, is taken where that is faster or fits alone.
+
+        Raises
+        ------
+        Infeasible
+            Neither fits the memory of the devices.
         """
+        found = conflicts(self.program, self.plan.assignment.tolist())
+        if not found:
+            return self
+        in_ranges = self._in_ranges()
         placed = self
-        while found := conflicts(placed.program, placed.plan.assignment.tolist()):
-            placed = placed._planned(placed.program.joined(found))
-        return placed
+        try:
+            while found:
+                placed = placed._planned(placed.program.joined(found))
+                found = conflicts(placed.program, placed.plan.assignment.tolist())
+        except Infeasible:
+            if in_ranges is None:
+                raise
+            return in_ranges
+        return placed if in_ranges is None or placed.makespan_s <= in_ranges.makespan_s else in_ranges
+
+    def _in_ranges(self) -> TorchPlacement | None:
+        """Return the fastest placement in ranges that a device map can hold, or None where none fits."""
+        old = self.result
+        program = self.program.joined(between_cuts(self.program))
+        problem = _problem(program, old.problem.cluster)
+        chain = best_chain(problem)
+        if chain is None or conflicts(program, chain.assignment.tolist()):
+            return None
+        try:
+            result = _as_policy(problem, chain, old.policy, old.params, self.budget, old.setting)
+        except Infeasible:
+            return None
+        return replace(self, result=result, program=program)
 
     def _planned(self, program: TorchProgram) -> TorchPlacement:
         old = self.result
