@@ -185,7 +185,8 @@ def test_a_training_step_needs_more_memory_and_says_what_it_assumes() -> None:
 def test_a_device_map_is_no_slower_than_the_best_cut_into_two(name: str, share: float) -> None:
     module, args = CASES[name]()
     limit = int(weight_bytes(module) * share)
-    placement = stretto.place(module, *args, devices=2, policy="random", seed=1, memory=limit)
+    placement = stretto.place(module, *args, devices=2, policy="random", seed=2, memory=limit)
+    assert conflicts(placement.program, placement.plan.assignment.tolist())
     by_module = placement.by_module
     assert not conflicts(by_module.program, by_module.plan.assignment.tolist())
     fastest_s = math.inf
