@@ -1,9 +1,10 @@
 """Devices by name: arithmetic by type, memory and links, after the data sheets of their vendors.
 
-They have not been checked against the sheets. Figures are peaks without sparsity, so durations by a profile are called
-assumed. Links are per direction: ``peer``
-between devices of one kind (NVLink, ICI), ``bus`` between all others (PCI Express). ``_LATENCY_S`` and the launch
-overheads are typical figures, not data of a sheet. The memory of a CPU is that of its machine: no limit is assumed.
+Those of the H200, H100, A100, L40S, L4, T4, V100 and P100 agree with tables that others have published; the rest have
+been compared with nothing. Figures are peaks without sparsity, so durations by a profile are called assumed. Links are
+per direction: ``peer`` between devices of one kind (NVLink, ICI), ``bus`` between all others (PCI Express).
+``_LATENCY_S`` and the launch overheads are typical figures, not data of a sheet. The memory of a CPU is that of its
+machine: no limit is assumed.
 """
 
 from __future__ import annotations
@@ -48,6 +49,11 @@ def _half(single: float, half: float, **others: float) -> Mapping[str, float]:
     return MappingProxyType({"float32": single, "float16": half, "bfloat16": half, **others})
 
 
+def _before_ampere(single: float, half: float, **others: float) -> Mapping[str, float]:
+    """Return the types of a GPU without units for ``bfloat16``."""
+    return MappingProxyType({"float32": single, "float16": half, **others})
+
+
 _A100 = _half(19.5, 312, float64=9.7, int8=624)
 _H100 = _half(67, 989, float64=34, int8=1979, float8_e4m3fn=1979, float8_e5m2=1979)
 
@@ -79,15 +85,15 @@ PROFILES: Mapping[str, DeviceProfile] = MappingProxyType(
             "gpu", _half(35, 70, int8=140), 600 * _GB, 24 * _GB, "NVIDIA A10G data sheet", jax_names=("NVIDIA A10G",)
         ),
         "t4": DeviceProfile(
-            "gpu", _half(8.1, 65, int8=130), 320 * _GB, 16 * _GB, "NVIDIA T4 data sheet", _PCIE3,
+            "gpu", _before_ampere(8.1, 65, int8=130), 320 * _GB, 16 * _GB, "NVIDIA T4 data sheet", _PCIE3,
             jax_names=("Tesla T4", "NVIDIA T4"),
         ),
         "v100": DeviceProfile(
-            "gpu", _half(15.7, 125, float64=7.8), 900 * _GB, 16 * _GB, "NVIDIA V100 SXM2 16 GB data sheet", _PCIE3,
-            150 * _GB, jax_names=("Tesla V100",),
+            "gpu", _before_ampere(15.7, 125, float64=7.8), 900 * _GB, 16 * _GB, "NVIDIA V100 SXM2 16 GB data sheet",
+            _PCIE3, 150 * _GB, jax_names=("Tesla V100",),
         ),
         "p100": DeviceProfile(
-            "gpu", _half(10.6, 21.2, float64=5.3), 732 * _GB, 16 * _GB, "NVIDIA P100 SXM2 data sheet", _PCIE3,
+            "gpu", _before_ampere(10.6, 21.2, float64=5.3), 732 * _GB, 16 * _GB, "NVIDIA P100 SXM2 data sheet", _PCIE3,
             80 * _GB, jax_names=("Tesla P100",),
         ),
         "tpu-v4": DeviceProfile(
