@@ -11,8 +11,8 @@ from stretto.queues.kernels.dynamic import fill_ranks, first_of, new_crowd
 from stretto.queues.kernels.expected import expect, forget, new_expected, put_in_order, shadow_at
 from stretto.queues.kernels.keys import EXPANSION, UNICEP, WFP3, dynamic_key
 from stretto.queues.kernels.profile import drop_past, new_profile, reserve
-from stretto.queues.kernels.reserve_all import reserve_all
 from stretto.queues.kernels.waiting import HOLE_PROCS, new_waiting, next_candidate, next_fitting
+from stretto.queues.promises.kernels.reserve_all import reserve_all
 
 QUICK = settings(max_examples=150, deadline=None)
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from stretto.queues.kernels.profile import ProcsProfile, new_profile
-from stretto.queues.kernels.reserve_all import reserve_all
+from stretto.queues.promises.kernels.reserve_all import reserve_all
 from stretto.queues.promises.slack import DEFAULT_SLACK, Slack, parts_of_slack
 from stretto.queues.view import KeptOrder, QueueDecision, QueueOrder, QueueView
 
