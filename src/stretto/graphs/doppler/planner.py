@@ -237,29 +237,14 @@ class Search:
         return self.learners[number].begin(base)
 
     def seek(self, starts: list[Solution], until: float) -> None:
-        """Look for a good region in three ways, then in the best of them.
-
-        Where there is much time, each way has as much of it, and begins several times, with another plan each: whether
-        a warm search ends in the best region is a matter of chance.
-        """
-        is_ample = self.decodings_per_task >= TUNED.ample
-        step = (TUNED.equal_probe if is_ample else TUNED.probe) * (until - self.spent)
-        tries = TUNED.tries if is_ample else 1
+        """Look for a good region in three ways for a short while each, then in the best of them."""
+        step = TUNED.probe * (until - self.spent)
         found = [
-            (self._warm_up(starts, self.spent + step, phase, tries), number)
+            (self.polish(starts, self.spent + step, phase).makespan_s, number)
             for number, phase in enumerate(TUNED.regions)
         ]
         self.phases = [TUNED.regions[number] for _, number in sorted(found)]
-        self._warm_up(starts[::-1] if is_ample else starts, until, self.phases[0], tries)
-
-    def _warm_up(self, starts: list[Solution], until: float, phase: SearchPhase, tries: int) -> float:
-        """Search some times, each from other plans first; return the least makespan."""
-        begin, found = self.spent, []
-        for number in range(tries):
-            first = number * self.threads % len(starts)
-            end = begin + (until - begin) * (number + 1) / tries
-            found.append(self.polish([*starts[first:], *starts[:first]], end, phase).makespan_s)
-        return min(found)
+        self.polish(starts, until, self.phases[0])
 
     def share(self, until: float) -> None:
         """Improve the best plan, turn after turn, by operators that gain; after some without gain, leave the region."""

@@ -23,7 +23,7 @@ class SearchPhase(NamedTuple):
 
 #: The operator whose policies learn on the problem.
 EPISODES = "episodes"
-_SEEK, _WANDER, _LEAP = SearchPhase(0.25, "ruin"), SearchPhase(0.5, "anneal"), SearchPhase(0.5, "paths")
+_SEEK, _WANDER, _LEAP = SearchPhase(0.25, "ruin"), SearchPhase(0.5, "anneal", 5e-5), SearchPhase(0.5, "paths")
 _SETTLE = SearchPhase(0.005, "anneal", 5e-7)
 _OPERATORS = {
     "paths": SearchPhase(0.05, "paths", 5e-5),
@@ -70,11 +70,6 @@ class DopplerTuning:
     #: That part, and the share of it in which each way is tried before the best one has the rest; by judgement.
     seek_share: float = 0.6
     probe: float = 0.08
-    #: Decodings per task from which all ways have the same time: short trials misled on LLAMA-LAYER (122.06, 115.73).
-    ample: float = 3_000.0
-    equal_probe: float = 0.25
-    #: Then each way begins so often: windows end in the best region of LLAMA-LAYER in 7 of 20 runs of 3 s.
-    tries: int = 3
     seek: SearchPhase = _SEEK
     wander: SearchPhase = _WANDER
     leap: SearchPhase = _LEAP
