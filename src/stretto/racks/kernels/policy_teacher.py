@@ -29,9 +29,8 @@ def collect(a, w, s, instance, weights, error, share, explore, state, inputs, co
     explore
         How often a random candidate is taken, so that other states are seen.
     inputs, costs, nums
-        Filled with the numbers of candidates [n, C, NUM_INPUTS], their sums of completion times and of their squares
-        [n, C, 2], and how many candidates there are [n]. Of more than C candidates, the best by score and a random one
-        are priced.
+        Filled with the numbers of candidates [n, C, NUM_INPUTS], their sums of completion times [n, C], and how many
+        candidates there are [n]. Of more than C candidates, the best by score and a random one are priced.
     """
     num_actions = a.duration_s.shape[0] * (a.duration_s.shape[1] + a.fpgas.shape[0]) + 1
     mask = np.zeros(num_actions, np.bool_)
@@ -69,8 +68,7 @@ def _price(a, w, s, weights, actions, x, scores, state, inputs, costs):
     for c in range(min(num, room)):
         inputs[c] = x[order[c]]
         copy_row(s, 0, 1)
-        costs[c, 0] = play_out(a, w, s, 1, weights, actions[order[c]])
-        costs[c, 1] = total_squares(w, s, 1)
+        costs[c] = play_out(a, w, s, 1, weights, actions[order[c]])
     return min(num, room)
 
 
@@ -86,13 +84,3 @@ def play_out(a, w, s, b, weights, action):
         action = network_action(a, w, s, b, weights, pressure, nothing, mask)
         act(a, w, s, b, action)
     return total_flow(w, s, b)
-
-
-@njit(cache=True, nogil=True)
-def total_squares(w, s, b):
-    """Return the sum of the squares of completion times, in which late jobs weigh more; all jobs must be done."""
-    total = 0.0
-    for job in range(s.job_end_s.shape[1]):
-        if w.arrival_s[s.instance[b], job] < np.inf:
-            total += (s.job_end_s[b, job] - w.arrival_s[s.instance[b], job]) ** 2
-    return total

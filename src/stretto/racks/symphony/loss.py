@@ -20,15 +20,12 @@ class Lessons(NamedTuple):
     is_there: NDArray[np.bool_]  # [n, C]
 
     @staticmethod
-    def of(inputs: Floats, totals: Floats, is_there: NDArray[np.bool_], *, most: float, tail: float) -> Lessons:
-        """Put sums of completion times and of their squares in relation to their means over the candidates.
-
-        ``tail`` is the weight of the squares, in [0, 1]; what exceeds ``most`` is cut.
-        """
-        num = np.maximum(is_there.sum(axis=1), 1)[:, None, None]
-        mean = np.where(is_there[..., None], totals, 0.0).sum(axis=1, keepdims=True) / num
-        relative = (totals / np.maximum(mean, 1e-9) - 1.0) @ np.array([1.0 - tail, 0.5 * tail])
-        return Lessons(inputs, np.where(is_there, np.clip(relative, -most, most), 0.0), is_there)
+    def of(inputs: Floats, total_s: Floats, is_there: NDArray[np.bool_], *, most: float) -> Lessons:
+        """Put sums of completion times in relation to their mean; what exceeds ``most`` is cut."""
+        num = np.maximum(is_there.sum(axis=1, keepdims=True), 1)
+        mean = np.where(is_there, total_s, 0.0).sum(axis=1, keepdims=True) / num
+        cost = np.where(is_there, np.clip(total_s / np.maximum(mean, 1e-9) - 1.0, -most, most), 0.0)
+        return Lessons(inputs, cost, is_there)
 
     @staticmethod
     def joined(parts: Sequence[Lessons]) -> Lessons:

@@ -39,8 +39,6 @@ class TrainingParams:
         Candidates that are priced of a decision, and decisions of a stream.
     most_cost
         Costs relative to the mean of the candidates are cut here.
-    tail
-        Weight of the squares of completion times in the cost, in [0, 1].
     num_streams, num_updates, batch
         Of an iteration: streams that are played, updates of the weights, and decisions that each uses.
     sharpness, rate, inertia
@@ -53,7 +51,6 @@ class TrainingParams:
     width: int = 6
     most_lessons: int = 64
     most_cost: float = 0.3
-    tail: float = 0.0
     num_streams: int = 8
     num_updates: int = 16
     batch: int = 128

@@ -59,12 +59,11 @@ class StreamPlayer:
     ) -> tuple[Lessons, float]:
         """Play a stream; return some of its decisions with what their candidates cost, and its mean completion time."""
         inputs = np.zeros((p.most_lessons, p.width, NUM_INPUTS))
-        costs, nums = np.zeros((*inputs.shape[:2], 2)), np.zeros(p.most_lessons, np.int64)
+        costs, nums = np.zeros(inputs.shape[:2]), np.zeros(p.most_lessons, np.int64)
         rack = (self.world.model.arrays, self.world.streams, self._racks, instance, weights)
         random = seeded(seed, instance)
         num = collect(*rack, p.error, p.share, p.explore, random, inputs, costs, nums)
-        is_there = np.arange(p.width) < nums[:num, None]
-        found = Lessons.of(inputs[:num], costs[:num], is_there, most=p.most_cost, tail=p.tail)
+        found = Lessons.of(inputs[:num], costs[:num], np.arange(p.width) < nums[:num, None], most=p.most_cost)
         return found, float(np.nanmean(self._racks.job_end_s[0] - self.world.streams.arrival_s[instance]))
 
 
