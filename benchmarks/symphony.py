@@ -258,7 +258,9 @@ def passenger_world(name: str, num_streams: int) -> World:
 
 
 def _passenger_summary(rows: list[Row]) -> list[tuple[str, ...]]:
-    lines = [("rack", "processors", "best rule s", "oracle s", "start", "symphony [95 %]", "room", "p99")]
+    lines: list[tuple[str, ...]] = [
+        ("rack", "processors", "best rule s", "oracle s", "start", "symphony [95 %]", "room", "p99")
+    ]
     for row in rows:
         low, middle, high = row["symphony_ratio"]
         texts = (f"{row[row['best_rule'] + '_s']:.2f} ({row['best_rule']})", f"{row['oracle_s']:.2f}")
