@@ -36,7 +36,7 @@ NUM_GENERATED, VALIDATION_NUMBERS = 3000, (5000, 5001, 5002, 5003, 5004, 5006)
 MOST_PROCESSORS, NUM_STREAMS = 14, 8
 _TRAIN_SEED, _VALIDATION_SEED = 20_000, 900
 LESSONS = replace(TRAINING, most_lessons=48)
-FIT = replace(TRAINING, batch=256, rate=3e-4)
+FIT = replace(TRAINING, batch=256, sharpness=100.0, rate=3e-4)
 
 
 def training_worlds(seed: int) -> Iterator[tuple[int, World]]:
