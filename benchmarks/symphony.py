@@ -4,7 +4,6 @@
     python benchmarks/symphony.py learn --case m1 --iterations 16 --rnn-iterations 48 --streams 8
     python benchmarks/symphony.py rules --case small-rack --streams 16   # opponents and the oracle on held-out streams
     python benchmarks/symphony.py passenger --case all --streams 12      # shipped weights, their start, rules, oracle
-    python benchmarks/symphony.py passenger --case m1,m2 --lookahead 0.005
     python benchmarks/symphony.py gradient --iterations 300              # samples against belief propagation
     python benchmarks/symphony.py belief
     python benchmarks/symphony.py floor                                  # what no belief can know of hgx8
@@ -50,7 +49,7 @@ from stretto.racks.rules import oracle, play
 from stretto.racks.simulator import RackBatch
 from stretto.racks.symphony.cases import HELD_OUT_SEED, Case, World, case, generated_world, rack_case
 from stretto.racks.symphony.network import fresh_weights, load_weights
-from stretto.racks.symphony.scheduler import SymphonyDispatcher, SymphonyScheduler
+from stretto.racks.symphony.scheduler import SymphonyScheduler
 from stretto.racks.symphony.trainer import StreamPlayer
 
 NUM_TRAIN, NUM_HELD_OUT = 256, 32
@@ -80,7 +79,6 @@ def main() -> None:
         "--rnn-iterations", type=int, help="of the model-free policy, as many as the other's if not given"
     )
     parser.add_argument("--policy", type=Path, help="weights for passenger, the shipped ones if not given")
-    parser.add_argument("--lookahead", type=float, default=0.0, help="seconds of look-ahead per decision")
     parser.add_argument("--guide", type=float, default=0.0, help="weight of a rule's scores below the network's own")
     options = parser.parse_args()
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
@@ -227,9 +225,6 @@ def passenger(options: argparse.Namespace) -> Iterator[Row]:
         }
         flows["start"] = np.stack([player.flow_s(fresh_weights(0), seed=seed) for seed in seeds])
         flows["symphony"] = np.stack([player.flow_s(weights, seed=seed) for seed in seeds])
-        if options.lookahead > 0:
-            by = SymphonyDispatcher(None if options.policy is None else str(options.policy), options.lookahead)
-            flows["look-ahead"] = np.stack([play(by, world.model, world.streams, seed=seed, **known) for seed in seeds])
         width, orders = (3, (SRPT,)) if len(world.model.processors) > 20 else (6, (MCT, SRPT))
         yield _passenger_row(name, world, flows, oracle(world.model, world.streams, width=width, orders=orders))
 
@@ -239,11 +234,10 @@ def _passenger_row(name: str, world: World, flows: dict[str, Floats], best: Floa
     row: Row = {"rack": name, "processors": len(world.model.processors), "best_rule": rule}
     row |= {f"{one}_s": float(flow.mean()) for one, flow in flows.items()} | {"oracle_s": float(best.mean())}
     room = float(flows[rule].mean() - best.mean())
-    for one in ("start", "symphony", "look-ahead"):
-        if one in flows:
-            row[f"{one}_ratio"] = _paired_ratio(flows[one], flows[rule])
-            row[f"{one}_room"] = float(flows[rule].mean() - flows[one].mean()) / max(room, 1e-9)
-            row[f"{one}_p99_ratio"] = float(np.quantile(flows[one], 0.99) / np.quantile(flows[rule], 0.99))
+    for one in ("start", "symphony"):
+        row[f"{one}_ratio"] = _paired_ratio(flows[one], flows[rule])
+        row[f"{one}_room"] = float(flows[rule].mean() - flows[one].mean()) / max(room, 1e-9)
+        row[f"{one}_p99_ratio"] = float(np.quantile(flows[one], 0.99) / np.quantile(flows[rule], 0.99))
     return row
 
 
@@ -264,21 +258,19 @@ def passenger_world(name: str, num_streams: int) -> World:
 
 
 def _passenger_summary(rows: list[Row]) -> list[tuple[str, ...]]:
-    lines = [("rack", "processors", "best rule s", "oracle s", "start", "symphony [95 %]", "room", "p99", "look-ahead")]
+    lines: list[tuple[str, ...]] = [
+        ("rack", "processors", "best rule s", "oracle s", "start", "symphony [95 %]", "room", "p99")
+    ]
     for row in rows:
         low, middle, high = row["symphony_ratio"]
-        ahead = row.get("look-ahead_ratio")
         texts = (f"{row[row['best_rule'] + '_s']:.2f} ({row['best_rule']})", f"{row['oracle_s']:.2f}")
         figures = (
             f"{row['start_ratio'][1]:.3f}",
             f"{middle:.3f} [{low:.3f}, {high:.3f}]",
             f"{row['symphony_room']:.2f}",
         )
-        last = (
-            f"{row['symphony_p99_ratio']:.3f}",
-            "" if ahead is None else f"{ahead[1]:.3f} [{ahead[0]:.3f}, {ahead[2]:.3f}]",
-        )
-        lines.append((row["rack"], str(row["processors"]), *texts, *figures, *last))
+        p99 = f"{row['symphony_p99_ratio']:.3f}"
+        lines.append((row["rack"], str(row["processors"]), *texts, *figures, p99))
     return lines
 
 
@@ -336,7 +328,7 @@ def latency(options: argparse.Namespace) -> Iterator[Row]:
     for name in ("small-rack", "paper-rack"):
         world = case(name).world(seed=None, num_instances=8)
         batch = RackBatch(world.model, world.streams, 1, seed=0, counters=world.counters, params=world.belief)
-        scheduler = SymphonyScheduler(load_weights()[0], batch, budget_s=options.lookahead)
+        scheduler = SymphonyScheduler(load_weights()[0], batch)
         batch.start()
         times: dict[str, list[float]] = {name: [] for name in ("decide", "decide_cpu", "belief", "belief_cpu")}
         for _ in range(20):  # what is compiled or read once is no latency

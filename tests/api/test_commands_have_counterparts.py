@@ -70,7 +70,6 @@ RENAMED_IN: dict[str, dict[str, str]] = {
     "report": {"procs": "machine", "pools": "machine", "site": "machine"},
     "run": {"workflow": "work", "attempts": "max_attempts", "commands": "work"},
     "bound": {"dim": "dims"},
-    "rack": {"lookahead": "lookahead_s"},
     "train": {"budget": "budget_s", "continue_run": "run_id"},
     "when": {"procs": "machine", "site": "machine", "all_waiting": "when_all", "slurm": "when_slurm"},
     "steer slurm": {"off": "steer_off", "on": "steer_on"},

@@ -15,9 +15,8 @@ from stretto.racks.kernels.rules import _first
 from stretto.racks.rules import oracle, play
 from stretto.racks.simulator import RackBatch
 from stretto.racks.symphony.cases import World, observe
-from stretto.racks.symphony.lookahead import RackLookahead
 from stretto.racks.symphony.network import fresh_weights
-from stretto.racks.symphony.settings import LOOKAHEAD, TRAINING
+from stretto.racks.symphony.settings import TRAINING
 from stretto.racks.symphony.trainer import StreamPlayer
 
 
@@ -36,16 +35,8 @@ def cases() -> Iterator[tuple[str, Any]]:
             observe(batch, rows)
             batch.step(np.array([random_action(batch.mask[0], rng)]))
             yield f"rack {make.__name__} step {step}", (batch.mask, batch.state.now_s, rows)
-        yield f"rack {make.__name__} prices", _prices(batch)
         player, weights = StreamPlayer(World.of(model, streams)), fresh_weights(0)
         yield f"rack {make.__name__} stand-in", player.mean_s(weights, [0], seed=3)
         yield f"rack {make.__name__} network", player.flow_s(weights, seed=3)
         few = replace(TRAINING, share=0.2, width=3, most_lessons=2)
         yield f"rack {make.__name__} lessons", player.lessons(weights, 0, seed=3, p=few)[0]
-
-
-def _prices(batch: RackBatch) -> Any:
-    """Candidates at a decision and what they would cost."""
-    params = replace(LOOKAHEAD, most_rounds=1, per_round=2, most_decisions=20)
-    look = RackLookahead(batch, fresh_weights(0), params=params)
-    return look.prices(look.candidates(), until=np.inf)

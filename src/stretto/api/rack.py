@@ -68,7 +68,6 @@ def rack(
     stream: int = 0,
     pace: float | None = None,
     weights: str | Path | None = None,
-    lookahead_s: float | None = None,
     seed: int = 0,
     run: Run | None = None,
     is_over: Callable[[], bool] | None = None,
@@ -88,8 +87,6 @@ def rack(
         Simulated seconds per second, for watching; by default as fast as it goes.
     weights
         Of symphony, as ``stretto train symphony --save`` wrote them.
-    lookahead_s
-        Seconds that each decision of symphony may spend on look-ahead; by default the network decides alone.
     run
         A run of the log that records the estimated load of each part.
     is_over
@@ -108,7 +105,7 @@ def rack(
     if pace is not None and not 0 < pace < float("inf"):
         raise InvalidInput(f"{pace} must be above 0", field="pace")
     file = None if weights is None else str(weights)
-    show = RackShow(case, by, stream=stream, seed=seed, weights=file, lookahead_s=lookahead_s)
+    show = RackShow(case, by, stream=stream, seed=seed, weights=file)
     if run is not None:
         record_rack(run, show)
     is_stopped = _play(show, run, pace, is_over or (lambda: False))

@@ -27,15 +27,6 @@ PaceOption = Annotated[
         show_default="as fast as it goes",
     ),
 ]
-LookaheadOption = Annotated[
-    float | None,
-    typer.Option(
-        "--lookahead",
-        metavar="SECONDS",
-        help="Seconds per decision that symphony spends on playing sampled futures, e.g. 0.005.",
-        show_default="0, the network alone",
-    ),
-]
 
 
 def rack(
@@ -66,7 +57,6 @@ def rack(
             show_default="those that come with Stretto",
         ),
     ] = None,
-    lookahead: LookaheadOption = None,
     seed: SeedOption = 0,
     log: LogOption = True,
     output: OutputOption = Output.TABLE,
@@ -81,10 +71,10 @@ def rack(
     from stretto.cli.progress import ProgressLine
 
     if by != "symphony":
-        refuse_with(context, f"--by {by}", ("weights", "lookahead"), "only symphony has weights and look-ahead")
+        refuse_with(context, f"--by {by}", ("weights",), "only symphony has weights")
     settings = {"policy": by, "cluster": case, "stream": stream, "seed": seed, "pace": pace}
     if by == "symphony":
-        settings |= {"weights": weights_state(weights), "lookahead_s": lookahead or 0.0}
+        settings |= {"weights": weights_state(weights)}
     with kept(log, "rack", case, settings, usual=True) as run:
         with Patience(has_result=True) as patience, ProgressLine(f"playing {case}"):
             done = play(
@@ -93,7 +83,6 @@ def rack(
                 stream=stream,
                 pace=pace,
                 weights=weights,
-                lookahead_s=lookahead,
                 seed=seed,
                 run=run,
                 is_over=lambda: patience.is_over,

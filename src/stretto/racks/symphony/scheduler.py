@@ -1,8 +1,8 @@
 """Deciding with Symphony, one rack at a time, and the fallback when its counters cannot be trusted.
 
-The network scores every candidate, and with a time budget its best ones are priced by look-ahead. Readings that are
-missing, stale or absurd are counted before each decision. With too many of them a rule that ignores contention decides,
-and ``reason`` says so until enough counters are back. How long decisions took is kept.
+The network scores every candidate. Readings that are missing, stale or absurd are counted before each decision. With
+too many of them a rule that ignores contention decides, and ``reason`` says so until enough counters are back. How long
+decisions took is kept.
 """
 
 from __future__ import annotations
@@ -17,13 +17,11 @@ import numpy as np
 
 from stretto.core.csr import Floats
 from stretto.core.kernels.rng import seeded
-from stretto.errors import InvalidInput
 from stretto.racks.dispatch import Decider, RandomState
 from stretto.racks.kernels.policy_play import network_action
 from stretto.racks.kernels.policy_score import NetWeights
 from stretto.racks.kernels.rules import MCT, choose
 from stretto.racks.simulator import RackBatch
-from stretto.racks.symphony.lookahead import RackLookahead
 from stretto.racks.symphony.network import SHIPPED, load_weights
 from stretto.racks.symphony.settings import PARAMS
 
@@ -34,21 +32,12 @@ _NUM_LATENCIES = 10_000
 
 
 class SymphonyScheduler:
-    """Acts in the first environment of a batch.
+    """Acts in the first environment of a batch."""
 
-    Parameters
-    ----------
-    budget_s
-        Seconds that a decision may spend on look-ahead; 0 is the network alone.
-    """
-
-    def __init__(self, weights: NetWeights, batch: RackBatch, *, budget_s: float = 0.0, seed: int = 0) -> None:
-        if not 0 <= budget_s < float("inf"):
-            raise InvalidInput(f"{budget_s} must be 0 or more seconds", field="lookahead")
-        self.weights, self.batch, self.budget_s = weights, batch, budget_s
+    def __init__(self, weights: NetWeights, batch: RackBatch) -> None:
+        self.weights, self.batch = weights, batch
         self.reason: str | None = None  # why the rule decides, None while Symphony does
         self.num_fallbacks = 0
-        self._lookahead = RackLookahead(batch, weights, seed=seed) if budget_s > 0 else None
         self._latencies: deque[float] = deque(maxlen=_NUM_LATENCIES)
         self._random = seeded(0)
 
@@ -64,8 +53,6 @@ class SymphonyScheduler:
         if self.reason is not None:
             self.num_fallbacks += 1
             action = self._blind()
-        elif self._lookahead is not None:
-            action = self._lookahead.decide(self.budget_s)
         else:
             action = self._by_network()
         self._latencies.append(time.perf_counter() - begun)
@@ -111,8 +98,7 @@ class SymphonyDispatcher:
     """Symphony as a dispatcher: with weights of a file, or with those that come with Stretto."""
 
     weights: str | None = None
-    budget_s: float = 0.0
-    summary = "Symphony: beliefs, a network for any rack, and look-ahead where a budget is given"
+    summary = "Symphony: beliefs, and a network for any rack"
 
     def about(self) -> dict[str, Any]:
         """Return what the file of the weights says of itself."""
@@ -120,7 +106,7 @@ class SymphonyDispatcher:
 
     def decider(self, batch: RackBatch, *, seed: int, random: RandomState) -> Decider:
         weights, _ = load_weights(self.weights or SHIPPED)
-        return SymphonyScheduler(weights, batch, budget_s=self.budget_s, seed=seed)
+        return SymphonyScheduler(weights, batch)
 
 
 SYMPHONY = SymphonyDispatcher()

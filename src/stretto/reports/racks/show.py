@@ -37,8 +37,6 @@ class RackShow:
         A name of ``catalog.DISPATCHERS``, a dispatcher or a function of a ``RackView``.
     weights
         A file with the weights of ``symphony``, in place of those that come with Stretto.
-    lookahead_s
-        Seconds that each decision of ``symphony`` may spend on look-ahead.
     """
 
     def __init__(
@@ -49,14 +47,12 @@ class RackShow:
         stream: int,
         seed: int,
         weights: str | None = None,
-        lookahead_s: float | None = None,
     ) -> None:
         dispatcher = dispatcher_of(by)
-        for name, given in (("weights", weights), ("lookahead", lookahead_s)):
-            if given is not None and not isinstance(dispatcher, SymphonyDispatcher):
-                raise InvalidInput(f"{by!r} takes no {name}; only symphony does", field=f"--{name}")
-        if weights is not None or lookahead_s is not None:
-            dispatcher = SymphonyDispatcher(weights, lookahead_s or 0.0)
+        if weights is not None:
+            if not isinstance(dispatcher, SymphonyDispatcher):
+                raise InvalidInput(f"{by!r} takes no weights; only symphony does", field="--weights")
+            dispatcher = SymphonyDispatcher(weights)
         if not 0 <= stream < NUM_STREAMS:
             raise InvalidInput(f"{stream} is not in 0..{NUM_STREAMS - 1}", field="--stream")
         world = _world(case)
