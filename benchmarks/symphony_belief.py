@@ -2,11 +2,14 @@
 
     python benchmarks/symphony_belief.py parts                  # error by part, with and without progress
     python benchmarks/symphony_belief.py calibrate --case m1    # parameters fitted to recorded counters
+    python benchmarks/symphony_belief.py exact --streams 8      # hgx8 beside an exact filter of its switches
 
 *parts*: held-out streams, decisions at random, mean absolute error over mean utilization. *calibrate*: a rack whose
 counters and foreign load differ from what is assumed; error on held-out streams with the assumed parameters, with those
-fitted to the counters of six other streams, and with the true ones. What is learned with a belief is in
-symphony_learning.py.
+fitted to the counters of six other streams, and with the true ones. *exact*: one seed after the other draws decisions
+and noise on all streams; errors of the hidden switches and of all parts, by the belief and by an exact filter of the
+sources below each root, with its means and with its medians, which are the best guesses for an absolute error. What is
+learned with a belief is in symphony_learning.py.
 """
 
 from __future__ import annotations
@@ -27,7 +30,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # research/
 import numpy as np
 from measure import print_table
 from research.symphony.calibration import look_around, measure_belief
+from research.symphony.exact_filter import ExactFilter
 
+from stretto.core.csr import Floats
 from stretto.racks.belief.fit import OnlineFit, fit_belief
 from stretto.racks.belief.recording import CounterRecorder, Observer
 from stretto.racks.dispatch import RackEpisode, dispatcher_of
@@ -96,6 +101,53 @@ def _errors(world: World, seed: int, num_steps: int, is_counted: np.ndarray) -> 
     return [*errors, float(np.mean((gap <= 1.96 * looks.sd + 1e-9)[counts]))]
 
 
+def exact(options: argparse.Namespace) -> Iterator[Row]:
+    """Compare the belief about the hidden switches of hgx8 with an exact filter of them."""
+    world = _case("hgx8").world(seed=None, num_instances=options.streams)
+    for seed in range(options.seeds):
+        looks = [_beside_exact(world, stream, 1000 * seed + stream, options.steps) for stream in range(options.streams)]
+        gap, load, others, others_load = (np.concatenate(one).sum(axis=0) for one in zip(*looks, strict=True))
+        row: Row = {"seed": seed, "other parts": float(others / others_load)}
+        for place, what in enumerate(("belief", "exact mean", "exact median")):
+            row |= {what: float(gap[place] / load), f"{what}, all": float((gap[place] + others) / (load + others_load))}
+        yield row | {"all if the others were known": float(gap[2] / (load + others_load))}
+
+
+def _beside_exact(world: World, stream: int, seed: int, num_steps: int) -> tuple[Floats, ...]:
+    """Play a stream at random; return errors and loads of hidden switches, [D, 3] and [D], and of other parts, [D]."""
+    batch = world.batch(1, seed=seed, is_believing=True)
+    follower = ExactFilter(world.model)
+    follower.forget(batch)
+    episode = RackEpisode(batch, AtRandom(), stream=stream, seed=seed, observer=follower)
+    rows: list[list[Any]] = [[], [], [], []]
+    while not episode.is_over and len(rows[0]) < num_steps:
+        refresh(world.model.arrays, batch.state, 0)
+        truth, found, sd = batch.state.load[0], batch.belief.load[0], batch.belief.load_sd[0]
+        part, mean, median = follower.loads(batch)
+        counts = sd > 1e-6
+        counts[part] = False
+        told = np.abs(np.stack([found[part], mean, median]) - truth[part]).sum(axis=1)
+        shown = (told, truth[part].sum(), np.abs(found - truth)[counts].sum(), truth[counts].sum())
+        for kept, one in zip(rows, shown, strict=True):
+            kept.append(one)
+        episode.step()
+    return tuple(np.array(one) for one in rows)
+
+
+class AtRandom:
+    """Decides at random among what is valid."""
+
+    summary = "at random"
+    reason: str | None = None
+
+    def decider(self, batch: RackBatch, *, seed: int, random: np.ndarray) -> AtRandom:
+        self.mask, self.rng = batch.mask[0], np.random.default_rng(seed)
+        return self
+
+    def decide(self) -> int:
+        return int(self.rng.choice(np.flatnonzero(self.mask)))
+
+
 _LEVELS = {"pcie-switch": (0.2, 0.8), "memory": (0.2, 0.6), "core": (0.3, 0.8)}
 #: The other machine: what it is, and what is true of it.
 _COUNTERS = CounterSpec(noise=0.5, theta=6.0)
@@ -149,6 +201,7 @@ def _play(world: World, params: BeliefParams, seed: int, observer: Observer) -> 
 BENCHMARKS: dict[str, Callable[[argparse.Namespace], Iterator[Row]]] = {
     "parts": parts,
     "calibrate": calibrate,
+    "exact": exact,
 }
 
 if __name__ == "__main__":

@@ -75,7 +75,9 @@ def groups_below_roots(model: RackModel) -> Ints:
     groups = []
     for root in (r for r, kind in enumerate(model.resource_kind) if kind == "root-complex"):
         switches = np.flatnonzero(demand[:, root])
-        memory = [f for f, kind in enumerate(model.source_kind) if kind == "memory" and (demand[f] & demand[switches]).any()]
+        memory = [
+            f for f, kind in enumerate(model.source_kind) if kind == "memory" and (demand[f] & demand[switches]).any()
+        ]
         if len(switches) == 2 and len(memory) == 1:
             groups.append([*memory, *switches])
     return np.array(groups, np.int64).reshape(-1, 3)
