@@ -1,7 +1,5 @@
 """Symphony beside its opponents: two NICs, racks, the sampling gradient alone, the belief alone, and decision latency.
 
-    python benchmarks/symphony.py learn --case two-nics --iterations 50 --streams 16
-    python benchmarks/symphony.py learn --case m1 --iterations 16 --rnn-iterations 48 --streams 8
     python benchmarks/symphony.py rules --case small-rack --streams 16   # opponents and the oracle on held-out streams
     python benchmarks/symphony.py passenger --case all --streams 12      # shipped weights, their start, rules, oracle
     python benchmarks/symphony.py gradient --iterations 300              # samples against belief propagation
@@ -9,11 +7,8 @@
     python benchmarks/symphony.py floor                                  # what no belief can know of hgx8
     python benchmarks/symphony.py latency
 
-*learn* trains the belief-fed policy and the model-free one of the same size on the same streams, from fresh weights,
-and looks at held-out streams 20 times. What is compared are iterations (and seconds of training) until a quality is
-reached: that of the model-free policy in the end (mean of its last tenth), and a loss against the oracle of 30 %; the
-model-free policy may be given more iterations, so that there is a figure when it is slow. Loss
-is 1 - sum of the oracle's completion times / sum of the policy's. Everything runs on one thread.
+Loss is 1 - sum of the oracle's completion times / sum of the policy's. Everything runs on one thread. How fast fresh
+weights learn is in ``symphony_learning.py``.
 """
 
 from __future__ import annotations
@@ -25,7 +20,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +31,8 @@ import numpy as np
 from measure import print_table
 from peer_venv import HERE
 from queue_logs import commit
-from research.symphony.actor_critic import HeldOut, SymphonyTrainer
 from research.symphony.belief_learning import METHODS, TRUE_THETA, GradientSettings, learn_theta
 from research.symphony.calibration import look_around, measure_belief
-from research.symphony.recurrent_settings import NetSettings, a2c_of
 
 from stretto import catalog
 from stretto.core.csr import Floats
@@ -52,11 +44,7 @@ from stretto.racks.symphony.network import fresh_weights, load_weights
 from stretto.racks.symphony.scheduler import SymphonyScheduler
 from stretto.racks.symphony.trainer import StreamPlayer
 
-NUM_TRAIN, NUM_HELD_OUT = 256, 32
-LOOKS = 20
-LOSS = 0.3
-#: A quality counts as reached this near to it: two looks differ by as much without any learning.
-NEAR = 1.005
+NUM_HELD_OUT = 32
 #: Racks of the belief's benchmark beside the two NICs.
 RACKS = ("m1", "m2", "hgx8", "small-rack", "paper-rack")
 #: Racks, sizes and kernels that no training has seen.
@@ -75,11 +63,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--streams", type=int, default=NUM_HELD_OUT)
-    parser.add_argument(
-        "--rnn-iterations", type=int, help="of the model-free policy, as many as the other's if not given"
-    )
     parser.add_argument("--policy", type=Path, help="weights for passenger, the shipped ones if not given")
-    parser.add_argument("--guide", type=float, default=0.0, help="weight of a rule's scores below the network's own")
     options = parser.parse_args()
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     rows: list[Row] = []
@@ -99,28 +83,6 @@ def _case(name: str) -> Case:
     return rack_case(name, 4) if name in ("m1", "m2", "hgx8") else case(name)
 
 
-def learn(options: argparse.Namespace) -> Iterator[Row]:
-    """Train both variants for each seed; a row per rule, then one per look at the held-out streams."""
-    which = _case(options.case)
-    held_out = which.world(seed=None, num_instances=options.streams)
-    best = oracle(held_out.model, held_out.streams)
-    yield from _rule_rows(options, held_out, best)
-    every = max(1, options.iterations // LOOKS)
-    lengths = {"belief": options.iterations, "rnn": options.rnn_iterations or options.iterations}
-    for seed in range(options.first_seed, options.first_seed + options.seeds):
-        world = which.world(seed=seed, num_instances=NUM_TRAIN)
-        for variant, num_iterations in lengths.items():
-            net = NetSettings(variant, guide=options.guide)
-            trainer = SymphonyTrainer(world, net, a2c_of(options.case), seed=seed)
-            judge = HeldOut(held_out, trainer.shape, net)
-            for iteration in range(num_iterations + 1):
-                if iteration % every == 0:
-                    about = {"case": options.case, "seed": seed, "variant": variant, "iteration": iteration}
-                    yield about | {"seconds": trainer.seconds, **figures(judge.flow_s(trainer.params), best)}
-                if iteration < num_iterations:
-                    trainer.step()
-
-
 def figures(flow: Floats, best: Floats) -> Row:
     """Return what is said of completion times: their mean, quantiles, and the loss against the oracle."""
     return {
@@ -131,58 +93,6 @@ def figures(flow: Floats, best: Floats) -> Row:
         "oracle_mean_s": float(best.mean()),
         "oracle_p99_s": float(np.quantile(best, 0.99)),
     }
-
-
-def _learn_summary(rows: list[Row]) -> list[tuple[str, ...]]:
-    lines = [
-        ("seed", "rnn final s", "at", "belief at", "ratio", "belief final s", "30 % at", "rnn", "median s", "p99 s")
-    ]
-    ratios, nears = [], []
-    for seed in sorted({row["seed"] for row in rows if "seed" in row}):
-        curve = {v: [r for r in rows if r.get("seed") == seed and r["variant"] == v] for v in ("belief", "rnn")}
-        if not all(curve.values()):
-            continue
-        tail = {v: curve[v][-max(1, len(curve[v]) // 10) :] for v in curve}
-        final = {v: float(np.mean([row["mean_s"] for row in tail[v]])) for v in curve}
-        reach = {v: _first(curve[v], "mean_s", NEAR * final["rnn"]) for v in curve}
-        near = {v: _first(curve[v], "loss", LOSS) for v in curve}
-        ratios.append(reach["belief"]["iteration"] / max(reach["rnn"]["iteration"], 1))
-        # Where the model-free policy never got there, its last look is a bound: the ratio is at most this.
-        last = {key: min(near["rnn"][key], curve["rnn"][-1][key]) for key in ("iteration", "seconds")}
-        nears.append([near["belief"][key] / max(last[key], 1e-9) for key in last])
-        numbers = [final["rnn"], reach["rnn"]["iteration"], reach["belief"]["iteration"], ratios[-1], final["belief"]]
-        numbers += [near["belief"]["iteration"], near["rnn"]["iteration"]]
-        numbers += [float(np.mean([row[key] for row in tail["belief"]])) for key in ("median_s", "p99_s")]
-        lines.append((str(seed), *(f"{number:.4g}" for number in numbers)))
-    best = min((row for row in rows if "rule" in row and not _is_told(row["rule"])), key=lambda row: row["median_s"])
-    oracle_row = next(row for row in rows if row.get("rule") == "oracle")
-    lines.append(("median", "", "", "", f"{np.median(ratios):.3g}", "", *_pair(nears), "", ""))
-    lines.append((best["rule"], *[""] * 4, f"{best['mean_s']:.4g}", "", "", *_tail(best)))
-    lines.append(("oracle", *[""] * 4, f"{oracle_row['mean_s']:.4g}", "", "", *_tail(oracle_row)))
-    return lines
-
-
-def _pair(nears: list[list[float]]) -> tuple[str, str]:
-    """Return the median ratios to a loss of 30 %, of iterations and of seconds."""
-    middle = np.median(np.array(nears), axis=0)
-    return f"{middle[0]:.3g} of its", f"{middle[1]:.3g} of s"
-
-
-def _tail(row: Row) -> tuple[str, str]:
-    return f"{row['median_s']:.4g}", f"{row['p99_s']:.4g}"
-
-
-def _is_told(rule: str) -> bool:
-    """Say whether a rule has what no opponent has: our beliefs, or the truth."""
-    return rule == "oracle" or rule.endswith(("-belief", "-true"))
-
-
-def _first(curve: list[Row], key: str, limit: float) -> Row:
-    """Return the first look from which on two looks in a row are within the limit, at infinity when there is none."""
-    for here, later in pairwise(curve):
-        if max(here[key], later[key]) <= limit:
-            return here
-    return {"iteration": float("inf"), "seconds": float("inf")}
 
 
 def rules(options: argparse.Namespace) -> Iterator[Row]:
@@ -360,7 +270,6 @@ def _text(value: object) -> str:
 
 
 BENCHMARKS: dict[str, Callable[[argparse.Namespace], Iterator[Row]]] = {
-    "learn": learn,
     "rules": rules,
     "passenger": passenger,
     "gradient": gradient,
@@ -369,7 +278,6 @@ BENCHMARKS: dict[str, Callable[[argparse.Namespace], Iterator[Row]]] = {
     "latency": latency,
 }
 SUMMARIES: dict[str, Callable[[list[Row]], list[tuple[str, ...]]]] = {
-    "learn": _learn_summary,
     "passenger": _passenger_summary,
 }
 

@@ -1,16 +1,15 @@
-"""Symphony's belief: its error by part, calibration on another machine, the paper's headline, one change at a time.
+"""Symphony's belief: its error by part, and calibration on another machine.
 
     python benchmarks/symphony_belief.py parts                  # error by part, with and without progress
     python benchmarks/symphony_belief.py calibrate --case m1    # parameters fitted to recorded counters
-    python benchmarks/symphony_belief.py headline --case m1     # iterations to 30 % loss, belief against RNN
-    python benchmarks/symphony_belief.py isolated               # one change at a time, two NICs
+    python benchmarks/symphony_belief.py exact --streams 8      # hgx8 beside an exact filter of its switches
 
 *parts*: held-out streams, decisions at random, mean absolute error over mean utilization. *calibrate*: a rack whose
 counters and foreign load differ from what is assumed; error on held-out streams with the assumed parameters, with those
-fitted to the counters of six other streams, and with the true ones. *headline*: fresh weights; the first of two looks
-in a row with a loss of at most 30 % against the oracle; a policy that does not get there counts with the last
-iteration, so that the ratio is a bound. *isolated*: completion time on held-out streams over that of the full system
-after as many iterations; intervals are bootstraps over seeds.
+fitted to the counters of six other streams, and with the true ones. *exact*: one seed after the other draws decisions
+and noise on all streams; errors of the hidden switches and of all parts, by the belief and by an exact filter of the
+sources below each root, with its means and with its medians, which are the best guesses for an absolute error. What is
+learned with a belief is in symphony_learning.py.
 """
 
 from __future__ import annotations
@@ -30,11 +29,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # research/
 
 import numpy as np
 from measure import print_table
-from research.symphony.actor_critic import HeldOut, SymphonyTrainer
-from research.symphony.belief_learning import METHODS, GradientSettings, learn_theta
 from research.symphony.calibration import look_around, measure_belief
-from research.symphony.recurrent_settings import NetSettings, a2c_of
-from research.symphony.teacher import imitate
+from research.symphony.exact_filter import ExactFilter
 
 from stretto.core.csr import Floats
 from stretto.racks.belief.fit import OnlineFit, fit_belief
@@ -42,13 +38,11 @@ from stretto.racks.belief.recording import CounterRecorder, Observer
 from stretto.racks.dispatch import RackEpisode, dispatcher_of
 from stretto.racks.kernels.time import refresh
 from stretto.racks.params import BeliefParams, CounterSpec, counters_of
-from stretto.racks.rules import oracle
 from stretto.racks.simulator import RackBatch
 from stretto.racks.symphony.cases import Case, World, case, rack_case
 from stretto.racks.workloads.streams import ForeignLoad
 
 Row = dict[str, Any]
-LOSS = 0.3
 NUM_RECORDED = 6
 #: A progress noise that says nothing.
 DEAF = 1e3
@@ -61,7 +55,6 @@ def main() -> None:
     parser.add_argument("--case", default="")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--streams", type=int, default=8)
-    parser.add_argument("--iterations", type=int, default=40)
     parser.add_argument("--steps", type=int, default=100)
     options = parser.parse_args()
     rows = []
@@ -80,13 +73,6 @@ def _text(value: object) -> str:
 
 def _case(name: str) -> Case:
     return rack_case(name, 4) if name in ("m1", "m2", "hgx8") else case(name)
-
-
-def _middle(values: list[float]) -> list[float]:
-    """Return the mean between the ends of its 95 % bootstrap interval."""
-    drawn = np.random.default_rng(0).choice(values, (4000, len(values))).mean(axis=1)
-    low, high = np.quantile(drawn, (0.025, 0.975))
-    return [float(low), float(np.mean(values)), float(high)]
 
 
 def parts(options: argparse.Namespace) -> Iterator[Row]:
@@ -113,6 +99,53 @@ def _errors(world: World, seed: int, num_steps: int, is_counted: np.ndarray) -> 
         for kept in (counts, counts & is_counted, counts & ~is_counted)
     ]
     return [*errors, float(np.mean((gap <= 1.96 * looks.sd + 1e-9)[counts]))]
+
+
+def exact(options: argparse.Namespace) -> Iterator[Row]:
+    """Compare the belief about the hidden switches of hgx8 with an exact filter of them."""
+    world = _case("hgx8").world(seed=None, num_instances=options.streams)
+    for seed in range(options.seeds):
+        looks = [_beside_exact(world, stream, 1000 * seed + stream, options.steps) for stream in range(options.streams)]
+        gap, load, others, others_load = (np.concatenate(one).sum(axis=0) for one in zip(*looks, strict=True))
+        row: Row = {"seed": seed, "other parts": float(others / others_load)}
+        for place, what in enumerate(("belief", "exact mean", "exact median")):
+            row |= {what: float(gap[place] / load), f"{what}, all": float((gap[place] + others) / (load + others_load))}
+        yield row | {"all if the others were known": float(gap[2] / (load + others_load))}
+
+
+def _beside_exact(world: World, stream: int, seed: int, num_steps: int) -> tuple[Floats, ...]:
+    """Play a stream at random; return errors and loads of hidden switches, [D, 3] and [D], and of other parts, [D]."""
+    batch = world.batch(1, seed=seed, is_believing=True)
+    follower = ExactFilter(world.model)
+    follower.forget(batch)
+    episode = RackEpisode(batch, AtRandom(), stream=stream, seed=seed, observer=follower)
+    rows: list[list[Any]] = [[], [], [], []]
+    while not episode.is_over and len(rows[0]) < num_steps:
+        refresh(world.model.arrays, batch.state, 0)
+        truth, found, sd = batch.state.load[0], batch.belief.load[0], batch.belief.load_sd[0]
+        part, mean, median = follower.loads(batch)
+        counts = sd > 1e-6
+        counts[part] = False
+        told = np.abs(np.stack([found[part], mean, median]) - truth[part]).sum(axis=1)
+        shown = (told, truth[part].sum(), np.abs(found - truth)[counts].sum(), truth[counts].sum())
+        for kept, one in zip(rows, shown, strict=True):
+            kept.append(one)
+        episode.step()
+    return tuple(np.array(one) for one in rows)
+
+
+class AtRandom:
+    """Decides at random among what is valid."""
+
+    summary = "at random"
+    reason: str | None = None
+
+    def decider(self, batch: RackBatch, *, seed: int, random: np.ndarray) -> AtRandom:
+        self.mask, self.rng = batch.mask[0], np.random.default_rng(seed)
+        return self
+
+    def decide(self) -> int:
+        return int(self.rng.choice(np.flatnonzero(self.mask)))
 
 
 _LEVELS = {"pcie-switch": (0.2, 0.8), "memory": (0.2, 0.6), "core": (0.3, 0.8)}
@@ -165,103 +198,10 @@ def _play(world: World, params: BeliefParams, seed: int, observer: Observer) -> 
     return errors
 
 
-def headline(options: argparse.Namespace) -> Iterator[Row]:
-    """Train the belief-fed policy and the model-free one of the same size until their loss is 30 %."""
-    names = options.case.split(",") if options.case else ("m1", "small-rack", "two-nics")
-    for name in names:
-        held_out = _case(name).world(seed=None, num_instances=options.streams)
-        best = float(oracle(held_out.model, held_out.streams).sum())
-        ratios = []
-        for seed in range(options.seeds):
-            at = {}
-            for variant in ("belief", "rnn"):
-                at[variant], seconds = _iterations_to(name, held_out, best, variant, seed, options.iterations)
-                yield {"case": name, "seed": seed, "variant": variant, "iterations": at[variant], "cpu_s": seconds}
-            ratios.append(min(at["belief"], options.iterations) / max(min(at["rnn"], options.iterations), 1))
-        drawn = np.median(np.random.default_rng(0).choice(ratios, (4000, len(ratios))), axis=1)
-        interval = [float(np.quantile(drawn, 0.025)), float(np.median(ratios)), float(np.quantile(drawn, 0.975))]
-        yield {"case": name, "seed": "all", "variant": "median ratio", "iterations": interval, "cpu_s": 0.0}
-
-
-def _iterations_to(name: str, held_out: World, best: float, variant: str, seed: int, most: int) -> tuple[float, float]:
-    net = NetSettings(variant, guide=0.0)
-    world = _case(name).world(seed=seed, num_instances=256)
-    trainer = SymphonyTrainer(world, net, a2c_of(name), seed=seed)
-    judge = HeldOut(held_out, trainer.shape, net)
-    begun, was_there = time.process_time(), False
-    for iteration in range(most + 1):
-        is_there = 1.0 - best / float(np.nansum(judge.flow_s(trainer.params))) <= LOSS
-        if is_there and was_there:
-            return iteration - 1, time.process_time() - begun
-        was_there = is_there
-        trainer.step()
-    return float("inf"), time.process_time() - begun
-
-
-def isolated(options: argparse.Namespace) -> Iterator[Row]:
-    """Change one thing at a time, and train as many iterations from the same seeds."""
-    name = options.case or "two-nics"
-    held_out = _case(name).world(seed=None, num_instances=options.streams)
-    seeds = range(options.seeds)
-    full = [_trained(name, held_out, "belief", seed, options.iterations) for seed in seeds]
-    changes = {
-        "raw counters in place of the belief": "counters",
-        "dense layers in place of the topology": "dense",
-        "both (the model-free policy)": "rnn",
-    }
-    yield {"change": "none (belief, topology, actor-critic)", "ratio [95 %]": [1.0], "final": _middle(full)}
-    for what, variant in changes.items():
-        found = [_trained(name, held_out, variant, seed, options.iterations) for seed in seeds]
-        yield {"change": what, "ratio [95 %]": _ratios(found, full), "final": _middle(found)}
-    taught = [_taught(name, held_out, seed, options.iterations) for seed in seeds]
-    yield {
-        "change": "imitation of srpt with beliefs in place of actor-critic",
-        "ratio [95 %]": _ratios(taught, full),
-    } | {"final": _middle(taught)}
-    by = {
-        method: [learn_theta(GradientSettings(method), seed=seed, num_updates=100) for seed in seeds]
-        for method in METHODS
-    }
-    load = {method: [one.load for one in found] for method, found in by.items()}
-    cost = {method: [1e3 * one.seconds_per_update for one in found] for method, found in by.items()}
-    exact, sampled = METHODS[1], METHODS[0]
-    what = "exact gradient in place of the sampling gradient: load of the chosen path"
-    yield {"change": what, "ratio [95 %]": _ratios(load[exact], load[sampled]), "final": _middle(load[exact])}
-    what = "the same: CPU ms per update"
-    yield {"change": what, "ratio [95 %]": _ratios(cost[exact], cost[sampled]), "final": _middle(cost[exact])}
-
-
-def _ratios(found: list[float], full: list[float]) -> list[float]:
-    return _middle([one / other for one, other in zip(found, full, strict=True)])
-
-
-def _trained(name: str, held_out: World, variant: str, seed: int, num_iterations: int) -> float:
-    """Return the mean completion time after training: the mean of three looks at the end."""
-    net = NetSettings(variant, guide=0.0)
-    trainer = SymphonyTrainer(_case(name).world(seed=seed, num_instances=256), net, a2c_of(name), seed=seed)
-    judge = HeldOut(held_out, trainer.shape, net)
-    looks: list[Floats] = []
-    for iteration in range(num_iterations):
-        trainer.step()
-        if iteration >= num_iterations - 3:
-            looks.append(judge.flow_s(trainer.params))
-    return float(np.nanmean(looks))
-
-
-def _taught(name: str, held_out: World, seed: int, num_iterations: int) -> float:
-    """Return the mean completion time after imitation of a rule for as many batches as there were updates."""
-    net = NetSettings("belief", guide=0.0)
-    a2c = a2c_of(name)
-    trainer = SymphonyTrainer(_case(name).world(seed=seed, num_instances=256), net, a2c, seed=seed)
-    imitate(trainer, a2c.epochs * num_iterations)
-    return float(np.nanmean(HeldOut(held_out, trainer.shape, net).flow_s(trainer.params)))
-
-
 BENCHMARKS: dict[str, Callable[[argparse.Namespace], Iterator[Row]]] = {
     "parts": parts,
     "calibrate": calibrate,
-    "headline": headline,
-    "isolated": isolated,
+    "exact": exact,
 }
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ ArrayT = TypeVar("ArrayT", bound=np.generic)
 Jitted: TypeAlias = Callable[..., tuple[jax.Array, ...]]
 MASKED = -1e9
 #: Episodes are padded to a multiple of this many steps, so that few lengths have to be compiled.
-_PAD = 32
+_PAD = 128
 #: Actions, their log-probabilities and values, for the rows and masks of a step.
 Act = Callable[[NDArray[np.float32], Mask, int], tuple[jax.Array, jax.Array, jax.Array]]
 #: An array on either side of the boundary between numpy and jax.

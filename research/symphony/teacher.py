@@ -1,11 +1,13 @@
-"""Imitation of a rule before reinforcement: the policy learns to do what a contention-aware rule would.
+"""Imitation of a teacher: the policy learns to do what a contention-aware rule would, or a search that looks ahead.
 
 The rule sees what the policy sees: believed pressures, or none for the model-free variant. SoCC'18 bootstraps its
-policy in the same spirit, from samples of a model.
+policy in the same spirit, from samples of a model. The search plays every likely candidate on to the end of the stream,
+with the true foreign load, and advises what was cheapest.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any
 
@@ -19,15 +21,54 @@ from research.symphony.recurrent_network import Params, forward
 from research.symphony.recurrent_settings import NetSettings, NetShape
 
 from stretto.core.kernels.rng import seeded
+from stretto.racks.kernels.oracle import best_candidate
 from stretto.racks.kernels.rules import SRPT, choose
-from stretto.racks.simulator import RackBatch
+from stretto.racks.simulator import RackBatch, new_state
 from stretto.racks.symphony.cases import observe
 
 _NUM_STEPS = 20
+#: Candidates that the search plays to the end.
+_WIDTH = 6
+#: What to do in every environment of a batch; random states for ties.
+Advice = Callable[[RackBatch, NDArray[np.uint64]], NDArray[np.int64]]
 
 
-def imitate(trainer: SymphonyTrainer, num_batches: int, *, rule: int = SRPT, rate: float = 5e-3) -> float:
-    """Teach a trainer's policy; return how often it chose as the rule in the last batch."""
+def rule_advice(batch: RackBatch, states: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Return what ``srpt`` would do in every environment."""
+    arrays = batch.model.arrays
+    nothing = np.zeros(arrays.demand.shape[2])
+    return np.array(
+        [
+            choose(
+                arrays,
+                batch.streams,
+                batch.state,
+                b,
+                SRPT,
+                arrays.duration_s,
+                batch.belief.pressure[b] if batch.is_believing else nothing,
+                batch.mask[b],
+                states[b],
+            )
+            for b in range(batch.num_envs)
+        ],
+        np.int64,
+    )
+
+
+def lookahead_advice(batch: RackBatch, states: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Return what a search that knows the future would do in every environment."""
+    racks = new_state(batch.model, batch.streams, 2)
+    told = np.empty(batch.num_envs, np.int64)
+    for b in range(batch.num_envs):
+        for mine, theirs in zip(racks, batch.state, strict=True):
+            mine[0] = theirs[b]
+        told[b] = best_candidate(batch.model.arrays, batch.streams, racks, SRPT, _WIDTH, batch.mask[b], states[b])
+    return told
+
+
+def imitate(trainer: SymphonyTrainer, num_batches: int, *, advice: Advice = rule_advice, rate: float = 5e-3) -> float:
+    """Teach a trainer's policy; return how often it chose as the teacher in the last batch."""
     world, net, num_envs = trainer.world, trainer.net, trainer.a2c.num_envs
     batch = RackBatch(
         world.model,
@@ -52,35 +93,12 @@ def imitate(trainer: SymphonyTrainer, num_batches: int, *, rule: int = SRPT, rat
         for t in range(_NUM_STEPS):
             observe(batch, rows[t])
             mask[t] = batch.mask
-            told[t] = _advice(batch, rule, states)
+            told[t] = advice(batch, states)
             batch.step(told[t])
             is_over[t] = batch.is_over
         trainer.params, state, core, same = learn(trainer.params, state, core, rows, mask, told, is_over)
         agreed = float(same)
     return agreed
-
-
-def _advice(batch: RackBatch, rule: int, states: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Return what the rule would do in every environment."""
-    arrays = batch.model.arrays
-    nothing = np.zeros(arrays.demand.shape[2])
-    return np.array(
-        [
-            choose(
-                arrays,
-                batch.streams,
-                batch.state,
-                b,
-                rule,
-                arrays.duration_s,
-                batch.belief.pressure[b] if batch.is_believing else nothing,
-                batch.mask[b],
-                states[b],
-            )
-            for b in range(batch.num_envs)
-        ],
-        np.int64,
-    )
 
 
 @lru_cache(maxsize=4)

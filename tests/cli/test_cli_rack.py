@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,37 @@ def test_symphony_decides_on_any_rack(run: Any, home: Path) -> None:
     for case_name in ("small-rack", "two-nics"):
         assert run("rack", case_name, "--by", "symphony", "--no-log", "--output", "quiet").code == 0
     assert not (home / "runs.db").exists()
+
+
+LAB = """
+[[machine]]
+name = "node"
+links = [["mem", "root"], ["root", "switch"], ["switch", "gpu0"], ["switch", "gpu1"], ["mem", "core"], ["core", "cpu0"]]
+part = [
+    { name = "mem", kind = "memory", bandwidth = "96GB/s" },
+    { name = "root", kind = "root-complex", bandwidth = "64GB/s" },
+    { name = "switch", kind = "pcie-switch", bandwidth = "16GB/s" },
+    { name = "gpu", kind = "gpu", count = 2 },
+    { name = "core", kind = "core" },
+    { name = "cpu", kind = "cpu", count = 1 },
+]
+"""
+
+
+def test_a_file_of_machines_is_a_rack_to_play_and_to_train_on(run: Any, home: Path) -> None:
+    lab, weights = home / "lab.toml", home / "lab.npz"
+    lab.write_text(LAB)
+    done = json.loads(run("rack", lab, "--by", "mct-belief", "--output", "json").out)
+    assert (done["case"], done["num_processors"], done["num_jobs"]) == ("lab", 3, 4)
+    trained = run("train", "symphony", lab, "--episodes", "1", "--save", weights, "--output", "json")
+    assert {"symphony", "mct-belief"} <= set(json.loads(trained.out)["mean_completion_s"])
+    again = json.loads(run("rack", lab, "--by", "symphony", "--weights", weights, "--output", "json").out)
+    assert again["num_decisions"] >= again["num_jobs"]
+
+
+def test_a_file_that_is_no_rack_names_its_place(run: Any, home: Path) -> None:
+    (home / "lab.toml").write_text(LAB.replace('kind = "gpu"', 'kind = "gpu", sort = "fast"'))
+    run("rack", home / "lab.toml").assert_refused("lab.toml", "machine[0].part[3]", "'sort' is unknown")
 
 
 def test_wrong_words_are_refused(run: Any, home: Path) -> None:

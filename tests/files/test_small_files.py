@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from research.readers.hwloc import read_hwloc
-from research.readers.machine_toml import read_rack
 
 from stretto.core.builder import GraphBuilder
 from stretto.core.cluster import Cluster
 from stretto.core.machine import Machine, Part, Rack
 from stretto.errors import InvalidInput
 from stretto.files.clusters.cluster_toml import read_cluster
+from stretto.files.clusters.machine_toml import read_rack
 from stretto.files.clusters.pool_toml import parse_pools
 from stretto.files.document import Document
 from stretto.files.graphs.native import Native

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from research.readers.machine_toml import read_rack
 
 from stretto.config import read_settings
 from stretto.engines.workflow_file import load_workflow
 from stretto.errors import InvalidInput
 from stretto.files.clusters.cluster_toml import read_cluster
+from stretto.files.clusters.machine_toml import read_rack
 from stretto.files.clusters.pool_toml import read_pools
 from stretto.files.document import read_document
 

@@ -62,7 +62,7 @@ class RackResult:
 
 
 def rack(
-    case: str = "small-rack",
+    case: str | Path = "small-rack",
     by: str | RackDispatcher | DispatchFunction = "srpt-belief",
     *,
     stream: int = 0,
@@ -77,7 +77,7 @@ def rack(
     Parameters
     ----------
     case
-        Rack and jobs: ``two-nics``, ``small-rack`` or ``paper-rack``.
+        Rack and jobs: ``two-nics``, ``small-rack`` or ``paper-rack``, or a TOML file of machines.
     by
         A rule such as ``srpt-belief``, ``symphony``, or a function: it takes a
         :class:`stretto.racks.dispatch.RackView` and returns one of its ``choices``.
@@ -100,12 +100,13 @@ def rack(
     >>> stretto.rack("two-nics", by=quickest).summary["num_jobs"] > 0
     True
     """
+    from stretto.api.train_inputs import rack_named
     from stretto.reports.racks.show import RackShow, record_rack
 
     if pace is not None and not 0 < pace < float("inf"):
         raise InvalidInput(f"{pace} must be above 0", field="pace")
     file = None if weights is None else str(weights)
-    show = RackShow(case, by, stream=stream, seed=seed, weights=file)
+    show = RackShow(rack_named(case), by, stream=stream, seed=seed, weights=file)
     if run is not None:
         record_rack(run, show)
     is_stopped = _play(show, run, pace, is_over or (lambda: False))

@@ -100,7 +100,7 @@ def train(
     algorithm
         ``doppler`` learns to plan a graph, ``mars`` to order a queue, ``symphony`` to schedule a rack.
     source, cluster
-        A graph and its cluster, the log of a queue, or the name of a rack; as objects, files or generators.
+        A graph and its cluster, the log of a queue, or a rack by name or file; as objects, files or generators.
     budget_s, episodes
         When to stop; compiling counts as time. A minute, if neither is given.
     checkpoint, resume
@@ -307,7 +307,7 @@ def _completed(trainer: Trainer[StepRow], subject: Subject, spec: object) -> Tra
 
 def _subject(request: _Request, procs: int | None, kind: str, watch: TrainWatch) -> Subject:
     """Read what is learned on."""
-    from stretto.api.train_inputs import Subject, graph_subject, queue_subject
+    from stretto.api.train_inputs import Subject, graph_subject, queue_subject, rack_named
 
     source, name = request.source, getattr(request.source, "name", str(request.source))
     given = {"cluster": request.cluster, "start": request.start, "engine": request.engine, "procs": procs}
@@ -316,7 +316,8 @@ def _subject(request: _Request, procs: int | None, kind: str, watch: TrainWatch)
             hint = "; give the size of the machine with --procs" if (kind, option) == ("queue", "cluster") else ""
             raise InvalidInput(f"does not apply to a training on a {kind}{hint}", field=f"--{option}")
     if kind == "rack":
-        return Subject(source, name, name, {})
+        case = rack_named(source)  # type: ignore[arg-type]
+        return Subject(case, case.name, case.name, {})
     watch.phase(f"reading {name}")
     if kind == "graph":
         return graph_subject(source, request.cluster, request.engine)  # type: ignore[arg-type]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from stretto.api.inputs import (
     KERNELS_PREFIX,
@@ -19,6 +20,9 @@ from stretto.core.units import format_count
 from stretto.errors import InvalidInput
 from stretto.learning.trainer import Executor
 
+if TYPE_CHECKING:
+    from stretto.racks.symphony.cases import Case
+
 
 class Subject(NamedTuple):
     """What is learned on: itself, its name and size in words, and the settings that the run log keeps of it."""
@@ -30,6 +34,17 @@ class Subject(NamedTuple):
     notes: tuple[str, ...] = ()
     machine: str = ""
     executor: Executor | None = None
+
+
+def rack_named(source: str | Path) -> Case:
+    """Return a rack with its jobs: a built-in one by name, or the machines of a TOML file."""
+    from stretto.files.clusters.machine_toml import read_rack
+    from stretto.files.document import read_document
+    from stretto.racks.symphony.cases import case, case_of
+
+    if str(source).lower().endswith(".toml"):
+        return case_of(read_rack(read_document(source)))
+    return case(str(source))
 
 
 def queue_subject(source: TraceLike, procs: int | None) -> Subject:

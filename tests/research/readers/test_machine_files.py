@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 from research.readers.hwloc import read_hwloc
-from research.readers.machine_toml import read_rack, write_rack
+from research.readers.write_machines import write_rack
 
 from stretto.core.machine import Machine, Part
 from stretto.core.machine_presets import PRESETS
 from stretto.errors import InvalidInput
+from stretto.files.clusters.machine_toml import read_rack
 from stretto.files.document import Document
 
 LSTOPO = """<?xml version="1.0" encoding="UTF-8"?>

@@ -21,7 +21,7 @@ from fuzzing import file_seeds as seeds
 from fuzzing import web_seeds
 from fuzzing.damage import MAX_BYTES
 from research.readers.hwloc import read_hwloc
-from research.readers.machine_toml import read_rack, write_rack
+from research.readers.write_machines import write_rack
 
 from files import format_samples as samples
 from files.clusters import site_samples
@@ -45,6 +45,7 @@ from stretto.errors import StrettoError
 from stretto.files import checkpoint
 from stretto.files.clusters.cluster_toml import read_cluster
 from stretto.files.clusters.host_list import expand_hosts
+from stretto.files.clusters.machine_toml import read_rack
 from stretto.files.clusters.pool_toml import parse_pools, read_pools, write_pools
 from stretto.files.cost_table import read_cost_table
 from stretto.files.document import Document, unpack

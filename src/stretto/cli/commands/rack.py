@@ -34,7 +34,9 @@ def rack(
     case: Annotated[
         str,
         typer.Argument(
-            metavar="CASE", help="Rack and jobs: two-nics, small-rack or paper-rack.", autocompletion=rack_cases
+            metavar="CASE",
+            help="Rack and jobs: two-nics, small-rack, paper-rack, or a TOML file of machines.",
+            autocompletion=rack_cases,
         ),
     ] = "small-rack",
     by: Annotated[

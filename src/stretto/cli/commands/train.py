@@ -137,7 +137,7 @@ def train(
         str | None,
         typer.Argument(
             metavar="SOURCE",
-            help="A graph (file or workload:NAME?key=value), the log of a queue, or the name of a rack.",
+            help="A graph (file or workload:NAME?key=value), the log of a queue, or a rack (name or TOML).",
             show_default=False,
             autocompletion=graph_sources,
         ),
@@ -189,7 +189,7 @@ def train(
                 cluster = cluster if is_typed(context, "cluster") else None  # a configured one is for graphs
             result = learn(
                 algorithm,
-                source if kind == "rack" else _lasting(source, dim),
+                source if kind == "rack" and not source.endswith(".toml") else _lasting(source, dim),
                 None if cluster is None else _lasting(cluster, None),
                 budget_s=limit_s,
                 episodes=limits.episodes,

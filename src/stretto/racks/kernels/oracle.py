@@ -116,28 +116,35 @@ def play_oracle(a, w, s, instance, rule, width, state):
     """
     num_actions = a.duration_s.shape[0] * (a.duration_s.shape[1] + a.fpgas.shape[0]) + 1
     mask = np.zeros(num_actions, np.bool_)
-    scratch = np.zeros(num_actions, np.bool_)
-    pressure = np.zeros(s.load.shape[1])
     begin(a, w, s, 0, instance)
     must_pass = False
     while not _to_true_decision(a, w, s, 0, mask, must_pass):
-        fill_true_pressure(a, w, s, 0, pressure)
-        scores = _candidate_scores(a, w, s, 0, pressure, mask)
-        scores[choose(a, w, s, 0, rule, a.duration_s, pressure, mask, state)] = -np.inf  # the rule's own comes first
-        best_action, best = num_actions - 1, np.inf
-        for _ in range(width):
-            action = np.argmin(scores)
-            if scores[action] == np.inf:
-                break
-            scores[action] = np.inf
-            copy_row(s, 0, 1)
-            act(a, w, s, 1, action)
-            value = roll_out(a, w, s, 1, rule, scratch, pressure, action == num_actions - 1, state)
-            if value < best - 1e-9:
-                best_action, best = action, value
+        best_action = best_candidate(a, w, s, rule, width, mask, state)
         act(a, w, s, 0, best_action)
         must_pass = best_action == num_actions - 1
     return total_flow(w, s, 0)
+
+
+@njit(cache=True, nogil=True)
+def best_candidate(a, w, s, rule, width, mask, state):
+    """Return the candidate of rack 0 whose roll-out in rack 1 is the cheapest; the rule's own comes first."""
+    last = mask.shape[0] - 1
+    pressure, scratch = np.zeros(s.load.shape[1]), np.zeros(mask.shape[0], np.bool_)
+    fill_true_pressure(a, w, s, 0, pressure)
+    scores = _candidate_scores(a, w, s, 0, pressure, mask)
+    scores[choose(a, w, s, 0, rule, a.duration_s, pressure, mask, state)] = -np.inf
+    best_action, best = last, np.inf
+    for _ in range(width):
+        action = np.argmin(scores)
+        if scores[action] == np.inf:
+            break
+        scores[action] = np.inf
+        copy_row(s, 0, 1)
+        act(a, w, s, 1, action)
+        value = roll_out(a, w, s, 1, rule, scratch, pressure, action == last, state)
+        if value < best - 1e-9:
+            best_action, best = action, value
+    return best_action
 
 
 @njit(cache=True, nogil=True)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stretto.core.graph import TaskGraph
+from stretto.core.machine import Rack
 from stretto.core.machine_presets import preset
 from stretto.errors import UnknownName
 from stretto.racks.kernels.counters import Counters
@@ -76,7 +77,7 @@ class Case:
     """A world by name."""
 
     name: str
-    rack: str
+    rack: Rack
     kernels: tuple[KernelSpec, ...]
     kinds: tuple[str, ...]
     mix: tuple[TaskGraph, ...]
@@ -94,7 +95,7 @@ class Case:
         return self._worlds[key]
 
     def _new_world(self, seed: int | None, num_instances: int) -> World:
-        model = rack_model(preset(self.rack), self.kernels, kinds=self.kinds)
+        model = rack_model(self.rack, self.kernels, kinds=self.kinds)
         drawn = HELD_OUT_SEED if seed is None else _FIRST_SEED + seed
         streams = streams_of(model, self.mix, self.stream, num_instances=num_instances, seed=drawn)
         return World.of(model, streams._replace(arrival_s=streams.arrival_s + LEAD_S), self.belief)
@@ -104,7 +105,7 @@ def _two_nics() -> Case:
     levels = {"pcie-switch": (1.0, 2.5), "memory": (0.05, 0.3)}
     return Case(
         "two-nics",
-        "two-nics",
+        preset("two-nics"),
         SHUFFLES,
         ("nic",),
         SHUFFLE_MIX,
@@ -115,14 +116,19 @@ def _two_nics() -> Case:
 
 def rack_case(name: str, num_jobs: int) -> Case:
     """Return the paper's programs on a rack of ``machine_presets``."""
+    return case_of(preset(name), num_jobs, BeliefParams(spread=_SPREAD.get(name, 1.0)))
+
+
+def case_of(rack: Rack, num_jobs: int | None = None, belief: BeliefParams | None = None) -> Case:
+    """Return the paper's programs on a rack, four jobs per machine by default."""
     return Case(
-        name,
-        name,
+        rack.name,
+        rack,
         PAPER_KERNELS,
         ("cpu", "gpu", "fpga"),
         PAPER_MIX,
-        StreamSpec(num_jobs=num_jobs, utilization=0.6),
-        BeliefParams(spread=_SPREAD.get(name, 1.0)),
+        StreamSpec(num_jobs=num_jobs or 4 * len(rack.machines), utilization=0.6),
+        belief or BeliefParams(),
     )
 
 

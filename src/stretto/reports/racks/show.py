@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +13,14 @@ from stretto.racks.dispatch import DispatchFunction, RackDispatcher, RackEpisode
 from stretto.racks.kernels.state import CONFIGURING, DONE, IDLE
 from stretto.racks.kernels.time import refresh
 from stretto.racks.simulator import RackBatch
+from stretto.racks.symphony.cases import Case
+from stretto.racks.symphony.cases import case as case_named
 from stretto.racks.symphony.scheduler import SymphonyDispatcher, training_state
 from stretto.reports.racks.belief import BeliefSample, record_sample
 from stretto.reports.racks.topology import TOPOLOGY, rack_topology
 from stretto.reports.racks.watched import TaskBar, Watched
 from stretto.reports.strict_json import packed
 from stretto.runlog import Run
-
-if TYPE_CHECKING:
-    from stretto.racks.symphony.cases import World
 
 #: Held-out streams of each case, as many as trainings are judged on.
 NUM_STREAMS = 16
@@ -41,7 +39,7 @@ class RackShow:
 
     def __init__(
         self,
-        case: str,
+        case: str | Case,
         by: str | RackDispatcher | DispatchFunction,
         *,
         stream: int,
@@ -55,8 +53,9 @@ class RackShow:
             dispatcher = SymphonyDispatcher(weights)
         if not 0 <= stream < NUM_STREAMS:
             raise InvalidInput(f"{stream} is not in 0..{NUM_STREAMS - 1}", field="--stream")
-        world = _world(case)
-        self.case, self.stream = case, stream
+        named = case_named(case) if isinstance(case, str) else case
+        world = named.world(seed=None, num_instances=NUM_STREAMS)  # streams that nothing is trained on
+        self.case, self.stream = named.name, stream
         self.by = by if isinstance(by, str) else getattr(dispatcher, "name", type(dispatcher).__name__)
         self.model = world.model
         self.batch = RackBatch(world.model, world.streams, 1, seed=seed, counters=world.counters, params=world.belief)
@@ -146,10 +145,3 @@ def record_moment(run: Run, sample: BeliefSample | None, ended: Sequence[TaskBar
             run.record("task-finished", bar.name, device=bar.processor, start_s=bar.start_s, end_s=bar.end_s)
         if sample is not None:
             record_sample(run, sample)
-
-
-def _world(case: str) -> World:
-    """Return a case with the streams that nothing is trained on."""
-    from stretto.racks.symphony.cases import case as case_named
-
-    return case_named(case).world(seed=None, num_instances=NUM_STREAMS)

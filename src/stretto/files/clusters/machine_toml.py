@@ -34,8 +34,6 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import tomli_w
-
 from stretto.core.machine import PROCESSORS, Machine, Part, Rack, rack_of
 from stretto.core.machine_presets import preset
 from stretto.core.units import parse_rate, stating_unit
@@ -68,25 +66,6 @@ def read_rack(document: Document) -> Rack:
         return rack_of(machines, str(root.get("name", graph_name(document))))
     except InvalidInput as error:
         raise error.at(document.name) from None
-
-
-def write_rack(rack: Rack) -> str:
-    """Return a rack as text that :func:`read_rack` understands."""
-    return tomli_w.dumps({"name": rack.name, "machine": [_machine_table(machine) for machine in rack.machines]})
-
-
-def _machine_table(machine: Machine) -> dict[str, object]:
-    links = [list(pair) for pair in machine.links]
-    return {"name": machine.name, "links": links, "part": [_part_table(part) for part in machine.parts]}
-
-
-def _part_table(part: Part) -> dict[str, object]:
-    table: dict[str, object] = {"name": part.name, "kind": part.kind}
-    if part.capacity != float("inf") and part.kind != "core":
-        table["bandwidth"] = part.capacity
-    if part.model:
-        table["model"] = part.model
-    return table
 
 
 def _machines(entry: Mapping[str, Any], place: str) -> list[Machine]:
