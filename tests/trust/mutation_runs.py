@@ -7,22 +7,26 @@ import json
 import math
 import os
 import resource
+import signal
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import coverage
 import hypothesis
 import pytest
 
+#: CPU seconds of a test beyond which it is left out.
+MOST_PER_TEST_S = 6.0
 _EXAMPLES = 10
 
 
 class Watcher:
-    """A pytest plugin: few examples, and what each test reaches, how long it takes, and the first that fails."""
+    """A pytest plugin: few examples, a limit of CPU time, what each test reaches, how long it takes, what fails."""
 
-    def __init__(self, seen: coverage.Coverage | None = None) -> None:
+    def __init__(self, usual_s: dict[str, float], seen: coverage.Coverage | None) -> None:
+        self.usual_s = usual_s
         self.seen = seen
         self.cpu_s: dict[str, float] = {}
         self.failed: list[str] = []
@@ -41,9 +45,12 @@ class Watcher:
         if self.seen is not None:
             self.seen.switch_context(item.nodeid)
         before = time.process_time()
+        most = 3.0 + 3.0 * self.usual_s[item.nodeid] if item.nodeid in self.usual_s else 3.0 * MOST_PER_TEST_S
+        signal.setitimer(signal.ITIMER_VIRTUAL, most)
         try:
             return (yield)
         finally:
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
             self.cpu_s[item.nodeid] = time.process_time() - before
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -55,25 +62,32 @@ class Watcher:
             self.failed.append(report.nodeid)
 
 
-def in_child(folder: Path, most_cpu_s: float, arguments: list[str], traced: list[str] | None = None) -> dict[str, Any]:
-    """Run tests in a fork of this process, which has imported nothing that is mutated; ``{}`` if it ends itself."""
+def in_child(
+    folder: Path, arguments: list[str], *, usual_s: dict[str, float] | None = None, traced: list[str] | None = None
+) -> dict[str, Any]:
+    """Run tests in a fork of this process, which has imported nothing that is mutated; ``{}`` if it ends itself.
+
+    With ``usual_s`` a test that takes three times as long, and three seconds, has failed. With ``traced``, lines of
+    these files that tests reach are noted.
+    """
     said = folder / "said.json"
     said.unlink(missing_ok=True)
     child = os.fork()
     if not child:
         with contextlib.suppress(BaseException):
-            resource.setrlimit(
-                resource.RLIMIT_CPU, (math.ceil(time.process_time() + most_cpu_s), resource.RLIM_INFINITY)
-            )
+            sys.dont_write_bytecode = usual_s is not None
+            # What swallows the first signal ends by the limit of the process.
+            most = math.ceil(time.process_time() + 20 + 5 * sum((usual_s or {"": 120.0}).values()))
+            resource.setrlimit(resource.RLIMIT_CPU, (most, resource.RLIM_INFINITY))
+            signal.signal(signal.SIGVTALRM, _too_long)
             os.chdir(folder)
             with open("log.txt", "w") as log:
                 os.dup2(log.fileno(), 1)
                 os.dup2(log.fileno(), 2)
             sys.path.insert(0, str(folder / "src"))
-            seen = (
-                coverage.Coverage(data_file=None, include=[str(folder / name) for name in traced]) if traced else None
-            )
-            watcher = Watcher(seen)
+            include = [str(folder / name) for name in traced or ()]
+            seen = coverage.Coverage(data_file=None, include=include) if traced else None
+            watcher = Watcher(usual_s or {}, seen)
             if seen is not None:
                 seen.start()
             pytest.main(["-p", "no:cacheprovider", "-m", "not long", *arguments], plugins=[watcher])
@@ -81,10 +95,13 @@ def in_child(folder: Path, most_cpu_s: float, arguments: list[str], traced: list
             if seen is not None:
                 seen.stop()
                 data = seen.get_data()
-                reached = {
-                    str(Path(name).relative_to(folder)): data.contexts_by_lineno(name) for name in data.measured_files()
-                }
+                for name in data.measured_files():
+                    reached[str(Path(name).relative_to(folder))] = data.contexts_by_lineno(name)
             said.write_text(json.dumps({"cpu_s": watcher.cpu_s, "failed": watcher.failed, "reached": reached}))
         os._exit(0)
     os.waitpid(child, 0)
     return json.loads(said.read_text()) if said.exists() else {}
+
+
+def _too_long(number: int, frame: Any) -> NoReturn:
+    raise TimeoutError("takes far more time than usual")
