@@ -18,7 +18,9 @@ import hypothesis
 import pytest
 
 #: CPU seconds of a test beyond which it is left out.
-MOST_PER_TEST_S = 6.0
+MOST_PER_TEST_S = 4.0
+#: CPU seconds of a file of tests after which its other tests are left out.
+_MOST_PER_FILE_S = 40.0
 _EXAMPLES = 10
 
 
@@ -45,13 +47,15 @@ class Watcher:
         if self.seen is not None:
             self.seen.switch_context(item.nodeid)
         before = time.process_time()
-        most = 3.0 + 3.0 * self.usual_s[item.nodeid] if item.nodeid in self.usual_s else 3.0 * MOST_PER_TEST_S
+        most = 3.0 + 3.0 * self.usual_s[item.nodeid] if item.nodeid in self.usual_s else 2.0 * MOST_PER_TEST_S
         signal.setitimer(signal.ITIMER_VIRTUAL, most)
         try:
             return (yield)
         finally:
             signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
             self.cpu_s[item.nodeid] = time.process_time() - before
+            if not self.usual_s and sum(self.cpu_s.values()) > _MOST_PER_FILE_S:
+                item.session.shouldstop = "these tests are enough"
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:

@@ -60,14 +60,15 @@ def assert_equal(seed: int, *, outlive: bool) -> None:
         assert check_promises(case.jobs, case.num_procs, case.slack_s, state.start, state.due).is_valid, seed
 
 
-@pytest.mark.parametrize("first", range(0, 300, 100))
+@pytest.mark.parametrize("first", range(0, 300, 10))
 def test_the_kernel_equals_its_twin_and_keeps_every_promise(first: int) -> None:
-    for seed in range(first, first + 100):
+    for seed in range(first, first + 10):
         assert_equal(seed, outlive=False)
 
 
-def test_the_kernel_equals_its_twin_where_jobs_outlive_their_estimates() -> None:
-    for seed in range(1000, 1080):
+@pytest.mark.parametrize("first", range(1000, 1080, 10))
+def test_the_kernel_equals_its_twin_where_jobs_outlive_their_estimates(first: int) -> None:
+    for seed in range(first, first + 10):
         assert_equal(seed, outlive=True)
 
 
