@@ -70,6 +70,7 @@ GROUPS: dict[str, tuple[list[str], list[str]]] = {
         ],
         [
             "tests/core/test_validate.py",
+            "tests/core/test_validate_nodes.py",
             "tests/engines/test_driver_nodes.py",
             "tests/queues/nodes/test_site_validator.py",
             "tests/queues/pools/test_pool_validator.py",

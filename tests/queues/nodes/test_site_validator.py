@@ -80,6 +80,7 @@ GOOD: dict[str, tuple[JobRequest, list[Place]]] = {
     "all GPUs by node": (ResourceRequest(num_tasks=2, gpus_per_node={ANY_GPU: 3}), [(0, 2, 0)]),
     "GPUs of both kinds": (ResourceRequest(gpus_per_node={"a100": 2}, gpus_per_task={"v100": 1}), [(0, 1, 0)]),
     "two components": ((FOUR, ResourceRequest(num_tasks=2)), [(0, 4, 0), (1, 1, 0), (2, 1, 0)]),
+    "components of several nodes": ((FOUR, ResourceRequest(num_tasks=2)), [(0, 3, 0), (1, 1, 0), (2, 2, 0)]),
     "components on one node": ((ONE, ResourceRequest(num_tasks=3)), [(1, 1, 0), (1, 3, 0)]),
 }
 BAD: dict[str, tuple[JobRequest, list[Place], str]] = {
