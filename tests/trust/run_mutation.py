@@ -58,7 +58,16 @@ GROUPS: dict[str, tuple[list[str], list[str]]] = {
             "tests/trust/test_revived_parents.py",
         ],
     ),
-    "promises": (["src/stretto/queues/promises"], ["tests/queues/promises"]),
+    "promises": (
+        ["src/stretto/queues/promises"],
+        [
+            "tests/queues/promises/test_live_promises.py",
+            "tests/queues/promises/test_plan_steps.py",
+            "tests/queues/promises/test_promise_small.py",
+            "tests/queues/promises/test_promise_twin.py",
+            "tests/queues/promises/test_slack.py",
+        ],
+    ),
     "validators": (
         [
             "src/stretto/core/validate.py",
