@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 
 from stretto.queues.live_order import StrategyOrder
-from stretto.queues.promises.live import PromisedOrder, planned_starts
+from stretto.queues.promises.live import PromiseCounts, PromisedOrder, planned_starts
 from stretto.queues.promises.slack import Slack
 from stretto.queues.view import QueueView
 
@@ -82,3 +84,100 @@ def test_too_wide_jobs_get_no_promise() -> None:
     found = PromisedOrder(StrategyOrder("sjf"), Slack(60.0)).decide(view(5.0, rows))
     assert found.order[-1] == 4
     assert 4 not in found.due_s
+
+
+def test_a_start_within_a_second_of_its_promise_is_in_time() -> None:
+    """The manager of the queue tells whole seconds."""
+    for start, kept in ((105.0, 1), (106.0, 1), (106.5, 0)):
+        order = PromisedOrder(StrategyOrder("fcfs"), Slack(5.0))
+        assert order.decide(view(5.0, ROWS)).due_s[1] == 105.0
+        order.decide(view(2000.0, [ROWS[0], (2, 1.0, 1000.0, 4, start), *ROWS[2:]]))
+        assert (order.counts.kept, order.counts.broken) == (kept, 1 - kept)
+
+
+def test_a_job_that_has_left_is_forgotten_and_counts_as_neither() -> None:
+    order = PromisedOrder(StrategyOrder("fcfs"), Slack(5.0))
+    order.decide(view(5.0, ROWS))
+    order.decide(view(6.0, ROWS[:2]))
+    assert order.counts == PromiseCounts(given=3, kept=0, broken=0, at_risk=0)
+    assert list(order.state()["promises"]) == ["2"]
+    back = order.decide(view(50.0, ROWS))  # the same number is another job now, behind those that were promised before
+    assert back.due_s == {1: 105.0, 2: 1105.0, 3: 1115.0}
+    assert order.counts.given == 5
+
+
+def test_promises_grow_with_estimates_and_planned_waits() -> None:
+    order = PromisedOrder(StrategyOrder("fcfs"), Slack.parse("5s+2e+0.5wait"))
+    # Planned at 100, 1100 and 1110, submitted at 1, 2 and 3.
+    assert order.decide(view(5.0, ROWS)).due_s == {
+        1: 100 + 5 + 2000 + 49.5,
+        2: 1100 + 5 + 20 + 549.0,
+        3: 1110 + 5 + 20 + 553.5,
+    }
+
+
+def test_older_promises_are_planned_before_new_jobs_by_their_latest_start() -> None:
+    order = PromisedOrder(StrategyOrder("sjf"), Slack(500.0))
+    order.decide(view(5.0, ROWS[:2]))
+    found = order.decide(view(5.0, ROWS))
+    assert found.due_s == {1: 600.0, 2: 1600.0, 3: 1610.0}
+    assert found.order == (2, 3, 1)
+    assert (order.counts.given, order.counts.at_risk) == (3, 0)
+    # Had the short jobs been first to be promised a start, the long one would be planned behind them.
+    other = PromisedOrder(StrategyOrder("fcfs"), Slack(0.0))
+    other.decide(view(5.0, [ROWS[0], ROWS[2], ROWS[3]]))
+    late = [ROWS[0], (2, 1.0, 1000.0, 4, NAN), ROWS[2], ROWS[3]]
+    told = other.decide(view(5.0, late))
+    assert told.due_s == {1: 120.0, 2: 100.0, 3: 110.0}
+    assert told.order == (2, 3, 1)
+    assert told.at_risk == (2, 3)
+    assert other.counts.at_risk == 2
+
+
+def test_jobs_that_are_late_whatever_is_done_do_not_count_against_an_order() -> None:
+    order = PromisedOrder(StrategyOrder("sjf"), Slack(0.0))
+    assert order.decide(view(5.0, ROWS)).due_s == {1: 100.0, 2: 1100.0, 3: 1110.0}
+    # What runs has outlived its estimate and is taken to end now, at 2000: all are late, and go by their latest start.
+    found = order.decide(view(2000.0, ROWS))
+    assert found.order == (1, 2, 3)
+    assert found.due_s == {1: 100.0, 2: 1100.0, 3: 1110.0}
+
+
+def test_what_runs_frees_processors_when_it_is_expected_to_end() -> None:
+    rows = [(1, 0.0, 50.0, 1, 0.0), (2, 0.0, 30.0, 1, 20.0), (3, 0.0, 90.0, 1, 0.0), (4, 0.0, 4.0, 1, 0.0)]
+    rows += [(n, float(n), 10.0, n - 4, NAN) for n in (5, 6, 7, 8)]
+    planned = planned_starts(view(10.0, rows), [4, 5, 6, 7])
+    assert planned == {4: 10.0, 5: 50.0, 6: 60.0, 7: 90.0}
+    assert planned_starts(view(10.0, rows), [7, 4]) == {7: 90.0, 4: 10.0}
+    assert planned_starts(view(10.0, rows, num_procs=3), [4]) == {4: 50.0}  # what runs does not fit: two end at 50
+    short = [(1, 0.0, 0.25, 4, NAN), (2, 0.0, 1.0, 4, NAN)]
+    assert planned_starts(view(0.0, short), [0, 1]) == {0: 0.0, 1: 1.0}  # any job takes a second
+
+
+class Kept(StrategyOrder):
+    """An order with something to remember."""
+
+    memory = 0
+
+    def state(self) -> dict[str, int]:
+        return {"memory": self.memory}
+
+    def restore(self, state: dict[str, int]) -> bool:
+        self.memory = state["memory"]
+        return True
+
+
+def test_a_restart_resumes_counts_and_the_preferred_order() -> None:
+    inner = Kept("sjf")
+    inner.memory = 7
+    order = PromisedOrder(inner, Slack(5.0))
+    order.decide(view(5.0, ROWS))
+    state = json.loads(json.dumps(order.state()))
+    again = PromisedOrder(Kept("sjf"), Slack(5.0))
+    assert again.restore(state)
+    assert again.counts == order.counts == PromiseCounts(given=3, at_risk=1)
+    assert again.inner.memory == 7
+    assert again.state() == state
+    assert PromisedOrder(StrategyOrder("sjf"), Slack(5.0)).restore({**state, "inner": None})
+    assert not PromisedOrder(Kept("sjf"), Slack(5.0)).restore({**state, "promises": None})
+    assert not PromisedOrder(Kept("sjf"), Slack(5.0)).restore({})
