@@ -32,15 +32,12 @@ GROUPS: dict[str, tuple[list[str], list[str]]] = {
         ["src/stretto/core"],
         [
             "tests/core",
-            "tests/cli/test_cli_hostile_names.py",
             "tests/files/traces/test_parse_numbers.py",
             "tests/graphs/memory/test_weights.py",
             "tests/graphs/test_kernel_parts.py",
             "tests/graphs/test_magnitudes.py",
             "tests/graphs/workloads/test_argument_checks.py",
             "tests/queues/test_queue_metrics.py",
-            "tests/queues/test_trace_fitting.py",
-            "tests/racks/test_machine_work.py",
             "tests/trust/test_child_python.py",
             "tests/trust/test_private_files.py",
         ],
@@ -48,6 +45,7 @@ GROUPS: dict[str, tuple[list[str], list[str]]] = {
     "driver": (
         ["src/stretto/engines/driver"],
         [
+            "tests/engines/test_dispatchers.py",
             "tests/engines/test_driver.py",
             "tests/engines/test_driver_corners.py",
             "tests/engines/test_driver_losses.py",
