@@ -18,9 +18,9 @@ import hypothesis
 import pytest
 
 #: CPU seconds of a test beyond which it is left out.
-MOST_PER_TEST_S = 4.0
+MOST_PER_TEST_S = 3.0
 #: CPU seconds of a file of tests after which its other tests are left out.
-_MOST_PER_FILE_S = 40.0
+_MOST_PER_FILE_S = 30.0
 _EXAMPLES = 10
 
 
@@ -48,7 +48,7 @@ class Watcher:
             self.seen.switch_context(item.nodeid)
         before = time.process_time()
         most = 3.0 + 3.0 * self.usual_s[item.nodeid] if item.nodeid in self.usual_s else 2.0 * MOST_PER_TEST_S
-        signal.setitimer(signal.ITIMER_VIRTUAL, most)
+        signal.setitimer(signal.ITIMER_VIRTUAL, most, 0.5)  # again, for what swallows the first one
         try:
             return (yield)
         finally:
@@ -80,8 +80,7 @@ def in_child(
     if not child:
         with contextlib.suppress(BaseException):
             sys.dont_write_bytecode = usual_s is not None
-            # What swallows the first signal ends by the limit of the process.
-            most = math.ceil(time.process_time() + 20 + 5 * sum((usual_s or {"": 120.0}).values()))
+            most = math.ceil(time.process_time() + 10 + 3 * sum((usual_s or {"": 100.0}).values()))
             resource.setrlimit(resource.RLIMIT_CPU, (most, resource.RLIM_INFINITY))
             signal.signal(signal.SIGVTALRM, _too_long)
             os.chdir(folder)
