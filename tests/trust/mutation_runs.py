@@ -10,6 +10,7 @@ import resource
 import signal
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -32,6 +33,7 @@ class Watcher:
         self.seen = seen
         self.cpu_s: dict[str, float] = {}
         self.failed: list[str] = []
+        self._of_file: Counter[str] = Counter()  # CPU seconds
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         for item in items:
@@ -53,9 +55,13 @@ class Watcher:
             return (yield)
         finally:
             signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
-            self.cpu_s[item.nodeid] = time.process_time() - before
-            if not self.usual_s and sum(self.cpu_s.values()) > _MOST_PER_FILE_S:
-                item.session.shouldstop = "these tests are enough"
+            took = time.process_time() - before
+            self.cpu_s[item.nodeid] = took
+            self._of_file[item.path.name] += took
+
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        if not self.usual_s and self._of_file[item.path.name] > _MOST_PER_FILE_S:
+            pytest.skip("the tests of this file so far are enough")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
@@ -80,7 +86,7 @@ def in_child(
     if not child:
         with contextlib.suppress(BaseException):
             sys.dont_write_bytecode = usual_s is not None
-            most = math.ceil(time.process_time() + 10 + 3 * sum((usual_s or {"": 100.0}).values()))
+            most = math.ceil(time.process_time() + 10 + 3 * sum((usual_s or {"": 300.0}).values()))
             resource.setrlimit(resource.RLIMIT_CPU, (most, resource.RLIM_INFINITY))
             signal.signal(signal.SIGVTALRM, _too_long)
             os.chdir(folder)

@@ -126,17 +126,30 @@ def reach(folder: Path, group: str) -> dict[str, Any]:
     for name in GROUPS[group][1]:
         path = ROOT / name
         tests += [path] if path.is_file() else sorted(path.rglob("test_*.py"))
+    names = [str(path.relative_to(ROOT)) for path in tests]
+    stamps = {name: digest([*sources, name]) for name in names}
     kept = KEPT / f"{group}-reach.json"
     known = json.loads(kept.read_text()) if kept.exists() else {}
-    found = {}
-    for test in (str(path.relative_to(ROOT)) for path in tests):
-        stamp = digest([*sources, test])
-        if known.get(test, {}).get("stamp") != stamp:
-            known[test] = {"stamp": stamp, **in_child(folder, [test], traced=sources)}
-            kept.write_text(json.dumps(known))
-        found[test] = known[test]
-        print(f"{group:10} {test}: {sum(found[test].get('cpu_s', {0: 0}).values()):.1f} s", flush=True)
-    return found
+    new = [name for name in names if known.get(name, {}).get("stamp") != stamps[name]]
+    told = in_child(folder, new, traced=sources) if new else {}
+    if new and not told:
+        raise SystemExit(f"{group}: the tests did not come to their end:\n{(folder / 'log.txt').read_text()[-2000:]}")
+    for name in new:
+        known[name] = {"stamp": stamps[name], **_of_file(told, name)}
+        print(f"{group:10} {name}: {sum(known[name]['cpu_s'].values()):.1f} s", flush=True)
+    kept.write_text(json.dumps(known))
+    return {name: known[name] for name in names}
+
+
+def _of_file(told: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return what was told of the tests of one file, and which lines run when modules are imported."""
+    start = f"{name}::"
+    reached = {
+        path: {line: [test for test in tests if not test or test.startswith(start)] for line, tests in lines.items()}
+        for path, lines in told.get("reached", {}).items()
+    }
+    cpu_s = {test: took for test, took in told.get("cpu_s", {}).items() if test.startswith(start)}
+    return {"cpu_s": cpu_s, "failed": told.get("failed", []), "reached": reached}
 
 
 def tests_of(mutant: Mutant, reached: dict[str, Any]) -> dict[str, float]:
