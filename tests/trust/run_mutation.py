@@ -38,6 +38,8 @@ GROUPS: dict[str, tuple[list[str], list[str]]] = {
         ["src/stretto/core"],
         [
             *(f"tests/core/{name}" for name in _CORE),
+            "tests/core/kernels/test_small_kernels.py",
+            "tests/core/kernels/test_spin.py",
             "tests/files/traces/test_parse_numbers.py",
             "tests/graphs/memory/test_weights.py",
             "tests/graphs/test_kernel_parts.py",
