@@ -66,12 +66,12 @@ def assert_plan_equal(queue: PromiseQueue, wanted: PromiseReference) -> None:
     state, moment = queue.state, queue.state.moment[0]
     assert queue.now_s == wanted.now
     assert queue.waiting.tolist() == wanted.waiting
-    assert moment.free == wanted.free()
+    assert moment["free"] == wanted.free()
     assert state.latest.tolist() == wanted.latest
-    planned = state.plan[: moment.num_planned].tolist()
+    planned = state.plan[: moment["num_planned"]].tolist()
     assert planned == wanted.by_planned_start()
     assert {job: float(state.planned[job]) for job in planned} == wanted.planned
-    running = state.running[: moment.num_running].tolist()
+    running = state.running[: moment["num_running"]].tolist()
     ends = [float(state.expected[job]) for job in running]
     assert ends == sorted(ends)
     assert dict(zip(running, ends, strict=True)) == wanted.expected
