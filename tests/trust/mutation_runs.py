@@ -19,9 +19,9 @@ import hypothesis
 import pytest
 
 #: CPU seconds of a test beyond which it is left out.
-MOST_PER_TEST_S = 3.0
+MOST_PER_TEST_S = 2.0
 #: CPU seconds of a file of tests after which its other tests are left out.
-_MOST_PER_FILE_S = 30.0
+_MOST_PER_FILE_S = 12.0
 _EXAMPLES = 10
 
 
