@@ -64,6 +64,7 @@ def test_what_ends_within_a_rounding_error_of_a_start_is_given_back() -> None:
 def test_a_node_that_has_room_for_a_ready_task_starts_it() -> None:
     problem = on_nodes((2, 3, 0), (2, 1, 0), (2, 2, 0))
     check_work_conserving(problem, at(problem, [1, 1, 1], [0, 0, 2]))
+    check_work_conserving(problem, at(problem, [1, 0, 2], [0, 0, 0]))
     with pytest.raises(InvalidPlan, match=r"node 'big' has room for task 't1' from 0 s, but starts it at 0\.5 s"):
         check_work_conserving(problem, at(problem, [1, 1, 1], [0, 0.5, 2]))
     with pytest.raises(InvalidPlan, match=r"node 'big' has room for task 't2' from 2 s, but starts it at 2\.5 s"):

@@ -148,6 +148,13 @@ def test_an_exclusive_job_has_its_node_alone(by_partition: bool) -> None:
         check_nodes(SITE, told((request, [place], 1, 5), (ONE, [(1, 1, 0)], 0, 6)))
 
 
+def test_memory_counts_in_whole_mebibytes() -> None:
+    odd = replace(SITE, nodes=(replace(NODES[0], memory_bytes=8.5 * MIB), *NODES[1:]))
+    check_nodes(odd, single(ResourceRequest(memory_bytes_per_node=7.5 * MIB), (0, 1, 0)))
+    with pytest.raises(InvalidPlan, match="node n0 has 8 memory; with job 0 9 are in use"):
+        check_nodes(odd, single(ResourceRequest(memory_bytes_per_node=8.5 * MIB), (0, 1, 0)))
+
+
 def test_gpus_and_memory_of_an_exclusive_node_are_taken_too() -> None:
     whole = ResourceRequest(is_exclusive=True)
     for other in (ResourceRequest(gpus_per_task={"v100": 1}), ResourceRequest(memory_bytes_per_node=MIB)):
