@@ -230,7 +230,8 @@ def judge(group: str, num_sampled: int, seed: int, *, again: bool) -> None:
     low, high = wilson(killed, total)
     print(
         f"{group:10} {killed} of {total} killed ({killed / max(1, total):.1%}, 95 % interval {low:.1%} to {high:.1%}), "
-        f"{len(left) - left.count(None)} more are equivalent; drawn from {len(every)} with seed {seed}",
+        f"{len(left) - left.count(None)} more are equivalent; drawn from {len(every)} with seed {seed}; "
+        f"{sum(os.times()[:4]):,.0f} s of CPU so far",
         flush=True,
     )
 
