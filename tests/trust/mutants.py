@@ -132,13 +132,13 @@ def _of_expression(node: ast.expr) -> Iterator[ast.AST]:
             yield ast.Constant(f"XX{value}XX")
         case ast.Call():
             for i in range(len(node.args)):
-                changed = copy.deepcopy(node)
-                changed.args[i] = _NONE
-                yield changed
+                call = copy.deepcopy(node)
+                call.args[i] = _NONE
+                yield call
             for i in range(len(node.keywords)):
-                changed = copy.deepcopy(node)
-                del changed.keywords[i]
-                yield changed
+                call = copy.deepcopy(node)
+                del call.keywords[i]
+                yield call
 
 
 def _of_statement(node: ast.stmt) -> Iterator[ast.AST]:

@@ -10,7 +10,7 @@ import resource
 import signal
 import sys
 import time
-from collections import Counter
+from collections import defaultdict
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -33,7 +33,7 @@ class Watcher:
         self.seen = seen
         self.cpu_s: dict[str, float] = {}
         self.failed: list[str] = []
-        self._of_file: Counter[str] = Counter()  # CPU seconds
+        self._of_file: dict[str, float] = defaultdict(float)  # CPU seconds
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         for item in items:
