@@ -22,6 +22,7 @@ from stretto.core.graph import TaskGraph
 from stretto.core.problem import Problem
 from stretto.core.results.paired import Bootstrap, paired_difference
 from stretto.core.site import Partition, Site, SiteNode
+from stretto.core.units import better_or_worse
 from stretto.core.workload import Workload
 
 GRAPH = TaskGraph.from_edges([1.0, 2.0], [0], [1], 0.0, name="flow")
@@ -114,3 +115,9 @@ def test_needs_of_processes_are_counted() -> None:
     assert nextflow_answer(some(needs=[need(4, None, 2)])) == (
         "1 process with 3 tasks: no CPU use is recorded; 2 attempts were killed."
     )
+
+
+def test_what_is_less_is_better() -> None:
+    assert better_or_worse(9.0, 10.0) == "10.0 % better"
+    assert better_or_worse(12.0, 10.0) == "20.0 % worse"
+    assert better_or_worse(10.0, 10.0) == better_or_worse(10.001, 10.0) == better_or_worse(9.996, 10.0) == "as good"

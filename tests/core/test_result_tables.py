@@ -81,6 +81,9 @@ def test_numbers_in_latex_are_short_and_the_best_is_bold() -> None:
     assert body[0] == r"\textbf{1.50} & 0.500 & \textbf{3} & True & -- & 2.00 \\"
     assert body[1] == r"12,346 & \textbf{0.750} & 12 & False & -- & 2.00 \\"
     assert "{rrrllr}" in text
+    more = latex_table([{"num_best": 1, "speedup": 2.0}, {"num_best": 4, "speedup": 1.5}], ["num_best", "speedup"])
+    assert r"1 & \textbf{2.000} \\" in more
+    assert r"\textbf{4} & 1.500 \\" in more
     assert escape("a~b^c") == r"a\textasciitilde{}b\textasciicircum{}c"
 
 
