@@ -1,4 +1,4 @@
-"""What tasks need and nodes have in whole units, and which columns matter."""
+"""What tasks need and nodes have in whole units, which columns matter, and weights that devices hold."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from stretto.core.builder import GraphBuilder
 from stretto.core.cluster import Cluster, Device
+from stretto.core.devices.weights import Weights
 from stretto.core.graph import TaskGraph
 from stretto.core.nodes.packing import Packing
 from stretto.core.nodes.words import size_of
@@ -115,3 +116,10 @@ def test_beside_memory_are_all_other_resources() -> None:
 )
 def test_the_size_of_a_cluster_in_words(devices: tuple[Device, ...], words: str) -> None:
     assert size_of(Cluster.uniform(devices)) == words
+
+
+def test_a_single_weight_is_held_by_each_device_that_reads_it() -> None:
+    weights = Weights(np.array([5.5]), np.array([0, 1, 2], np.int32), np.zeros(3, np.int32))
+    assert weights.on_devices(np.array([1, 1, 2], np.int32), 4).tolist() == [0.0, 6.0, 6.0, 0.0]
+    nothing = Weights(np.zeros(0), np.zeros(0, np.int32), np.zeros(0, np.int32))
+    assert nothing.on_devices(np.array([1, 0], np.int32), 2).tolist() == [0.0, 0.0]
