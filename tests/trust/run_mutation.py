@@ -60,6 +60,7 @@ GROUPS: dict[str, tuple[list[str], list[str]]] = {
         [
             "tests/queues/promises/test_live_promises.py",
             "tests/queues/promises/test_plan_steps.py",
+            "tests/queues/promises/test_promise_queue.py",
             "tests/queues/promises/test_promise_small.py",
             "tests/queues/promises/test_promise_twin.py",
             "tests/queues/promises/test_slack.py",

@@ -85,6 +85,9 @@ def test_a_key_sees_the_waiting_jobs_and_how_long_they_have_waited() -> None:
     check_replay(trace, NUM_PROCS, found)
     check_given(found, np.full(24, 30.0))
     assert all((wait >= 0).all() for _, wait in seen)
+    by_length = replay(trace, NUM_PROCS, strategy=lambda jobs, wait_s: jobs.estimate_s, backfill="promise", slack="30s")
+    sjf = replay(trace, NUM_PROCS, strategy="sjf", backfill="promise", slack="30s")
+    assert by_length.start_s.tolist() == sjf.start_s.tolist()
     events = {float(moment) for submit, wait in seen for moment in submit + wait}
     assert events <= {*trace.submit_s.tolist(), *(100.0 + found.end_s).tolist()}  # the key sees the trace's own times
     assert found.start_s.tolist() != replay(trace, NUM_PROCS, backfill="promise", slack="30s").start_s.tolist()
@@ -109,7 +112,12 @@ def test_jobs_that_wait_for_others_are_promised_from_then_on(seed: int) -> None:
         check_replay(trace, NUM_PROCS, found)
         check_given(found, np.full(24, slack))
         assert found.ready_s[child].tolist() == np.maximum(trace.submit_s[child], found.end_s[child - 2]).tolist()
-    killed = replay(replace(trace, run_s=trace.run_s + 9.0), NUM_PROCS, backfill="promise", slack="15s", kill=True)
+    longer = replace(trace, run_s=trace.run_s + 9.0)
+    outlived = replay(longer, NUM_PROCS, backfill="promise", slack="15s")  # nobody is planned to end too early
+    assert outlived.due_s is not None
+    assert (outlived.start_s <= outlived.due_s).all()
+    check_replay(longer, NUM_PROCS, outlived)
+    killed = replay(longer, NUM_PROCS, backfill="promise", slack="15s", kill=True)
     assert killed.is_killed.any()
     assert killed.is_killed.tolist() == (trace.run_s + 9.0 > trace.estimate_s).tolist()
     for rules in ({"strategy": "multifactor"}, {"estimates": "last-two"}, {"strategy": lambda jobs, wait_s: wait_s}):
@@ -197,3 +205,22 @@ def test_an_order_is_what_it_says() -> None:
         first = queue.waiting[:1].copy()
         assert not queue.start(int(np.flatnonzero(queue.state.start >= 0)[0]))  # it has started
         assert len(first)
+
+
+def test_a_job_starts_where_just_as_many_processors_are_free() -> None:
+    jobs = Trace.of([0, 0, 0], [5, 5, 5], [4, 2, 1]).arrays()
+    queue = PromiseQueue.of(jobs, NUM_PROCS, 50.0)
+    assert queue.happen(preference())
+    assert queue.allowed().tolist() == [True, True, True]
+    assert queue.start(0)
+    assert queue.start(1)
+    assert not queue.start(1)
+    assert not queue.start(2)
+    assert queue.allowed().tolist() == [False]
+
+
+def test_tests_of_plans_are_counted() -> None:
+    queue = PromiseQueue.of(small(4, 60).arrays(), NUM_PROCS, 20.0)
+    queue.advance(preference(keys.LONGEST))
+    moment = queue.state.moment[0]
+    assert moment["num_tests"] > moment["num_refused"] > 0
