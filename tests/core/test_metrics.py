@@ -104,3 +104,7 @@ def test_graphs_that_take_no_time() -> None:
     assert figures.critical_path_share == 1.0
     assert figures.speedup == 1.0
     assert figures.slowdown.tolist() == [1.0]
+    late = measure(
+        Problem.of(TaskGraph.from_edges([0.0], [], []), Cluster.parse("cpu:2")), schedule_of([0], [0.5], [0.5])
+    )
+    assert late.slowdown.tolist() == [np.inf]  # however little it took

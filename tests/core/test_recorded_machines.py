@@ -8,6 +8,7 @@ import stretto
 from real_data import find_data
 from stretto.core.builder import GraphBuilder
 from stretto.core.graph import TaskGraph
+from stretto.core.nodes.recorded import recorded_cluster
 from stretto.errors import InvalidInput
 from stretto.graphs.evaluate import evaluate
 
@@ -34,9 +35,25 @@ def test_each_machine_is_a_node_with_its_cores_and_memory() -> None:
     assert "1 of 2 tasks state no cores: 1 core each is assumed." in notes
 
 
+def test_machines_keep_the_names_that_tell_them_apart() -> None:
+    other = {"nodeName": "n", "cpu": {"count": 2.5}, "memoryInBytes": 0}
+    cluster = recorded_cluster(recorded(BIG, other))
+    told = [(d.name, d.machine, d.kind, d.speed, d.cores, d.memory_bytes, d.gpus) for d in cluster.devices]
+    assert told == [("m", "m", "cpu", 1.0, 4.0, 8e9, 0.0), ("n", "n", "cpu", 1.0, 2.5, float("inf"), 0.0)]
+    assert (cluster.name, float(cluster.bandwidth[0, 1])) == ("recorded", 1e9)
+    nameless = recorded_cluster(recorded({"cpu": {"coreCount": 1}}, {"cpu": {"coreCount": 1}}))
+    assert [device.name for device in nameless.devices] == ["machine-0", "machine-1"]
+
+
 @pytest.mark.parametrize(
     ("graph", "words"),
-    [(recorded(), "names no machines"), (recorded({"nodeName": "x"}), "machine 'x': states no cores")],
+    [
+        (recorded(), "names no machines"),
+        (recorded({"nodeName": "x"}), "machine 'x': states no cores"),
+        (recorded("x"), "machine 'machine': states no cores"),
+        (recorded({"cpu": {"coreCount": 0}}), "states no cores"),
+        (recorded({"cpu": {"coreCount": "4"}}), "states no cores"),
+    ],
 )
 def test_what_is_not_recorded_is_not_guessed(graph: TaskGraph, words: str) -> None:
     with pytest.raises(InvalidInput, match=words):

@@ -59,6 +59,34 @@ def test_latex_has_a_line_per_method(name: str, request: pytest.FixtureRequest, 
         table.to_latex(columns=["makespan"])
 
 
+def test_latex_is_told_its_columns_caption_label_and_digits(graphs: Comparison, tmp_path: Path) -> None:
+    name = next(iter(graphs.summary_records()[0]))
+    text = graphs.to_latex(tmp_path / "t.tex", columns=[name], caption="50 %", label="tab:x", digits=2)
+    assert (tmp_path / "t.tex").read_text() == text
+    assert "\\caption{50 \\%}\n\\label{tab:x}\n\\begin{tabular}{l}" in text
+    assert text == latex_table(graphs.summary_records(), [name], caption="50 %", label="tab:x", digits=2)
+    plain = graphs.to_latex()
+    assert "caption" not in plain
+    assert "label" not in plain
+    assert graphs.to_latex(digits=2) != plain == graphs.to_latex(digits=4)
+
+
+def test_numbers_in_latex_are_short_and_the_best_is_bold() -> None:
+    rows = [
+        {"gap": 1.5, "utilization": 0.5, "n": 3, "yes": True, "none": None, "same": 2.0},
+        {"gap": 12345.6, "utilization": 0.75, "n": 12, "yes": False, "none": None, "same": 2.0},
+    ]
+    text = latex_table(rows, list(rows[0]), digits=3)
+    body = text.split("\\midrule\n")[1].splitlines()
+    assert body[0] == r"\textbf{1.50} & 0.500 & \textbf{3} & True & -- & 2.00 \\"
+    assert body[1] == r"12,346 & \textbf{0.750} & 12 & False & -- & 2.00 \\"
+    assert "{rrrllr}" in text
+    more = latex_table([{"num_best": 1, "speedup": 2.0}, {"num_best": 4, "speedup": 1.5}], ["num_best", "speedup"])
+    assert r"1 & \textbf{2.000} \\" in more
+    assert r"\textbf{4} & 1.500 \\" in more
+    assert escape("a~b^c") == r"a\textasciitilde{}b\textasciicircum{}c"
+
+
 def test_special_characters_are_escaped() -> None:
     assert escape(r"50_% {a}\b") == r"50\_\% \{a\}\textbackslash{}b"
     text = latex_table([{"policy": "a_b", "gap": 1e-7}, {"policy": "c", "gap": math.nan}], ["policy", "gap"])

@@ -13,7 +13,16 @@ from stretto.core.problem import Problem
 from stretto.engines.driver.dispatch import View
 from stretto.engines.driver.driver import Driver, DriverRules
 from stretto.engines.driver.elastic import Elastic
-from stretto.engines.driver.events import DeviceLost, Scale, Start, TaskFailed, TaskFinished, Tick, Transfer
+from stretto.engines.driver.events import (
+    DeviceLost,
+    Scale,
+    Start,
+    TaskFailed,
+    TaskFinished,
+    Tick,
+    Transfer,
+    TransferFinished,
+)
 from stretto.engines.driver.memory import DeviceMemory
 from stretto.engines.driver.states import READY
 from stretto.engines.work import Call, Work
@@ -244,3 +253,26 @@ def test_all_that_never_fit_are_refused_at_once_and_a_run_that_stops_starts_noth
     assert stopped.begin() == [Start(0, 0, 1)]
     assert stopped.is_stopping
     assert not stopped.is_over
+
+
+def test_memory_is_accounted_only_where_a_device_has_a_limit() -> None:
+    graph = TaskGraph.from_edges([1.0], [], [])
+    work = Work(graph, (Call(float),))
+    for limits, is_there in (((np.inf, np.inf), False), ((np.inf, 5.0), True)):
+        devices = [Device(f"d{i}", memory_bytes=limit) for i, limit in enumerate(limits)]
+        problem = Problem.of(graph, Cluster.uniform(devices))
+        assert (DeviceMemory.of(work, problem, True, lambda task, device: None) is not None) == is_there
+
+
+def test_what_has_arrived_is_no_longer_on_its_way() -> None:
+    driver = Driver(
+        problem_of(2, [(0, 1)], size=8.0), plan_of(0, 1), DriverRules(moves_data=True, max_attempts=1, keep_going=True)
+    )
+    driver.begin()
+    assert driver.handle([end(0, 0)]) == [Transfer(0, 0, 1)]
+    assert driver.states.moving == {(0, 1)}
+    assert not driver.is_over
+    assert driver.handle([TransferFinished(0, 1, 2.0)]) == [Start(1, 1, 1)]
+    assert driver.states.moving == set()
+    driver.handle([TaskFailed(1, 1, 1, 3.0, "task", "x")])
+    assert driver.is_over  # nothing moves, nothing runs

@@ -207,3 +207,18 @@ def test_decisions_are_carried_out_in_the_order_in_which_they_were_made() -> Non
     assert driver.handle([TaskFinished(2, 0, 1, 0.0, 1.0)]) == [Start(1, 0, 1)]
     assert driver.handle([TaskFinished(1, 0, 1, 1.0, 2.0)]) == [Start(0, 0, 1)]
     assert driver.states.state[0] != WAITING
+
+
+def test_the_first_moments_are_moments_too() -> None:
+    """A release within the first second of the clock is waited for."""
+    graph = TaskGraph.from_edges([1.0], [], [])
+    problem = Problem.of(Workload.of([graph] * 3, arrivals_s=[0.0, 0.25, 0.5]), Cluster.parse("cpu:3"))
+    plan = Plan(np.arange(3, dtype=np.int32), np.arange(3, dtype=np.int32))
+    driver = Driver(problem, plan, DriverRules(time_scale=2.0))
+    assert driver.begin() == [Start(0, 0, 1)]
+    assert driver.next_release_s == 0.5
+    assert not driver.is_over
+    assert driver.handle([Tick(0.5)]) == [Start(1, 1, 1)]
+    assert driver.next_release_s == 1.0
+    assert driver.handle([Tick(1.0)]) == [Start(2, 2, 1)]
+    assert driver.next_release_s == float("inf")

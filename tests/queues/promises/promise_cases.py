@@ -43,7 +43,14 @@ def make_case(seed: int, num_jobs: int = 24, *, outlive: bool = False) -> Case:
 
 
 def expected_of(case: Case, order: Preference) -> PromiseReference:
-    """Replay a case slowly, by a given key, a code of ``keys``, and lengths where the order wants them."""
+    """Replay a case slowly."""
+    found = reference_of(case, order)
+    found.run()
+    return found
+
+
+def reference_of(case: Case, order: Preference) -> PromiseReference:
+    """Return the slow program for a given key, a code of ``keys``, and lengths where the order wants them."""
     q = case.jobs
 
     def key(job: int, now: float) -> float:
@@ -61,7 +68,7 @@ def expected_of(case: Case, order: Preference) -> PromiseReference:
             return float(dynamic_key(order.code, now, q.submit[job], length, q.procs[job]))
         return float(static_key(order.code, job, q.submit[job], length, q.procs[job], q.deadline[job]))
 
-    found = PromiseReference(
+    return PromiseReference(
         q,
         case.num_procs,
         case.slack_s,
@@ -70,5 +77,3 @@ def expected_of(case: Case, order: Preference) -> PromiseReference:
         length=case.length if order.reservation == BY_LENGTH else None,
         max_tests=order.max_tests,
     )
-    found.run()
-    return found

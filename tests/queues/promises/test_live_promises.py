@@ -1,24 +1,14 @@
-"""Promises on a live queue: given once, kept by raising jobs at risk, counted; and replays that play such steering."""
+"""Promises on a live queue: given once, kept by raising jobs at risk, counted."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
 
 import numpy as np
-import pytest
 
-from stretto.core.request import ResourceRequest
-from stretto.core.site import Partition, Site, SiteNode
-from stretto.core.site_policy import SchedulerTiming, SitePolicy
-from stretto.core.trace import Trace
-from stretto.errors import InvalidInput
 from stretto.queues.live_order import StrategyOrder
-from stretto.queues.nodes.slurm_model.replay import replay_like_slurm
-from stretto.queues.nodes.slurm_model.steered import SteeringTiming, replay_as_steered
-from stretto.queues.nodes.validate import check_nodes
-from stretto.queues.promises.live import PromisedOrder, planned_starts
+from stretto.queues.promises.live import PromiseCounts, PromisedOrder, planned_starts
 from stretto.queues.promises.slack import Slack
-from stretto.queues.replay import replay
 from stretto.queues.view import QueueView
 
 
@@ -96,69 +86,98 @@ def test_too_wide_jobs_get_no_promise() -> None:
     assert 4 not in found.due_s
 
 
-def site(num_nodes: int = 4) -> Site:
-    names = tuple(f"n{i}" for i in range(num_nodes))
-    timing = SchedulerTiming(bf_interval_s=5.0, bf_resolution_s=1.0)
-    nodes = tuple(SiteNode(name, 4) for name in names)
-    return Site("test", nodes, (Partition("all", names),), policy=SitePolicy(scheduler=timing))
+def test_a_start_within_a_second_of_its_promise_is_in_time() -> None:
+    """The manager of the queue tells whole seconds."""
+    for start, kept in ((105.0, 1), (106.0, 1), (106.5, 0)):
+        order = PromisedOrder(StrategyOrder("fcfs"), Slack(5.0))
+        assert order.decide(view(5.0, ROWS)).due_s[1] == 105.0
+        order.decide(view(2000.0, [ROWS[0], (2, 1.0, 1000.0, 4, start), *ROWS[2:]]))
+        assert (order.counts.kept, order.counts.broken) == (kept, 1 - kept)
 
 
-def random_trace(seed: int, num_jobs: int = 80) -> Trace:
-    rng = np.random.default_rng(seed)
-    run = rng.integers(10, 400, num_jobs).astype(float)
-    width = rng.integers(1, 5, num_jobs)
-    requests = tuple(ResourceRequest(num_tasks=int(w) * 4, min_nodes=int(w), max_nodes=int(w)) for w in width)
-    return Trace.of(
-        np.sort(rng.uniform(0, 6000, num_jobs)).round(1),
-        run,
-        width * 4,
-        run,
-        request=np.arange(num_jobs, dtype=np.int32),
-        requests=requests,
-    )
+def test_a_job_that_has_left_is_forgotten_and_counts_as_neither() -> None:
+    order = PromisedOrder(StrategyOrder("fcfs"), Slack(5.0))
+    order.decide(view(5.0, ROWS))
+    order.decide(view(6.0, ROWS[:2]))
+    assert order.counts == PromiseCounts(given=3, kept=0, broken=0, at_risk=0)
+    assert list(order.state()["promises"]) == ["2"]
+    back = order.decide(view(50.0, ROWS))  # the same number is another job now, behind those that were promised before
+    assert back.due_s == {1: 105.0, 2: 1105.0, 3: 1115.0}
+    assert order.counts.given == 5
 
 
-def test_the_order_reaches_the_jobs() -> None:
-    """Steered by shortest first, the queue waits less than in Slurm's own order; each result is valid."""
-    trace, place = random_trace(1), site()
-    own = replay_like_slurm(trace, place)
-    steered = replay_as_steered(trace, place, StrategyOrder("sjf"), SteeringTiming(10.0))
-    check_nodes(place, steered)
-    assert steered.metrics.wait_s.mean < 0.9 * own.metrics.wait_s.mean
-    fcfs = replay_as_steered(trace, place, StrategyOrder("fcfs"), SteeringTiming(10.0))
-    assert fcfs.metrics.wait_s.mean == pytest.approx(own.metrics.wait_s.mean, rel=0.1)
+def test_promises_grow_with_estimates_and_planned_waits() -> None:
+    order = PromisedOrder(StrategyOrder("fcfs"), Slack.parse("5s+2e+0.5wait"))
+    # Planned at 100, 1100 and 1110, submitted at 1, 2 and 3.
+    assert order.decide(view(5.0, ROWS)).due_s == {
+        1: 100 + 5 + 2000 + 49.5,
+        2: 1100 + 5 + 20 + 549.0,
+        3: 1110 + 5 + 20 + 553.5,
+    }
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_promises_are_kept_by_order_alone_where_estimates_are_exact(seed: int) -> None:
-    """Jobs of whole nodes with exact estimates: Slurm's plan is that of the promises, up to its intervals."""
-    trace, place = random_trace(seed), site()
-    loose = replay(trace, place, strategy="sjf", as_steered="10s")
-    tight = replay(trace, place, strategy="sjf", backfill="promise", slack="10min", as_steered="10s")
-    check_nodes(place, tight)
-    assert tight.due_s is not None
-    assert tight.spec["as_steered_s"] == 10.0
-    late = np.maximum(0.0, tight.start_s - tight.due_s)
-    promised = np.isfinite(tight.due_s)
-    assert promised.mean() > 0.5
-    assert late.max() <= 60.0  # one of Slurm's passes and rounding
-    assert tight.wait_s.max() < loose.wait_s.max()
+def test_older_promises_are_planned_before_new_jobs_by_their_latest_start() -> None:
+    order = PromisedOrder(StrategyOrder("sjf"), Slack(500.0))
+    order.decide(view(5.0, ROWS[:2]))
+    found = order.decide(view(5.0, ROWS))
+    assert found.due_s == {1: 600.0, 2: 1600.0, 3: 1610.0}
+    assert found.order == (2, 3, 1)
+    assert (order.counts.given, order.counts.at_risk) == (3, 0)
+    # Had the short jobs been first to be promised a start, the long one would be planned behind them.
+    other = PromisedOrder(StrategyOrder("fcfs"), Slack(0.0))
+    other.decide(view(5.0, [ROWS[0], ROWS[2], ROWS[3]]))
+    late = [ROWS[0], (2, 1.0, 1000.0, 4, NAN), ROWS[2], ROWS[3]]
+    told = other.decide(view(5.0, late))
+    assert told.due_s == {1: 120.0, 2: 100.0, 3: 110.0}
+    assert told.order == (2, 3, 1)
+    assert told.at_risk == (2, 3)
+    assert other.counts.at_risk == 2
 
 
-def test_what_steering_cannot_do_is_refused() -> None:
-    trace, place = random_trace(1), site()
-    with pytest.raises(InvalidInput, match="needs --site"):
-        replay(trace, 16, as_steered="10s")
-    with pytest.raises(InvalidInput, match="not what steering can do"):
-        replay(trace, place, backfill="conservative", as_steered="10s")
-    with pytest.raises(InvalidInput, match="between looks"):
-        replay(trace, place, as_steered="0.001s")
+def test_jobs_that_are_late_whatever_is_done_do_not_count_against_an_order() -> None:
+    order = PromisedOrder(StrategyOrder("sjf"), Slack(0.0))
+    assert order.decide(view(5.0, ROWS)).due_s == {1: 100.0, 2: 1100.0, 3: 1110.0}
+    # What runs has outlived its estimate and is taken to end now, at 2000: all are late, and go by their latest start.
+    found = order.decide(view(2000.0, ROWS))
+    assert found.order == (1, 2, 3)
+    assert found.due_s == {1: 100.0, 2: 1100.0, 3: 1110.0}
 
 
-def test_jobs_between_looks_have_no_label() -> None:
-    """With an hour between looks the order is mostly Slurm's own."""
-    trace, place = random_trace(2), site()
-    rare = replay_as_steered(trace, place, StrategyOrder("sjf"), SteeringTiming(1e6, first_s=1e5))
-    own = replay_like_slurm(trace, place)
-    assert rare.start_s.tolist() == own.start_s.tolist()
-    assert replace(rare, due_s=None).due_s is None
+def test_what_runs_frees_processors_when_it_is_expected_to_end() -> None:
+    rows = [(1, 0.0, 50.0, 1, 0.0), (2, 0.0, 30.0, 1, 20.0), (3, 0.0, 90.0, 1, 0.0), (4, 0.0, 4.0, 1, 0.0)]
+    rows += [(n, float(n), 10.0, n - 4, NAN) for n in (5, 6, 7, 8)]
+    planned = planned_starts(view(10.0, rows), [4, 5, 6, 7])
+    assert planned == {4: 10.0, 5: 50.0, 6: 60.0, 7: 90.0}
+    assert planned_starts(view(10.0, rows), [7, 4]) == {7: 90.0, 4: 10.0}
+    assert planned_starts(view(10.0, rows, num_procs=3), [4]) == {4: 50.0}  # what runs does not fit: two end at 50
+    short = [(1, 0.0, 0.25, 4, NAN), (2, 0.0, 1.0, 4, NAN)]
+    assert planned_starts(view(0.0, short), [0, 1]) == {0: 0.0, 1: 1.0}  # any job takes a second
+
+
+class Kept(StrategyOrder):
+    """An order with something to remember."""
+
+    memory = 0
+
+    def state(self) -> dict[str, int]:
+        return {"memory": self.memory}
+
+    def restore(self, state: dict[str, int]) -> bool:
+        self.memory = state["memory"]
+        return True
+
+
+def test_a_restart_resumes_counts_and_the_preferred_order() -> None:
+    inner = Kept("sjf")
+    inner.memory = 7
+    order = PromisedOrder(inner, Slack(5.0))
+    order.decide(view(5.0, ROWS))
+    state = json.loads(json.dumps(order.state()))
+    again = PromisedOrder(Kept("sjf"), Slack(5.0))
+    assert again.restore(state)
+    assert again.counts == order.counts == PromiseCounts(given=3, at_risk=1)
+    assert again.inner.memory == 7
+    assert again.state() == state
+    assert PromisedOrder(StrategyOrder("sjf"), Slack(5.0)).restore({**state, "inner": None})
+    assert not PromisedOrder(Kept("sjf"), Slack(5.0)).restore({**state, "promises": None})
+    assert not PromisedOrder(Kept("sjf"), Slack(5.0)).restore({})

@@ -15,6 +15,6 @@ def size_of(cluster: Cluster) -> str:
     memory, gpus = sum(node.memory_bytes for node in nodes), sum(node.gpus for node in nodes)
     has = [f"{sum(node.cores for node in nodes):g} cores"]
     has += [format_bytes(memory)] if memory < float("inf") else []
-    has += [f"{gpus:g} GPUs"] if gpus else []
+    has += [f"{gpus:g} GPUs"] if 0 < gpus < float("inf") else []
     words = f"{format_count(len(nodes), 'node')} with {', '.join(has)}"
     return f"{format_count(num_devices, 'device')} and {words}" if num_devices else words

@@ -111,13 +111,13 @@ class LateDispatcher:
         levels = self._levels_of(view.problem)
         held = view.issued
         alive = [device for device, is_alive in enumerate(view.is_alive) if is_alive]
+        rooms = NodeRooms.of(view.problem)
+        if rooms is not None:
+            return self._choose_on_nodes(view, rooms, levels, alive)
         load = {
             device: sum(seconds[task, device] * (1.0 if place else _LEFT) for place, task in enumerate(held[device]))
             for device in alive
         }
-        rooms = NodeRooms.of(view.problem)
-        if rooms is not None:
-            return self._choose_on_nodes(view, rooms, levels, alive)
         room = {device: 1 + self.num_queued - len(held[device]) for device in alive}
         chosen: list[tuple[int, int]] = []
         for task in sorted(view.ready, key=lambda task: (-levels[task], task)):

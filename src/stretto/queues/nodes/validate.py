@@ -66,7 +66,7 @@ def _uses(site: Site, result: QueueResult, job: int) -> list[tuple[int, Use]]:
 def _check_component(site: Site, job: int, part: ResourceRequest, entries: Sequence[tuple[int, int, int]]) -> None:
     nodes = [site.nodes[node] for node, _, _ in entries]
     counts = [tasks for _, tasks, _ in entries]
-    if sum(counts) != part.num_tasks or min(counts, default=0) < 1:
+    if sum(counts) != part.num_tasks or min(counts) < 1:
         raise InvalidPlan(f"job {job} asked for {part.num_tasks} tasks and got {counts}")
     if not part.min_nodes <= len(entries) <= (part.max_nodes or len(site.nodes)):
         raise InvalidPlan(f"job {job} runs on {len(entries)} nodes, outside {part.min_nodes}..{part.max_nodes}")

@@ -152,7 +152,7 @@ def planned_starts(view: QueueView, order: Sequence[int]) -> dict[int, float]:
 def _running(view: QueueView, num_waiting: int) -> ProcsProfile:
     """Return what is free over time beside running jobs; what runs beyond the machine is taken to fit."""
     running = view.running
-    ends = np.maximum(view.start_s[running] + view.estimate_s[running], view.now_s)
+    ends = view.start_s[running] + view.estimate_s[running]
     later = ends > view.now_s
     times, index = np.unique(ends[later], return_inverse=True)
     freed = np.bincount(index, weights=view.procs[running][later], minlength=len(times)).astype(np.int64)

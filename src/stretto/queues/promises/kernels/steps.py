@@ -181,7 +181,9 @@ def note_bound(bounds, at, procs, span, time):
 @njit(cache=True, nogil=True)
 def most_free(steps, begin, end):
     """Return the most processors that are free at once between two times."""
-    k = max(0, step_at(steps, begin) - 1)
+    k = step_at(steps, begin)
+    if k > 0 and (k == steps.size[0] or steps.begin[k] > begin):
+        k -= 1
     most = 0
     while k < steps.size[0] and steps.begin[k] < end:
         most = max(most, steps.free[k])
