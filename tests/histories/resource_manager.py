@@ -5,7 +5,7 @@ It also knows the truth that steering is held to: what each job would have witho
 
 from __future__ import annotations
 
-import copy
+import dataclasses
 import json
 import math
 import random
@@ -153,14 +153,14 @@ class ResourceManager:
             free -= job.cpus
             job.state, job.start_s = "RUNNING", now
         if not self._saved or now >= self._saved[-1][0] + 2.0:
-            self._saved = [*self._saved[-3:], (now, copy.deepcopy(self.jobs), dict(self.reservations))]
+            self._saved = [*self._saved[-3:], (now, _copied(self.jobs), dict(self.reservations))]
 
     def restart(self) -> None:
         """Come back with the state that was saved last: later changes, jobs and reservations are forgotten."""
         if self._saved:
             self.num_restarts += 1
             self.reservations = dict(self._saved[-1][2])
-            before, self.jobs = self.jobs, copy.deepcopy(self._saved[-1][1])
+            before, self.jobs = self.jobs, _copied(self._saved[-1][1])
             for number, job in self.jobs.items():
                 # A label that was removed and is back: whoever removed it may have ended. Nothing is promised then.
                 was = before.get(number)
@@ -307,6 +307,10 @@ class ResourceManager:
             site = 0 if job.priority is not None else job.site
             rows.append(f"{job.number}|{site}|{job.shown_priority}|{age}|0|0|0|0|0|0|0")
         return "\n".join(rows)
+
+
+def _copied(jobs: dict[int, VirtualJob]) -> dict[int, VirtualJob]:
+    return {number: dataclasses.replace(job, past_own=[*job.past_own]) for number, job in jobs.items()}
 
 
 class Command:
