@@ -97,3 +97,28 @@ def test_timed_tasks_wait_until_their_rented_nodes_are_up(tmp_path: Path, monkey
     first = min(one.start_s for one in done.rentals)
     assert first >= 90.0  # seconds of the plan
     assert done.session.predicted_s == pytest.approx(plan["makespan_s"] * 0.001)
+
+
+def test_a_resumed_run_releases_nodes_of_which_some_tasks_had_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "flow.toml").write_text(
+        '[[task]]\nname = "first"\nrun = "true"\nseconds = 600\n'
+        '[[task]]\nname = "then"\nrun = "test -f there"\nafter = ["first"]\nseconds = 600\n'
+    )
+    (tmp_path / "offers.toml").write_text(
+        OFFERS.partition("[[pool]]")[2].partition("[[pool]]")[2].join(["[[pool]]", ""])
+    )
+    assert main(["plan", "flow.toml", "--pools", "offers.toml", "--objective", "time", "--save", "plan.json"]) == 0
+    rentals = json.loads((tmp_path / "plan.json").read_text())["rentals"]
+    assert [one["num_tasks"] for one in rentals] == [2]
+    assert main(["run", "plan.json", "--attempts", "1"]) == 3
+    (tmp_path / "there").touch()
+    capsys.readouterr()
+    with RunLog.open(None) as log:
+        run_id = log.runs("run")[0].id
+    assert main(["run", "--resume", run_id]) == 0
+    with RunLog.open(None) as log:
+        released = [event.subject for event in log.events(run_id, kinds=["device-lost"])]
+    assert released == [rentals[0]["node"]]

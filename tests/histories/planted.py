@@ -45,6 +45,21 @@ PLANTED: dict[str, Patch] = {
         f"{_DRIVER}.states", "TaskStates._fill", "len(issued) < self.capacity", "len(issued) <= self.capacity"
     ),
     "a node is not asked for room": Patch(f"{_DRIVER}.rooms", "NodeRooms.fits", "need <= free", "True"),
+    "the memory of a node is not asked": Patch(
+        f"{_DRIVER}.rooms",
+        "NodeRooms.fits",
+        "zip(self._need[task], self._free[node], ",
+        "zip(self._need[task][:1], self._free[node][:1], ",
+    ),
+    "the bytes that a task itself takes are not reserved": Patch(
+        f"{_DRIVER}.memory",
+        "DeviceMemory.reserve",
+        "size = self._own[task] + self._expected[task]",
+        "size = self._expected[task]",
+    ),
+    "outputs that were read before a restart count": Patch(
+        "stretto.engines.work", "OpenReads.__init__", "for task in done:", "for task in ():"
+    ),
     "a task does not wait for its data": Patch(
         f"{_DRIVER}.states", "TaskStates.finish", "if stays or target in (device, UNPLACED):", "if True:"
     ),

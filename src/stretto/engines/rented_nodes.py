@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -67,10 +67,16 @@ class RentedNodes:
                 rental_of[task] = max(on, key=lambda r: (rentals[r].start_s <= start_s + 1e-9, rentals[r].start_s))
         return RentedNodes(rentals, terms, tuple(content.get("ready_s") or ()), rental_of, devices)
 
-    def begin(self, done: Sequence[int]) -> RentedNodes:
+    def begin(self, done: Collection[int]) -> RentedNodes:
         """Return the same nodes before a run in which some tasks need not run."""
-        left = Counter(rental for task, rental in self.rental_of.items() if task not in set(done))
-        return replace(self, _left=left, _up=set())
+        begun = replace(self, _left=Counter(), _up=set())
+        begun.skip(done)
+        return begun
+
+    def skip(self, done: Collection[int]) -> None:
+        """Note all tasks that need not run: a node that waits for none of the others is released."""
+        self._left.clear()
+        self._left.update(rental for task, rental in self.rental_of.items() if task not in done)
 
     def follow(self, event: Event) -> list[Event]:
         """Return what an event of a task means for its node: that it must be up, or may be released."""
