@@ -122,6 +122,15 @@ PLANTED: dict[str, Patch] = {
     "a site factor of others comes back as zero": Patch(
         f"{_STEER}.restore_priorities", "_restore_one", "sitefactor=before or 0", "sitefactor=0"
     ),
+    "jobs of other partitions are steered": Patch(
+        f"{_STEER}.steer", "Steerer._look", "[job for job in queue if job.is_in(partition)]", "list(queue)"
+    ),
+    "a job that was moved keeps its label": Patch(
+        f"{_STEER}.steer",
+        "Steerer._tell",
+        "is_moved = found is not None and not found.is_in(partition)",
+        "is_moved = False",
+    ),
     "an order is not checked": Patch(
         f"{_STEER}.steer", "Steerer._decide", "if sorted(decision.order) != view.waiting.tolist():", "if False:"
     ),

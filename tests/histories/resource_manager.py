@@ -21,6 +21,7 @@ from .clock import EPOCH_S, Scheduler, VirtualProcess
 
 #: Priority that Slurm computes, before site factors.
 _COMPUTED = 4_000_000
+PARTITIONS = ["main", "long"]
 _AWAY = "slurm_update error: Unable to contact slurm controller (connect failure)"
 
 
@@ -45,6 +46,7 @@ class VirtualJob:
     cpus: int
     limit_min: int
     run_s: float
+    partition: str = "main"
     own_site: int = 0
     own_priority: int | None = None
     own_hold: bool = False
@@ -95,8 +97,11 @@ class ResourceManager:
 
     # Users and time ----------------------------------------------------------------------------------------
 
-    def submit(self, cpus: int, limit_min: int, run_s: float, site: int = 0, priority: int | None = None) -> VirtualJob:
-        job = VirtualJob(self._next, self.clock.now_s, min(cpus, self.num_cpus), limit_min, run_s, site, priority)
+    def submit(
+        self, cpus: int, limit_min: int, run_s: float, partition: str, site: int = 0, priority: int | None = None
+    ) -> VirtualJob:
+        cpus = min(cpus, self.num_cpus)
+        job = VirtualJob(self._next, self.clock.now_s, cpus, limit_min, run_s, partition, site, priority)
         job.site, job.priority = site, priority
         if job.number % 3 == 0:
             job.own_comment = job.comment = "moved from rack 7 [see ticket]"
@@ -209,8 +214,14 @@ class ResourceManager:
             if "config" in words:
                 return 0, "PriorityType            = priority/multifactor\n", ""
             if "partitions" in words:
-                return 0, "PartitionName=main AllowGroups=ALL\n", ""
-            node = {"name": "n1", "cpus": self.num_cpus, "real_memory": 1000, "state": ["IDLE"], "partitions": ["main"]}
+                return 0, "PartitionName=main AllowGroups=ALL\nPartitionName=long AllowGroups=ALL\n", ""
+            node = {
+                "name": "n1",
+                "cpus": self.num_cpus,
+                "real_memory": 1000,
+                "state": ["IDLE"],
+                "partitions": PARTITIONS,
+            }
             return 0, json.dumps({"nodes": [node], "errors": []}), ""
         if words[0] == "scontrol" and any(word.startswith("ReservationName=") for word in words):
             return self._change_reservation(words)
@@ -283,7 +294,7 @@ class ResourceManager:
             "user_name": f"user{job.number % 3}",
             "job_state": [job.state],
             "state_reason": "JobHeldUser" if job.is_held else "Priority",
-            "partition": "main",
+            "partition": job.partition,
             "submit_time": moment(job.submit_s),
             "eligible_time": moment(job.submit_s),
             "start_time": moment(job.start_s),

@@ -73,5 +73,12 @@ def test_a_million_decisions() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.parametrize(("kind", "amount"), [("tasks", 100_000), ("dask-tasks", 10_000)])
+def test_a_long_run_does_not_grow(kind: str, amount: int) -> None:
+    found = soak(kind, str(amount))
+    assert found["ended"] == found["recorded"] == amount
+
+
+@pytest.mark.long
 def test_orders_of_live_queues_go_on() -> None:
     assert soak("orders", NUM_ORDERS)["orders"]
