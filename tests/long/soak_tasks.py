@@ -12,6 +12,8 @@ from soak_memory import NUM_SAMPLES, Watch
 
 #: Chains beside each other; each task reads the one before it.
 _NUM_CHAINS = 100
+#: A result has times and a digest for every task, and where tasks take no time, events wait to be written.
+MOST_BYTES_PER_TASK = 1000
 
 
 def tasks(num_tasks: float, engine_name: str = "local") -> dict[str, Any]:
@@ -51,5 +53,6 @@ def tasks(num_tasks: float, engine_name: str = "local") -> dict[str, Any]:
         "recorded": recorded,
         "seconds": round(time.monotonic() - begin_s, 1),
         "cpu_us_per_task": round(1e6 * (time.process_time() - begin_cpu_s) / n, 1),
+        "bytes_per_task": round((watch.samples[-1] - watch.samples[0]) / n),
         "bytes": watch.samples,
     }
