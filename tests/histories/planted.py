@@ -78,6 +78,15 @@ PLANTED: dict[str, Patch] = {
         "if not (0 <= device < len(view.is_alive) and view.is_alive[device] and tables.can_run(task, device)):",
         "if False:",
     ),
+    "a rented node is kept for ever": Patch(
+        "stretto.engines.rented_nodes", "RentedNodes.follow", "if not self._left[rental]:", "if False:"
+    ),
+    "a rented node is released before its last task": Patch(
+        "stretto.engines.rented_nodes", "RentedNodes.follow", "if not self._left[rental]:", "if True:"
+    ),
+    "the least time of a rental is not paid": Patch(
+        "stretto.engines.rented_nodes", "RentedNodes.actual", "terms.minimum_s", "0.0"
+    ),
     "ends are not in the completion log": Patch(
         "stretto.engines.completion_log", "CompletionLog.add", "os.write(self._handle, pack_completion(*end))", "pass"
     ),

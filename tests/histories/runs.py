@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,9 @@ from stretto.core.plan import Plan
 from stretto.core.problem import Problem
 from stretto.engines.driver.dispatch import Dispatcher, GreedyDispatcher, LateDispatcher, View
 from stretto.engines.engine import RunOptions, RunResult
+from stretto.engines.event_writer import finished_before
 from stretto.engines.outputs import digest
+from stretto.engines.rented_nodes import RentedNodes
 from stretto.engines.session import run_recorded
 from stretto.engines.simulated import SimulatedEngine
 from stretto.engines.work import Work
@@ -23,6 +25,7 @@ from stretto.runlog import RunLog
 from stretto.testing.engine_checks import expected_outputs, random_plan
 
 from .devices import DECISION_S, VirtualEngine
+from .rentals import check_rentals, draw_rentals
 
 _GB = 1e9
 
@@ -53,6 +56,7 @@ class RunSpec:
     max_attempts: int
     output_bytes: tuple[int, ...]
     makes_copies: bool
+    rented: RentedNodes | None
 
 
 def draw_run(rng: random.Random) -> RunSpec:
@@ -79,9 +83,10 @@ def draw_run(rng: random.Random) -> RunSpec:
     cluster = Cluster(devices, np.zeros((m, m)), np.full((m, m), 4.0))
     if packs:
         cluster = Cluster.parse(f"node:{m}*2c4GB")
+    plan = random_plan(numbers, graph, cluster)
     return RunSpec(
         work=Work.timed(graph),
-        plan=random_plan(numbers, graph, cluster),
+        plan=plan,
         cluster=cluster,
         # The simulator trusts dispatchers: a time limit would make its results depend on the machine.
         dispatcher=rng.choice(["plan", "plan", "greedy", "late"] + ([] if is_simulated else ["faulty", "faulty"])),
@@ -96,6 +101,7 @@ def draw_run(rng: random.Random) -> RunSpec:
         max_attempts=rng.choice([1, 2, 6]),
         output_bytes=outputs,
         makes_copies=rng.random() < 0.6,
+        rented=draw_rentals(rng, plan, cluster) if rng.random() < 0.4 else None,
     )
 
 
@@ -149,6 +155,15 @@ def run_main(world: Any) -> None:
         options = RunOptions(
             discipline=spec.discipline, max_attempts=spec.max_attempts, keep="all", decision_s=DECISION_S
         )
+        rented = spec.rented.begin(()) if spec.rented is not None and spec.dispatcher == "plan" else None
+        if rented is not None:
+            options = replace(options, follow=rented.follow)
+
+        def on_begin(run_id: str, num_done: int) -> None:
+            world.clock.tell(f"run {run_id[-6:]}: {num_done} tasks done before")
+            if rented is not None:
+                rented.skip(finished_before(log, run_id, spec.work))
+
         makers = {
             "greedy": GreedyDispatcher,
             "late": lambda: LateDispatcher(num_queued=spec.num_queued),
@@ -164,11 +179,13 @@ def run_main(world: Any) -> None:
             settings={},
             resume=known[0].id if known else None,
             dispatcher=None if spec.dispatcher == "plan" else makers[spec.dispatcher](),
-            on_begin=lambda run_id, num_done: world.clock.tell(f"run {run_id[-6:]}: {num_done} tasks done before"),
+            on_begin=on_begin,
         )
         truth.status = session.result.status
         check_log(world, log)
         check_result(world, session.result)
+        if rented is not None and session.result.status == "done":
+            check_rentals(world, rented, session.result, log.events(session.run_id))
 
 
 def check_log(world: Any, log: RunLog) -> None:
