@@ -10,6 +10,9 @@ import pytest
 import stretto
 from stretto.api.options import Record
 from stretto.cli.main import main
+from stretto.engines.driver.events import DeviceJoined, DeviceLost, TaskFinished, TaskStarted
+from stretto.engines.rented_nodes import RentedNodes
+from stretto.graphs.rental.billing import Rental
 from stretto.runlog import RunLog
 
 FLOW = """
@@ -122,3 +125,14 @@ def test_a_resumed_run_releases_nodes_of_which_some_tasks_had_ended(
     with RunLog.open(None) as log:
         released = [event.subject for event in log.events(run_id, kinds=["device-lost"])]
     assert released == [rentals[0]["node"]]
+
+
+def test_a_node_is_kept_while_a_lost_output_is_computed_again() -> None:
+    rental = Rental("n", "cloud", "on demand", 0.0, 0.0, 9.0, 9.0, 1.0, 0.0, 2)
+    nodes = RentedNodes((rental,), {}, (), {0: 0, 1: 0}, {"n": 0}).begin(())
+    assert [type(one) for one in nodes.follow(TaskStarted(0, 0, 1, 0.0))] == [DeviceJoined]
+    assert nodes.follow(TaskFinished(0, 0, 1, 0.0, 1.0)) == []
+    assert nodes.follow(TaskStarted(0, 0, 2, 2.0)) == []  # its output was lost
+    assert nodes.follow(TaskFinished(0, 0, 2, 2.0, 3.0)) == []
+    assert nodes.follow(TaskStarted(1, 0, 1, 3.0)) == []
+    assert [type(one) for one in nodes.follow(TaskFinished(1, 0, 1, 3.0, 4.0))] == [DeviceLost]
