@@ -27,6 +27,7 @@ class BytesHeld:
         declared = work.graph.memory_bytes
         self.own = declared.tolist() if declared is not None else [0.0] * work.graph.num_tasks
         self.expected: dict[int, int] = {}  # sizes that were seen
+        self.reserved: dict[int, float] = {}  # by tasks when they started, or when their output was there
         self.copies: set[tuple[int, int]] = set()
         self.home: dict[int, int] = {}
         self.readers: list[set[int]] = [set() for _ in sizes]
@@ -44,6 +45,7 @@ class BytesHeld:
 
     def start(self, order: Start) -> None:
         """Note what a task will read: where copies are made, it has one of each foreign input."""
+        self.reserved[order.task] = self.own[order.task] + self.expected.get(order.task, 0)
         if self.makes_copies:
             foreign = [parent for parent in self.work.inputs(order.task) if self.home[parent] != order.device]
             self.copies |= {(parent, order.device) for parent in foreign}
@@ -52,8 +54,12 @@ class BytesHeld:
         """Weigh an output; return the blame where there is no room for it."""
         if self.account is None:
             return None
-        self.expected[order.task] = self.sizes[order.task]
-        return self.account.weigh(order.task, order.device, self.sizes[order.task])
+        task, size = order.task, self.sizes[order.task]
+        self.expected[task] = size
+        blame = self.account.weigh(task, order.device, size)
+        if blame is None:
+            self.reserved[task] = self.own[task] + size
+        return blame
 
     def keep(self, task: int, device: int) -> None:
         """Note where an output is."""
@@ -65,7 +71,7 @@ class BytesHeld:
             return
         mine = [0.0] * len(self.account.used)
         for task, device in under_way:
-            mine[device] += self.own[task] + self.expected.get(task, 0)
+            mine[device] += self.reserved[task]
         for task in ended:
             places = {device for copied, device in self.copies if copied == task} | {self.home[task]}
             if self.readers[task] - set(ended):
