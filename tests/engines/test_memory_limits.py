@@ -186,3 +186,21 @@ def test_no_device_ever_holds_more_than_it_can(
     else:
         assert driver.refused
         assert "does not fit" in driver.refused[-1].reason
+
+
+@both
+def test_a_resumed_run_does_not_hold_what_nobody_will_read_again(workers: str) -> None:
+    """Four arrays were made and read before; where they counted again, nothing more would fit."""
+    work = pairs(8, says_sizes=True)
+    done: dict[int, object] = {task: _full(task) for task in range(5)} | {8 + i: float(i) for i in range(4)}
+    found = run(workers, work, [0] * 16, [2.5 * MB], done=done).check()
+    assert not found.failures
+    assert [found.outputs[8 + i] for i in range(4, 8)] == [4.0, 5.0, 6.0, 7.0]
+
+
+@both
+def test_an_output_whose_readers_had_ended_makes_room_at_once(workers: str) -> None:
+    """The makers run again, as for files that were changed, and their readers do not."""
+    work = pairs(4, says_sizes=True)
+    found = run(workers, work, [0] * 8, [1.5 * MB], done={4 + i: 0.0 for i in range(4)}).check()
+    assert not found.failures

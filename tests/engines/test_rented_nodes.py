@@ -10,6 +10,9 @@ import pytest
 import stretto
 from stretto.api.options import Record
 from stretto.cli.main import main
+from stretto.engines.driver.events import DeviceJoined, DeviceLost, TaskFinished, TaskStarted
+from stretto.engines.rented_nodes import RentedNodes
+from stretto.graphs.rental.billing import Rental
 from stretto.runlog import RunLog
 
 FLOW = """
@@ -97,3 +100,39 @@ def test_timed_tasks_wait_until_their_rented_nodes_are_up(tmp_path: Path, monkey
     first = min(one.start_s for one in done.rentals)
     assert first >= 90.0  # seconds of the plan
     assert done.session.predicted_s == pytest.approx(plan["makespan_s"] * 0.001)
+
+
+def test_a_resumed_run_releases_nodes_of_which_some_tasks_had_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "flow.toml").write_text(
+        '[[task]]\nname = "first"\nrun = "true"\nseconds = 600\n'
+        '[[task]]\nname = "then"\nrun = "test -f there"\nafter = ["first"]\nseconds = 600\n'
+    )
+    (tmp_path / "offers.toml").write_text(
+        OFFERS.partition("[[pool]]")[2].partition("[[pool]]")[2].join(["[[pool]]", ""])
+    )
+    assert main(["plan", "flow.toml", "--pools", "offers.toml", "--objective", "time", "--save", "plan.json"]) == 0
+    rentals = json.loads((tmp_path / "plan.json").read_text())["rentals"]
+    assert [one["num_tasks"] for one in rentals] == [2]
+    assert main(["run", "plan.json", "--attempts", "1"]) == 3
+    (tmp_path / "there").touch()
+    capsys.readouterr()
+    with RunLog.open(None) as log:
+        run_id = log.runs("run")[0].id
+    assert main(["run", "--resume", run_id]) == 0
+    with RunLog.open(None) as log:
+        released = [event.subject for event in log.events(run_id, kinds=["device-lost"])]
+    assert released == [rentals[0]["node"]]
+
+
+def test_a_node_is_kept_while_a_lost_output_is_computed_again() -> None:
+    rental = Rental("n", "cloud", "on demand", 0.0, 0.0, 9.0, 9.0, 1.0, 0.0, 2)
+    nodes = RentedNodes((rental,), {}, (), {0: 0, 1: 0}, {"n": 0}).begin(())
+    assert [type(one) for one in nodes.follow(TaskStarted(0, 0, 1, 0.0))] == [DeviceJoined]
+    assert nodes.follow(TaskFinished(0, 0, 1, 0.0, 1.0)) == []
+    assert nodes.follow(TaskStarted(0, 0, 2, 2.0)) == []  # its output was lost
+    assert nodes.follow(TaskFinished(0, 0, 2, 2.0, 3.0)) == []
+    assert nodes.follow(TaskStarted(1, 0, 1, 3.0)) == []
+    assert [type(one) for one in nodes.follow(TaskFinished(1, 0, 1, 3.0, 4.0))] == [DeviceLost]

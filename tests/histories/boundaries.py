@@ -435,7 +435,7 @@ def installed(world: Any) -> Iterator[None]:
         (dispatch, {"BackgroundThread": functools.partial(Background, clock)}),
         (run_log, {"time": ticks, "threading": threads, **_process_table(clock)}),
         (schema, {"sqlite3": Proxy(sqlite3, connect=connect)}),
-        (slurm_client, {"subprocess": programs, "program": lambda name: name}),
+        (slurm_client, {"subprocess": programs, "program": lambda name: name, "os": Proxy(os, environ={})}),
         (label_store, {"os": system, "open_private": _opener(clock, is_tracked=False)}),
         (claims, {"time": ticks, "random": chance}),
         (

@@ -126,6 +126,8 @@ def _of_steering(rng: random.Random, several: Several) -> list[Incident]:
     found += [
         Incident("change_job", rng.uniform(0, 60), (rng.randint(0, 9), rng.choice([1, 5, 30]))) for _ in several(0.5)
     ]
+    for _ in several(0.4):
+        found.append(Incident("move_job", rng.uniform(0, 60), (rng.randint(0, 9), rng.choice(["main", "long"]))))
     found += [
         Incident("operator_sets", rng.uniform(0, 60), (rng.randint(0, 9), rng.choice([-77, 333, 12_345_677])))
         for _ in several(0.7)

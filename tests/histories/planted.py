@@ -45,6 +45,21 @@ PLANTED: dict[str, Patch] = {
         f"{_DRIVER}.states", "TaskStates._fill", "len(issued) < self.capacity", "len(issued) <= self.capacity"
     ),
     "a node is not asked for room": Patch(f"{_DRIVER}.rooms", "NodeRooms.fits", "need <= free", "True"),
+    "the memory of a node is not asked": Patch(
+        f"{_DRIVER}.rooms",
+        "NodeRooms.fits",
+        "zip(self._need[task], self._free[node], ",
+        "zip(self._need[task][:1], self._free[node][:1], ",
+    ),
+    "the bytes that a task itself takes are not reserved": Patch(
+        f"{_DRIVER}.memory",
+        "DeviceMemory.reserve",
+        "size = self._own[task] + self._expected[task]",
+        "size = self._expected[task]",
+    ),
+    "outputs that were read before a restart count": Patch(
+        "stretto.engines.work", "OpenReads.__init__", "for task in done:", "for task in ():"
+    ),
     "a task does not wait for its data": Patch(
         f"{_DRIVER}.states", "TaskStates.finish", "if stays or target in (device, UNPLACED):", "if True:"
     ),
@@ -62,6 +77,15 @@ PLANTED: dict[str, Patch] = {
         "checked_choice",
         "if not (0 <= device < len(view.is_alive) and view.is_alive[device] and tables.can_run(task, device)):",
         "if False:",
+    ),
+    "a rented node is kept for ever": Patch(
+        "stretto.engines.rented_nodes", "RentedNodes.follow", "if not self._left[rental]:", "if False:"
+    ),
+    "a rented node is released before its last task": Patch(
+        "stretto.engines.rented_nodes", "RentedNodes.follow", "if not self._left[rental]:", "if True:"
+    ),
+    "the least time of a rental is not paid": Patch(
+        "stretto.engines.rented_nodes", "RentedNodes.actual", "terms.minimum_s", "0.0"
     ),
     "ends are not in the completion log": Patch(
         "stretto.engines.completion_log", "CompletionLog.add", "os.write(self._handle, pack_completion(*end))", "pass"
@@ -106,6 +130,15 @@ PLANTED: dict[str, Patch] = {
     ),
     "a site factor of others comes back as zero": Patch(
         f"{_STEER}.restore_priorities", "_restore_one", "sitefactor=before or 0", "sitefactor=0"
+    ),
+    "jobs of other partitions are steered": Patch(
+        f"{_STEER}.steer", "Steerer._look", "[job for job in queue if job.is_in(partition)]", "list(queue)"
+    ),
+    "a job that was moved keeps its label": Patch(
+        f"{_STEER}.steer",
+        "Steerer._tell",
+        "is_moved = found is not None and not found.is_in(partition)",
+        "is_moved = False",
     ),
     "an order is not checked": Patch(
         f"{_STEER}.steer", "Steerer._decide", "if sorted(decision.order) != view.waiting.tolist():", "if False:"

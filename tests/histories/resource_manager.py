@@ -5,7 +5,7 @@ It also knows the truth that steering is held to: what each job would have witho
 
 from __future__ import annotations
 
-import copy
+import dataclasses
 import json
 import math
 import random
@@ -21,6 +21,7 @@ from .clock import EPOCH_S, Scheduler, VirtualProcess
 
 #: Priority that Slurm computes, before site factors.
 _COMPUTED = 4_000_000
+PARTITIONS = ["main", "long"]
 _AWAY = "slurm_update error: Unable to contact slurm controller (connect failure)"
 
 
@@ -45,6 +46,7 @@ class VirtualJob:
     cpus: int
     limit_min: int
     run_s: float
+    partition: str = "main"
     own_site: int = 0
     own_priority: int | None = None
     own_hold: bool = False
@@ -95,8 +97,11 @@ class ResourceManager:
 
     # Users and time ----------------------------------------------------------------------------------------
 
-    def submit(self, cpus: int, limit_min: int, run_s: float, site: int = 0, priority: int | None = None) -> VirtualJob:
-        job = VirtualJob(self._next, self.clock.now_s, min(cpus, self.num_cpus), limit_min, run_s, site, priority)
+    def submit(
+        self, cpus: int, limit_min: int, run_s: float, partition: str, site: int = 0, priority: int | None = None
+    ) -> VirtualJob:
+        cpus = min(cpus, self.num_cpus)
+        job = VirtualJob(self._next, self.clock.now_s, cpus, limit_min, run_s, partition, site, priority)
         job.site, job.priority = site, priority
         if job.number % 3 == 0:
             job.own_comment = job.comment = "moved from rack 7 [see ticket]"
@@ -153,14 +158,14 @@ class ResourceManager:
             free -= job.cpus
             job.state, job.start_s = "RUNNING", now
         if not self._saved or now >= self._saved[-1][0] + 2.0:
-            self._saved = [*self._saved[-3:], (now, copy.deepcopy(self.jobs), dict(self.reservations))]
+            self._saved = [*self._saved[-3:], (now, _copied(self.jobs), dict(self.reservations))]
 
     def restart(self) -> None:
         """Come back with the state that was saved last: later changes, jobs and reservations are forgotten."""
         if self._saved:
             self.num_restarts += 1
             self.reservations = dict(self._saved[-1][2])
-            before, self.jobs = self.jobs, copy.deepcopy(self._saved[-1][1])
+            before, self.jobs = self.jobs, _copied(self._saved[-1][1])
             for number, job in self.jobs.items():
                 # A label that was removed and is back: whoever removed it may have ended. Nothing is promised then.
                 was = before.get(number)
@@ -209,8 +214,14 @@ class ResourceManager:
             if "config" in words:
                 return 0, "PriorityType            = priority/multifactor\n", ""
             if "partitions" in words:
-                return 0, "PartitionName=main AllowGroups=ALL\n", ""
-            node = {"name": "n1", "cpus": self.num_cpus, "real_memory": 1000, "state": ["IDLE"], "partitions": ["main"]}
+                return 0, "PartitionName=main AllowGroups=ALL\nPartitionName=long AllowGroups=ALL\n", ""
+            node = {
+                "name": "n1",
+                "cpus": self.num_cpus,
+                "real_memory": 1000,
+                "state": ["IDLE"],
+                "partitions": PARTITIONS,
+            }
             return 0, json.dumps({"nodes": [node], "errors": []}), ""
         if words[0] == "scontrol" and any(word.startswith("ReservationName=") for word in words):
             return self._change_reservation(words)
@@ -283,7 +294,7 @@ class ResourceManager:
             "user_name": f"user{job.number % 3}",
             "job_state": [job.state],
             "state_reason": "JobHeldUser" if job.is_held else "Priority",
-            "partition": "main",
+            "partition": job.partition,
             "submit_time": moment(job.submit_s),
             "eligible_time": moment(job.submit_s),
             "start_time": moment(job.start_s),
@@ -307,6 +318,10 @@ class ResourceManager:
             site = 0 if job.priority is not None else job.site
             rows.append(f"{job.number}|{site}|{job.shown_priority}|{age}|0|0|0|0|0|0|0")
         return "\n".join(rows)
+
+
+def _copied(jobs: dict[int, VirtualJob]) -> dict[int, VirtualJob]:
+    return {number: dataclasses.replace(job, past_own=[*job.past_own]) for number, job in jobs.items()}
 
 
 class Command:

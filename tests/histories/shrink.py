@@ -36,7 +36,17 @@ def _better(tried: History, best: Outcome) -> Outcome:
 _of_run = ("lose_device", "join_device", "slow_device", "cancel_run", "rival_run")
 _of_steering = (
     *("interrupt_steerer", "switch_off_soon", "stuck", "away", "lost_answers", "broken_answer", "restart_slurm"),
-    *("blind", "submit_job", "cancel_job", "hold_job", "release_job", "resubmit_job", "change_job", "operator_sets"),
+    *(
+        "blind",
+        "submit_job",
+        "cancel_job",
+        "hold_job",
+        "release_job",
+        "resubmit_job",
+        "change_job",
+        "move_job",
+        "operator_sets",
+    ),
 )
 
 

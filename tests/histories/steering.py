@@ -18,6 +18,8 @@ from .boundaries import api_steer
 from .resource_manager import VirtualJob
 
 BUDGET_S = 1.0
+#: The partition that is steered where only one is; jobs may also name the other one, or both.
+STEERED = "main"
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,7 @@ class SteeringSpec:
     releases_recompute: bool
     num_jobs: int
     rights: str
+    partition: str | None
 
     @property
     def options(self) -> SteerOptions:
@@ -52,6 +55,7 @@ def draw_steering(rng: random.Random) -> SteeringSpec:
         releases_recompute=rng.random() < 0.6,
         num_jobs=rng.randint(2, 7),
         rights=rng.choice(["all", "all", "all", "no comments", "no reservations"]),
+        partition=rng.choice([None, None, STEERED]),
     )
 
 
@@ -108,6 +112,7 @@ def steer_main(world: Any) -> None:
     api_steer.steer(
         order,
         apply=True,
+        partition=spec.partition,
         options=spec.options,
         on_step=lambda step: check_step(world, step),
         on_notice=world.clock.tell,
@@ -132,6 +137,8 @@ def check_step(world: Any, step: Step) -> None:
     need(step.decide_s <= BUDGET_S + 1e-6, f"a decision took {step.decide_s:.2f} s of {BUDGET_S} s")
     _check_promises(world, step)
     _check_life(world)
+    others = [number for number in step.order if not _is_ours(world, manager.jobs.get(number))]
+    need(not others, f"jobs {others} are ordered, which are in another partition")
     faults = manager.num_faults + world.clock.num_failed_ops
     is_clean, truth.num_faults = faults == truth.num_faults, faults
     # A steerer that is not shown any values cannot know which of them a restart took away.
@@ -141,10 +148,17 @@ def check_step(world: Any, step: Step) -> None:
     fair = {
         number: job for number, job in manager.jobs.items() if job.state == "PENDING" and not _is_moving(world, job)
     }
-    if step.fallback:
+    if truth.spec.partition is not None and manager.rights != "all":
+        # Who sees no tags leaves jobs of several partitions to the steerer of the first.
+        fair = {number: job for number, job in fair.items() if "," not in job.partition}
+    if step.fallback or truth.spec.partition is not None:
         for number, job in fair.items():
+            if not step.fallback and _is_ours(world, job):
+                continue
             is_own = manager.value(job) == manager.own_value(job)
-            need(is_own, f"job {number} has a label of the steerer although Slurm's own order applies")
+            why = "Slurm's own order applies" if step.fallback else "it is in another partition"
+            need(is_own, f"job {number} has a label of the steerer although {why}")
+    if step.fallback:
         return
     ordered = [number for number in step.order if number not in step.left_alone][: truth.spec.depth]
     labels = [_label(world, fair[number]) for number in ordered if number in fair and not fair[number].is_held]
@@ -154,6 +168,12 @@ def check_step(world: Any, step: Step) -> None:
 def _label(world: Any, job: VirtualJob) -> int:
     value, own = world.manager.value(job), world.manager.own_value(job)
     return (value or 0) - (own or 0) if world.manager.mode == "sitefactor" else value or 0
+
+
+def _is_ours(world: Any, job: VirtualJob | None) -> bool:
+    """Whether a job is in the partition that is steered; of one that was moved just now nobody can say."""
+    wanted = world.steering.spec.partition
+    return wanted is None or job is None or wanted in job.partition.split(",") or _is_moving(world, job)
 
 
 def _is_moving(world: Any, job: VirtualJob) -> bool:

@@ -324,7 +324,8 @@ class World:
         if rng.random() < 0.2:
             site, priority = (rng.choice([-50, 500]), None) if self.manager.mode == "sitefactor" else (0, 7_654_321)
         limit = rng.choice([1, 2, 5, 10])
-        self.manager.submit(rng.randint(1, 8), limit, rng.uniform(5, 60.0 * limit), site, priority)
+        partition = rng.choice(["main", "main", "long", "main,long", "long,main"])
+        self.manager.submit(rng.randint(1, 8), limit, rng.uniform(5, 60.0 * limit), partition, site, priority)
 
     def _job(self, place: int) -> Any:
         waiting = [job for job in self.manager.jobs.values() if not job.is_ended]
@@ -353,6 +354,11 @@ class World:
     def _change_job(self, place: int, limit_min: int) -> None:
         if (job := self._job(place)) is not None and job.state == "PENDING":
             job.limit_min = limit_min
+
+    def _move_job(self, place: int, partition: str) -> None:
+        if (job := self._job(place)) is not None and job.state == "PENDING":
+            job.partition, job.changed_s = partition, self.clock.now_s
+            self.steering.latest_start_s.pop(job.number, None)
 
     def _operator_sets(self, place: int, value: int) -> None:
         if (job := self._job(place)) is not None:

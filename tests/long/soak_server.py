@@ -6,26 +6,27 @@ import asyncio
 import random
 import tempfile
 import time
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import httpx
+from soak_answers import Answers
 from soak_memory import NUM_SAMPLES, Watch
 
 from web.web_serving import serving
 
 
-async def _client(url: str, number: int, until_s: float, pause_s: float, tally: Counter[str], runs: list[str]) -> None:
+async def _client(url: str, number: int, until_s: float, pause_s: float, answers: Answers, runs: list[str]) -> None:
     rng = random.Random(number)
     async with httpx.AsyncClient(base_url=url, timeout=300.0) as client:
+        await asyncio.sleep(rng.uniform(0.0, pause_s))  # clients do not come all at once
         while time.monotonic() < until_s:
-            what = rng.choice(_REQUESTS)
+            what, began_s = rng.choice(_REQUESTS), time.monotonic()
             try:
-                reply = await what(client, rng, runs)
-                tally[f"{what.__name__} {reply.status_code}"] += 1
+                outcome = str((await what(client, rng, runs)).status_code)
             except httpx.TransportError as error:
-                tally[f"{what.__name__} {type(error).__name__}"] += 1
+                outcome = type(error).__name__
+            answers.add(what.__name__, outcome, time.monotonic() - began_s)
             # At the end nobody sleeps on: a load of an hour takes an hour.
             await asyncio.sleep(min(rng.uniform(0.0, 2.0 * pause_s), max(0.0, until_s - time.monotonic())))
 
@@ -90,21 +91,25 @@ _REQUESTS = (plan, wrong, list_runs, one_run, health, metrics) * 5 + (view, view
 
 async def load(url: str, pid: int, seconds: float, num_clients: int, rate_per_s: float) -> dict[str, Any]:
     """Have clients ask for so long, all together about so often, and return what they were answered."""
-    tally: Counter[str] = Counter()
     runs: list[str] = []
+    async with httpx.AsyncClient(base_url=url, timeout=300.0) as client:
+        for seed in range(4):  # so that the workers have started, and have imported what a plan needs
+            await plan(client, random.Random(seed), runs)
+    answers = Answers(pid)
     begin, pause_s = time.monotonic(), num_clients / rate_per_s
-    asking = (_client(url, n, begin + seconds, pause_s, tally, runs) for n in range(num_clients))
+    asking = (_client(url, n, begin + seconds, pause_s, answers, runs) for n in range(num_clients))
     clients = [asyncio.create_task(client) for client in asking]
     watch = Watch(pid)
     while any(not client.done() for client in clients):
-        watch.look(sum(tally.values()))
+        watch.look(answers.tally.total())
         await asyncio.wait(clients, timeout=seconds / NUM_SAMPLES)
     await asyncio.gather(*clients)
     took_s = time.monotonic() - begin
     return {
-        "requests": sum(tally.values()),
+        "requests": answers.tally.total(),
         "seconds": round(took_s),
-        "answers": dict(sorted(tally.items())),
+        "answers": dict(sorted(answers.tally.items())),
+        **answers.summary(),
         "bytes": watch.samples,
     }
 

@@ -32,6 +32,7 @@ from stretto.core.provenance import DURATIONS
 from stretto.engines.driver.dispatch import Dispatcher
 from stretto.engines.driver.events import Event, TaskFinished
 from stretto.engines.engine import RunOptions, RunResult, make_engine
+from stretto.engines.event_writer import finished_before
 from stretto.engines.host.dispatcher import HostDispatcher
 from stretto.engines.host.learned import learned_before
 from stretto.engines.host.named import new_dispatcher, run_dispatch, run_dispatched
@@ -387,10 +388,12 @@ def _execute(log: RunLog, request: RunRequest, record: Record, options: RunOptio
         how = _skipping(stack, request.workflow, work, how, is_resumed=record.resume is not None)
         rented = _rented_nodes(request.plan_file, problem, plan)
         if rented is not None:
-            rented = rented.begin(list(how.done))
+            rented = rented.begin(how.done)
             how = replace(how, follow=rented.follow, ready_s=rented.ready_s if work.is_timed else ())
 
         def on_begin(run_id: str, num_done: int) -> None:
+            if rented is not None and record.resume is not None:
+                rented.skip({*how.done, *finished_before(log, run_id, work)})
             if watch is not None:
                 watch.begin(run_id)
             if record.on_begin is not None:

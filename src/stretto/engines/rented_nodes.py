@@ -7,8 +7,7 @@ machines at hand; on Slurm they are the nodes of those names.
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -49,7 +48,7 @@ class RentedNodes:
     ready_s: tuple[float, ...]
     rental_of: Mapping[int, int]  # task to rental
     devices: Mapping[str, int]
-    _left: Counter[int] = field(default_factory=Counter)
+    _left: dict[int, set[int]] = field(default_factory=dict)  # tasks that each rental waits for
     _up: set[int] = field(default_factory=set)
 
     @staticmethod
@@ -67,10 +66,16 @@ class RentedNodes:
                 rental_of[task] = max(on, key=lambda r: (rentals[r].start_s <= start_s + 1e-9, rentals[r].start_s))
         return RentedNodes(rentals, terms, tuple(content.get("ready_s") or ()), rental_of, devices)
 
-    def begin(self, done: Sequence[int]) -> RentedNodes:
+    def begin(self, done: Collection[int]) -> RentedNodes:
         """Return the same nodes before a run in which some tasks need not run."""
-        left = Counter(rental for task, rental in self.rental_of.items() if task not in set(done))
-        return replace(self, _left=left, _up=set())
+        begun = replace(self, _left={}, _up=set())
+        begun.skip(done)
+        return begun
+
+    def skip(self, done: Collection[int]) -> None:
+        """Note all tasks that need not run: a node that waits for none of the others is released."""
+        for rental in range(len(self.rentals)):
+            self._left[rental] = {t for t, r in self.rental_of.items() if r == rental and t not in done}
 
     def follow(self, event: Event) -> list[Event]:
         """Return what an event of a task means for its node: that it must be up, or may be released."""
@@ -82,9 +87,12 @@ class RentedNodes:
         if rental not in self._up:
             self._up.add(rental)
             found.append(DeviceJoined(device, event.at_s if isinstance(event, TaskStarted) else event.start_s))
-        if isinstance(event, TaskFinished):
-            self._left[rental] -= 1
-            if self._left[rental] == 0:
+        if isinstance(event, TaskStarted):
+            self._left[rental].add(event.task)  # again, where its output was lost
+        else:
+            self._left[rental].discard(event.task)
+            if not self._left[rental]:
+                self._up.discard(rental)
                 found.append(DeviceLost(device, event.at_s, _RELEASED, is_data_safe=True))
         return found
 

@@ -7,7 +7,7 @@ of a timed task is a digest of its index and of its inputs, so that lost, double
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -175,11 +175,23 @@ class Work:
 
 
 class OpenReads:
-    """Counts who has yet to read each output, so that outputs can be dropped after their last reader."""
+    """Counts who has yet to read each output, so that outputs can be dropped after their last reader.
 
-    def __init__(self, work: Work) -> None:
+    Parameters
+    ----------
+    done
+        Tasks of an earlier part of the run: they read nothing any more.
+    """
+
+    def __init__(self, work: Work, done: Iterable[int] = ()) -> None:
         self._work = work
         self._num_left = list(work.num_children)
+        for task in done:
+            self.finish(task)
+
+    def still_read(self, outputs: Mapping[int, object]) -> list[tuple[int, object]]:
+        """Return those outputs, by task, that somebody has yet to read."""
+        return [(task, value) for task, value in outputs.items() if self._num_left[task] > 0]
 
     def finish(self, task: int) -> list[int]:
         """Note that a task has read its inputs; return the outputs that nobody will read again, perhaps its own."""

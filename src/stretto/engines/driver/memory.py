@@ -25,9 +25,18 @@ class DeviceMemory:
         False where devices read each other's data in place.
     on_evict
         Called with a task and a device whose copy of the task's output is evicted.
+    done
+        Tasks of an earlier part of the run.
     """
 
-    def __init__(self, work: Work, problem: Problem, makes_copies: bool, on_evict: Callable[[int, int], None]) -> None:
+    def __init__(
+        self,
+        work: Work,
+        problem: Problem,
+        makes_copies: bool,
+        on_evict: Callable[[int, int], None],
+        done: Collection[int] = (),
+    ) -> None:
         self.limit = [device.memory_bytes for device in problem.cluster.devices]
         self.used = [0.0] * len(self.limit)
         self.never_fits: set[int] = set()  # tasks that did not even fit into an empty device
@@ -39,18 +48,22 @@ class DeviceMemory:
         self._home: dict[int, int] = {}
         self._copies: dict[int, set[int]] = {}  # devices that have a copy, by task
         self._reserved: dict[int, tuple[int, float]] = {}  # device and bytes, by task under way
-        self._open_reads = OpenReads(work)
+        self._open_reads = OpenReads(work, done)
 
     @staticmethod
     def of(
-        work: Work, problem: Problem, makes_copies: bool, on_evict: Callable[[int, int], None]
+        work: Work,
+        problem: Problem,
+        makes_copies: bool,
+        on_evict: Callable[[int, int], None],
+        done: Collection[int] = (),
     ) -> DeviceMemory | None:
         """Return the accounts, or None when no device has a limit."""
         limits = [device.memory_bytes for device in problem.cluster.devices]
-        return DeviceMemory(work, problem, makes_copies, on_evict) if min(limits) < float("inf") else None
+        return DeviceMemory(work, problem, makes_copies, on_evict, done) if min(limits) < float("inf") else None
 
     def preload(self, task: int, device: int, size: float) -> None:
-        """Record an output of an earlier run; ``NOWHERE`` when it lies on no device."""
+        """Record an output of an earlier run that somebody will read; ``NOWHERE`` when it lies on no device."""
         self._size[task], self._home[task] = size, device
         if device != NOWHERE:
             self.used[device] += size

@@ -50,7 +50,7 @@ class ProcessRun:
     def __init__(self, setup: LocalSetup, *, max_restarts: int) -> None:
         work, options = setup.work, setup.options
         self.work, self.options, self.max_restarts = work, options, max_restarts
-        self.memory = DeviceMemory.of(work, setup.problem, makes_copies=True, on_evict=self._evict)
+        self.memory = DeviceMemory.of(work, setup.problem, True, self._evict, options.done)
         self.recorder = setup.recorder(self.memory)
         self.driver = self.recorder.driver
         self.prefix = f"stretto-{os.getpid()}-{secrets.token_hex(4)}"
@@ -58,7 +58,7 @@ class ProcessRun:
         self.descriptors: dict[int, bytes] = {}
         self.holders: dict[int, set[int]] = {}  # devices that have an output or a copy, by task
         self.reported: dict[tuple[int, int], bytes] = {}  # descriptors that just came, by task and attempt
-        self.open_reads = OpenReads(work)
+        self.open_reads = OpenReads(work, options.done)
         self.context = multiprocessing.get_context("fork")
         self.poll = select.poll()
         self.pending_transfers = PendingTransfers()
@@ -92,7 +92,7 @@ class ProcessRun:
     def _run(self) -> RunResult:
         is_interrupted = False
         try:
-            for task, value in self.options.done.items():
+            for task, value in self.open_reads.still_read(self.options.done):
                 self.descriptors[task] = _descriptor(value, self.arena)
                 self.holders[task] = set()
                 if self.memory is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Collection
 from queue import SimpleQueue
 
 import numpy as np
@@ -48,11 +49,12 @@ class ThreadRun:
     def __init__(self, setup: LocalSetup, *, makes_copies: bool) -> None:
         work, options = setup.work, setup.options
         self.work, self.problem, self.options = work, setup.problem, options
-        self.store = Store(work, makes_copies and not setup.moves_data)
-        self.memory = DeviceMemory.of(work, setup.problem, self.store.makes_copies, self.store.evict)
+        done = options.done
+        self.store = Store(work, makes_copies and not setup.moves_data, done)
+        self.memory = DeviceMemory.of(work, setup.problem, self.store.makes_copies, self.store.evict, done)
         self.recorder = setup.recorder(self.memory)
         self.driver = self.recorder.driver
-        for task, value in options.done.items():
+        for task, value in self.store.open_reads.still_read(done):
             self.store.preload(task, self.driver.device[task], value)
             if self.memory is not None:
                 self.memory.preload(task, self.driver.device[task], num_bytes(value))
@@ -267,12 +269,12 @@ class Store:
         False lets devices share arrays, which is faster and right when they share a memory anyway.
     """
 
-    def __init__(self, work: Work, makes_copies: bool) -> None:
+    def __init__(self, work: Work, makes_copies: bool, done: Collection[int] = ()) -> None:
         self.work, self.makes_copies = work, makes_copies
         self.values: dict[int, object] = {}
         self.home: dict[int, int] = {}
         self.copies: dict[int, dict[int, object]] = {}  # by task and device
-        self._open_reads = OpenReads(work)
+        self.open_reads = OpenReads(work, done)
 
     def preload(self, task: int, device: int, value: object) -> None:
         """Put the output of an earlier run where the plan has its task."""
@@ -298,7 +300,7 @@ class Store:
     def keep(self, task: int, device: int, value: object) -> None:
         """Keep an output, and let go of inputs that nobody else will read; called once per finished task."""
         self.values[task], self.home[task] = frozen(value), device
-        for unread in self._open_reads.finish(task):
+        for unread in self.open_reads.finish(task):
             del self.values[unread]
             self.copies.pop(unread, None)
 
