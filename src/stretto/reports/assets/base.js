@@ -160,7 +160,7 @@ Stretto.ticks = function (low, high, count, unit) {
   const gap = [1, 2, 5, 10].find(k => k * power >= raw * 0.999) * power;
   const decimals = Math.max(0, Math.min(9, -Math.floor(Math.log10(gap) + 1e-9))),
     found = [];
-  for (let k = Math.ceil(low / size / gap - 1e-9); k * gap * size <= high * (1 + 1e-12); k++) {
+  for (let k = Math.ceil(low / size / gap - 1e-9) || 0; k * gap * size <= high * (1 + 1e-12); k++) {
     const value = k * gap;
     const text = Math.abs(value) >= 1e4 && decimals === 0 ? Stretto.number(value) : value.toFixed(decimals);
     found.push([value * size, text]);
