@@ -56,4 +56,5 @@
       explain: view.why ? task => Promise.resolve().then(() => why(view, task)) : null,
     }).update(view);
   });
+  for (const table of document.querySelectorAll("section > .table")) Stretto.watchTable(table);
 })();

@@ -240,7 +240,9 @@ Stretto.sections = function (root, options) {
       `${found.num_waiting.toLocaleString("en")} waiting, ${found.num_running.toLocaleString("en")} running; ordered by ${found.chosen}`,
     );
     const moved = job => (job.before === job.after ? "–" : (job.after < job.before ? "↑ " : "↓ ") + Math.abs(job.after - job.before));
-    const said = found.fallback
+    const said = view.status !== "running"
+      ? "Steering has ended; this was its last order."
+      : found.fallback
       ? "Slurm's own order applies: " + found.fallback
       : found.is_applied
         ? "This order is applied."
@@ -257,7 +259,7 @@ Stretto.sections = function (root, options) {
       found.num_waiting > found.jobs.length ? node("p", { class: "faint small" }, `the first ${found.jobs.length} of ${found.num_waiting}`) : "",
     );
     if (stop && !tools.children.length) tools.append(stop);
-    else if (!stop) tools.replaceChildren();
+    else if (!stop) tools.querySelector("button")?.remove(); // what came of it stays
   }
   function choices(view) {
     if (!view.choices || !view.choices.length || (view.choices.length === 1 && !view.choices[0].cost)) return;
