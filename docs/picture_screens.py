@@ -19,6 +19,7 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 
 from stretto.cli.main import main as stretto_main
+from stretto.core.answers.words import change
 from stretto.reports.record import Rows, recording
 from stretto.runlog import RunLog
 
@@ -42,10 +43,16 @@ COMMANDS = {
     "compared": ("compare", "jobs.swf.gz", "--strategies", "fcfs,wfp3,saf,mars", "--log"),
     "plan": ("plan", "workflow.json", "-c", "lab.toml", "--policy", "heft", "--log"),
 }
-#: How far down a page is shown, in CSS pixels.
-HEIGHTS = {"runs": 420, "queue": 866, "training": 480, "rack": 1000}
+#: The last part of a page that is shown.
+LAST = {
+    "runs": "table.runs",
+    "queue": "#wait-groups .split > :nth-child(2)",
+    "training": "#training",
+    "rack": "#belief .map > :first-child",
+}
 #: The words of the answer, and the first devices of its table.
 ANSWER_HEIGHT = 232.0
+MARGIN = 16.0
 
 
 def screenshots(folder: Path) -> None:
@@ -65,10 +72,10 @@ def screenshots(folder: Path) -> None:
             page = context.new_page()
             page.goto(url)
             page.wait_for_selector("table tbody tr")
-            _save(page, folder / f"dashboard-runs-{theme}.png", HEIGHTS["runs"])
+            _save(page, folder / f"dashboard-runs-{theme}.png", _end(page, LAST["runs"]))
             for name in ("queue", "training", "rack"):
                 _open(page, f"{url}/runs/{ids[name]}")
-                _save(page, folder / f"dashboard-{name}-{theme}.png", HEIGHTS[name])
+                _save(page, folder / f"dashboard-{name}-{theme}.png", _end(page, LAST[name]))
             _open(page, f"{url}/runs/{ids['plan']}")
             _save(page, folder / f"plan-{theme}.png", _explained(page))
             context.close()
@@ -79,6 +86,13 @@ def _open(page: Any, address: str) -> None:
     page.goto(address)
     page.wait_for_selector("body[data-ready]")
     page.wait_for_timeout(500)  # charts are drawn with the next frames
+
+
+def _end(page: Any, selector: str) -> float:
+    """Return how far down a part ends, in CSS pixels."""
+    box = page.locator(selector).first.bounding_box()
+    assert box is not None, selector
+    return float(box["y"] + box["height"]) + page.evaluate("window.scrollY") + MARGIN
 
 
 def _explained(page: Any) -> float:
@@ -144,5 +158,8 @@ def _training(log: RunLog) -> str:
         with Rows(run, "row") as rows:
             for episode, seconds, best_s, mean_s in curves["doppler"]:
                 rows.add(episode=episode, seconds=seconds, best_s=best_s, mean_s=mean_s)
-        run.finish("done", {"makespan_s": curves["doppler"][-1][2], "opponents": curves["others"]})
+        best_s, (other, other_s) = curves["doppler"][-1][2], min(curves["others"].items(), key=lambda one: one[1])
+        compared = change(best_s, other_s, "shorter than", "longer than")
+        answer = f"After {episode:,} episodes: the plan is {compared} that of {other.replace(', ', ' with ')}."
+        run.finish("done", {"answer": answer, "makespan_s": best_s, "opponents": curves["others"]})
     return run.id

@@ -32,7 +32,7 @@ Stretto.seconds = function (value, digits) {
 Stretto.percent = value => (value === null || value === undefined ? "–" : Stretto.number(100 * value, 3) + " %");
 // A share above the lower bound: within rounding of it, the plan is proven to be optimal.
 Stretto.isOptimal = gap => gap <= 1e-9;
-Stretto.gap = gap => (Stretto.isOptimal(gap) ? "proven optimal" : gap < 0.0005 ? "< 0.1 %" : Stretto.percent(gap));
+Stretto.gap = gap => (Stretto.isOptimal(gap) ? "proven optimal" : gap < 0.0005 ? "< 0.1 %" : (100 * gap).toLocaleString("en", { minimumFractionDigits: 1, maximumFractionDigits: 1 }) + " %");
 Stretto.usd = value =>
   "$" + (value >= 100 ? Stretto.number(Math.round(100 * value) / 100, 6) : Stretto.number(value, 3));
 Stretto.clock = seconds => new Date(seconds * 1000).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });

@@ -5,7 +5,8 @@
 Stretto.tableSizes = new ResizeObserver(entries => entries.forEach(entry => Stretto.fitTable(entry.target)));
 Stretto.fitTable = function (holder) {
   holder.classList.remove("stacked");
-  if (holder.scrollWidth > holder.clientWidth + 1) holder.classList.add("stacked");
+  const isSqueezed = () => [...holder.querySelectorAll("tbody tr")].some(row => row.offsetHeight > 90);
+  if (holder.scrollWidth > holder.clientWidth + 1 || isSqueezed()) holder.classList.add("stacked");
 };
 Stretto.watchTable = function (holder) {
   Stretto.tableSizes.observe(holder);
@@ -39,7 +40,10 @@ Stretto.table = function (heads, rows, chosen) {
           node(
             "tr",
             { class: chosen === r ? "chosen" : null },
-            ...row.map((cell, k) => node("td", { class: kind[k], "data-label": names[k] }, cell)),
+            ...row.map((cell, k) => {
+              const isLong = typeof cell === "string" && cell.length > 30;
+              return node("td", { class: isLong ? (kind[k] || "") + " long" : kind[k], "data-label": names[k] }, cell);
+            }),
           ),
         ),
       ),
