@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import stretto
+from stretto.cli.main import main
 from stretto.reports.page.view import run_view
 from stretto.reports.plots.training import draw_training
 from stretto.runlog import RunLog
@@ -24,13 +25,13 @@ def write_reports(runs: Path, ids: dict[str, str], folder: Path) -> dict[str, Pa
 
     plans = [ids[f"plan-{policy}"] for policy in ("heft", "cpop", "round-robin")]
     stretto.report(plans, page("several"), runs=runs)
-    planned = stretto.plan("workload:cholesky?num_tiles=6", CLUSTER)
-    (folder / "plan.json").write_text(json.dumps(planned.to_json()))
+    plan = ["plan", "workload:cholesky?num_tiles=6", "-c", CLUSTER, "--save", str(folder / "plan.json")]
+    assert main([*plan, "--output", "quiet"]) == 0
     compared = stretto.compare(["workload:fft", "workload:lu"], CLUSTER, ["heft", "etf"])
     (folder / "compared.json").write_text(json.dumps(compared.to_json()))
     stretto.report([folder / "plan.json", folder / "compared.json"], page("files"))
     stretto.report("trace:lublin?num_jobs=300&num_procs=64", page("policies"), strategies=["fcfs", "saf"])
-    stretto.gantt(planned, page("gantt"))
+    stretto.gantt("workload:cholesky?num_tiles=6", page("gantt"), cluster=CLUSTER)
     with RunLog.open(runs) as log:
         training = run_view(log, ids["train-0"])["training"]
     assert training is not None

@@ -40,6 +40,8 @@ def test_no_page_has_a_serious_accessibility_fault(browser: Any, pages: dict[str
     for name, url in pages.items():
         page.goto(url)
         settle(page)
+        if page.query_selector("#runs, body > #gantt, main > #gantt"):
+            page.wait_for_selector("body[data-ready]")
         page.add_script_tag(path=AXE)
         found = page.evaluate(_FAULTS)
         if found:

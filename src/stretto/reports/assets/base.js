@@ -2,6 +2,16 @@
 // What all charts share: words for numbers, the theme, canvases that stay sharp, one tooltip.
 const Stretto = {};
 
+// The data that stand in a page of its own; large ones are packed.
+Stretto.data = async function () {
+  const holder = document.getElementById("data"),
+    text = holder.textContent;
+  if (!holder.dataset.packed) return JSON.parse(text);
+  const bytes = Uint8Array.from(atob(text), letter => letter.charCodeAt(0));
+  const plain = new Blob([bytes]).stream().pipeThrough(new DecompressionStream(holder.dataset.packed));
+  return JSON.parse(await new Response(plain).text());
+};
+
 Stretto.UNITS = [
   ["ns", 1e-9],
   ["µs", 1e-6],

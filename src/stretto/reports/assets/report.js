@@ -1,7 +1,7 @@
 "use strict";
 // The runs of a report: their data stand in the page, explanations included.
-(function () {
-  const views = JSON.parse(document.getElementById("data").textContent),
+(async function () {
+  const views = await Stretto.data(),
     root = document.getElementById("runs"),
     node = Stretto.node;
   function why(view, task) {
@@ -57,4 +57,5 @@
     }).update(view);
   });
   for (const table of document.querySelectorAll("section > .table")) Stretto.watchTable(table);
+  document.body.dataset.ready = "true";
 })();

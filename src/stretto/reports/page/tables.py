@@ -98,7 +98,8 @@ class Table:
         note = f"<p>{html.escape(self.note)}</p>" if self.note else ""
         return (
             f"<section><header><h2>{html.escape(self.title)}</h2>{note}</header>"
-            f'<div class="table" tabindex="0"><table><thead><tr>{heads}</tr></thead>'
+            f'<div class="table" tabindex="0" role="region" aria-label="{html.escape(self.title)}">'
+            f"<table><thead><tr>{heads}</tr></thead>"
             f"<tbody>{''.join(lines)}</tbody></table></div></section>"
         )
 
