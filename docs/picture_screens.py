@@ -30,7 +30,7 @@ PATIENCE_MS = 120_000
 #: In CSS pixels; files have 1.5 times as many, for screens that are finer.
 WIDTH, FINER = 960, 1.5
 #: Colors that a file keeps: pages have few, and so files are small.
-NUM_COLORS = 160
+NUM_COLORS = 256
 _SERVE = """
 import json, sys
 from stretto.web.server import serve
@@ -115,7 +115,7 @@ def _save(page: Any, path: Path, height: float) -> None:
     whole = page.evaluate("document.documentElement.scrollHeight")
     clip = {"x": 0, "y": 0, "width": WIDTH, "height": min(height, whole)}
     image = Image.open(io.BytesIO(page.screenshot(clip=clip, full_page=True, animations="disabled"))).convert("RGB")
-    image.quantize(NUM_COLORS, dither=Image.Dither.NONE).save(path, optimize=True)
+    image.quantize(NUM_COLORS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
 @contextlib.contextmanager

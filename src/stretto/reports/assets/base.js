@@ -39,6 +39,14 @@ Stretto.seconds = function (value, digits) {
   const [name, size] = Stretto.unitOf(Math.abs(value));
   return Stretto.number(value / size, digits) + " " + name;
 };
+// A wait as sentences and tables write it: in the largest unit of which it has one.
+Stretto.wait = function (value) {
+  if (value === null || value === undefined || !isFinite(value)) return "–";
+  const [name, size] = Stretto.UNITS.slice(4).reverse().find(unit => value >= unit[1]) || ["s", 1];
+  if (size === 1) return Stretto.number(value, 3) + " s";
+  const found = value / size;
+  return (found < 100 ? found.toFixed(1) : Math.round(found).toLocaleString("en")) + " " + name;
+};
 Stretto.percent = value => (value === null || value === undefined ? "–" : Stretto.number(100 * value, 3) + " %");
 // A share above the lower bound: within rounding of it, the plan is proven to be optimal.
 Stretto.isOptimal = gap => gap <= 1e-9;

@@ -248,7 +248,7 @@ Stretto.figures = function (view) {
     );
   addMean("mean bounded slowdown", "bounded_slowdown", Stretto.number);
   if (has("mean_wait_s"))
-    add("mean wait", Stretto.seconds(summary.mean_wait_s, 3), "longest " + Stretto.seconds(summary.max_wait_s, 3));
+    add("mean wait", Stretto.wait(summary.mean_wait_s), "longest " + Stretto.wait(summary.max_wait_s));
   const use = summary.utilization;
   if (use > 1 + 1e-6)
     add("tasks at a time", Stretto.number(use, 3)); // of a project, whose tasks share one set of resources
