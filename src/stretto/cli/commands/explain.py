@@ -210,7 +210,7 @@ def _holders(found: Explanation) -> Table:
 def _alternatives(found: Explanation) -> Table:
     table = new_table("Replayed with only this job changed")
     table.add_column("change")
-    for name in ("starts at", "start", "end"):
+    for name in ("start", "moved", "end"):
         table.add_column(name, justify="right", no_wrap=True)
     for one in found.alternatives:
         if one.reason is not None:
