@@ -115,7 +115,15 @@ def _save(page: Any, path: Path, height: float) -> None:
     whole = page.evaluate("document.documentElement.scrollHeight")
     clip = {"x": 0, "y": 0, "width": WIDTH, "height": min(height, whole)}
     image = Image.open(io.BytesIO(page.screenshot(clip=clip, full_page=True, animations="disabled"))).convert("RGB")
-    image.quantize(NUM_COLORS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(path, optimize=True)
+    _in_few_colors(image).save(path, optimize=True)
+
+
+def _in_few_colors(image: Image.Image) -> Image.Image:
+    """Keep the colors that a picture has most of as they are; edges of letters get the nearest of them."""
+    counted = sorted(image.getcolors(image.width * image.height) or [], reverse=True)[:NUM_COLORS]
+    palette = Image.new("P", (1, 1))
+    palette.putpalette([part for _, color in counted for part in color])  # type: ignore[misc]
+    return image.quantize(palette=palette, dither=Image.Dither.NONE)
 
 
 @contextlib.contextmanager
