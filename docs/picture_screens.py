@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
@@ -31,6 +32,9 @@ PATIENCE_MS = 120_000
 WIDTH, FINER = 960, 1.5
 #: Colors that a file keeps: pages have few, and so files are small.
 NUM_COLORS = 256
+NUM_RARE = 48
+#: A color of fewer pixels is the edge of a letter.
+FEWEST_PIXELS = 30
 _SERVE = """
 import json, sys
 from stretto.web.server import serve
@@ -119,11 +123,20 @@ def _save(page: Any, path: Path, height: float) -> None:
 
 
 def _in_few_colors(image: Image.Image) -> Image.Image:
-    """Keep the colors that a picture has most of as they are; edges of letters get the nearest of them."""
-    counted = sorted(image.getcolors(image.width * image.height) or [], reverse=True)[:NUM_COLORS]
-    palette = Image.new("P", (1, 1))
-    palette.putpalette([part for _, color in counted for part in color])  # type: ignore[misc]
-    return image.quantize(palette=palette, dither=Image.Dither.NONE)
+    """Keep the colors that a picture has most of, and the most different of the others; the rest gets the nearest."""
+    pixels = np.asarray(image, dtype=np.int64)
+    code, place, count = np.unique(pixels @ [65536, 256, 1], return_inverse=True, return_counts=True)
+    colors = np.stack([code >> 16, code >> 8 & 255, code & 255], axis=1)
+    order = np.argsort(-count, kind="stable")
+    kept = colors[order[: NUM_COLORS - NUM_RARE]]
+    away = np.min(((colors[:, None] - kept[None]) ** 2).sum(axis=2), axis=1)
+    for _ in range(NUM_RARE):
+        kept = np.vstack([kept, colors[np.argmax(np.where(count >= FEWEST_PIXELS, away, 0))]])
+        away = np.minimum(away, ((colors - kept[-1]) ** 2).sum(axis=1))
+    nearest = np.argmin(((colors[:, None] - kept[None]) ** 2).sum(axis=2), axis=1).astype(np.uint8)
+    found = Image.fromarray(nearest[place].reshape(pixels.shape[:2]), mode="P")
+    found.putpalette(kept.astype(np.uint8).tobytes())
+    return found
 
 
 @contextlib.contextmanager
