@@ -64,8 +64,8 @@ def steered(bed: Testbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
     monkeypatch.setenv("SLURM_CONF", str(bed.conf))
     found = Steered(bed, tmp_path)
     yield found
-    found.process.kill()
-    found.process.wait()
+    found.process.terminate()  # a killed one would leave its guard behind
+    found.process.wait(120)
     found.client.cancel(found.jobs)
     for name in found.client.reservations():
         found.client.unreserve(name)
