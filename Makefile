@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 APT := $(shell [ "$$(id -u)" = 0 ] && command -v apt-get)
 
-.PHONY: run test test-long test-lowest test-newest fuzz dist sbom audit bench docs coverage mutation lint chromium slurm torch ray axe clean
+.PHONY: run test test-long test-lowest test-newest fuzz dist sbom audit bench docs screens coverage mutation lint chromium slurm torch ray axe clean
 
 run: $(VENV)/.run
 	$(BIN)/stretto demo --out out
@@ -68,6 +68,10 @@ bench: $(VENV)/.dev
 docs: $(VENV)/.dev
 	$(BIN)/python docs/make_tables.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# Every page in every state at three widths, light and dark, as pictures to look at; `make test` takes some of them.
+screens: $(VENV)/.dev chromium
+	$(BIN)/python tests/web/screenshots.py --out out/screens
 
 # Lines and branches that the tests reach; kernels as plain Python, for compiled code cannot be watched.
 coverage: $(VENV)/.dev chromium slurm torch ray

@@ -15,10 +15,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
 from stretto.cli.main import main as stretto_main
+from stretto.core.answers.words import change
 from stretto.reports.record import Rows, recording
 from stretto.runlog import RunLog
 
@@ -29,7 +31,10 @@ PATIENCE_MS = 120_000
 #: In CSS pixels; files have 1.5 times as many, for screens that are finer.
 WIDTH, FINER = 960, 1.5
 #: Colors that a file keeps: pages have few, and so files are small.
-NUM_COLORS = 160
+NUM_COLORS = 256
+NUM_RARE = 48
+#: A color of fewer pixels is the edge of a letter.
+FEWEST_PIXELS = 30
 _SERVE = """
 import json, sys
 from stretto.web.server import serve
@@ -42,10 +47,16 @@ COMMANDS = {
     "compared": ("compare", "jobs.swf.gz", "--strategies", "fcfs,wfp3,saf,mars", "--log"),
     "plan": ("plan", "workflow.json", "-c", "lab.toml", "--policy", "heft", "--log"),
 }
-#: How far down a page is shown, in CSS pixels.
-HEIGHTS = {"runs": 420, "queue": 866, "training": 480, "rack": 1000}
+#: The last part of a page that is shown.
+LAST = {
+    "runs": "table.runs",
+    "queue": "#wait-groups .split > :nth-child(2)",
+    "training": "#training",
+    "rack": "#belief .map > :first-child",
+}
 #: The words of the answer, and the first devices of its table.
 ANSWER_HEIGHT = 232.0
+MARGIN = 16.0
 
 
 def screenshots(folder: Path) -> None:
@@ -65,10 +76,10 @@ def screenshots(folder: Path) -> None:
             page = context.new_page()
             page.goto(url)
             page.wait_for_selector("table tbody tr")
-            _save(page, folder / f"dashboard-runs-{theme}.png", HEIGHTS["runs"])
+            _save(page, folder / f"dashboard-runs-{theme}.png", _end(page, LAST["runs"]))
             for name in ("queue", "training", "rack"):
                 _open(page, f"{url}/runs/{ids[name]}")
-                _save(page, folder / f"dashboard-{name}-{theme}.png", HEIGHTS[name])
+                _save(page, folder / f"dashboard-{name}-{theme}.png", _end(page, LAST[name]))
             _open(page, f"{url}/runs/{ids['plan']}")
             _save(page, folder / f"plan-{theme}.png", _explained(page))
             context.close()
@@ -79,6 +90,13 @@ def _open(page: Any, address: str) -> None:
     page.goto(address)
     page.wait_for_selector("body[data-ready]")
     page.wait_for_timeout(500)  # charts are drawn with the next frames
+
+
+def _end(page: Any, selector: str) -> float:
+    """Return how far down a part ends, in CSS pixels."""
+    box = page.locator(selector).first.bounding_box()
+    assert box is not None, selector
+    return float(box["y"] + box["height"]) + page.evaluate("window.scrollY") + MARGIN
 
 
 def _explained(page: Any) -> float:
@@ -101,7 +119,24 @@ def _save(page: Any, path: Path, height: float) -> None:
     whole = page.evaluate("document.documentElement.scrollHeight")
     clip = {"x": 0, "y": 0, "width": WIDTH, "height": min(height, whole)}
     image = Image.open(io.BytesIO(page.screenshot(clip=clip, full_page=True, animations="disabled"))).convert("RGB")
-    image.quantize(NUM_COLORS, dither=Image.Dither.NONE).save(path, optimize=True)
+    _in_few_colors(image).save(path, optimize=True)
+
+
+def _in_few_colors(image: Image.Image) -> Image.Image:
+    """Keep the colors that a picture has most of, and the most different of the others; the rest gets the nearest."""
+    pixels = np.asarray(image, dtype=np.int64)
+    code, place, count = np.unique(pixels @ [65536, 256, 1], return_inverse=True, return_counts=True)
+    colors = np.stack([code >> 16, code >> 8 & 255, code & 255], axis=1)
+    order = np.argsort(-count, kind="stable")
+    kept = colors[order[: NUM_COLORS - NUM_RARE]]
+    away = np.min(((colors[:, None] - kept[None]) ** 2).sum(axis=2), axis=1)
+    for _ in range(NUM_RARE):
+        kept = np.vstack([kept, colors[np.argmax(np.where(count >= FEWEST_PIXELS, away, 0))]])
+        away = np.minimum(away, ((colors - kept[-1]) ** 2).sum(axis=1))
+    nearest = np.argmin(((colors[:, None] - kept[None]) ** 2).sum(axis=2), axis=1).astype(np.uint8)
+    found = Image.fromarray(nearest[place].reshape(pixels.shape[:2]), mode="P")
+    found.putpalette(kept.astype(np.uint8).tobytes())
+    return found
 
 
 @contextlib.contextmanager
@@ -144,5 +179,8 @@ def _training(log: RunLog) -> str:
         with Rows(run, "row") as rows:
             for episode, seconds, best_s, mean_s in curves["doppler"]:
                 rows.add(episode=episode, seconds=seconds, best_s=best_s, mean_s=mean_s)
-        run.finish("done", {"makespan_s": curves["doppler"][-1][2], "opponents": curves["others"]})
+        best_s, (other, other_s) = curves["doppler"][-1][2], min(curves["others"].items(), key=lambda one: one[1])
+        compared = change(best_s, other_s, "shorter than", "longer than")
+        answer = f"After {episode:,} episodes: the plan is {compared} that of {other.replace(', ', ' with ')}."
+        run.finish("done", {"answer": answer, "makespan_s": best_s, "opponents": curves["others"]})
     return run.id

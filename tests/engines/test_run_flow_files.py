@@ -122,14 +122,15 @@ def test_needs_limits_and_containers_of_tasks(flow: Path) -> None:
         ('timeout = "1min"\ntimeout_s = 60', "both timeout and timeout_s"),
         ("container = 'docker \"run'", "cannot be split"),
         ('memory = "much"', "is not a size"),
-        ("core = 2", "unknown key 'core'"),
+        ("core = 2", "unknown key 'core'; did you mean cores?"),
+        ('seconds = "ten"', "'ten' is not a number"),
     ],
 )
 def test_a_wrong_value_names_its_task(flow: Path, line: str, message: str) -> None:
-    flow.write_text(f'[[task]]\nname = "one"\nrun = "true"\n{line}\n')
+    flow.write_text(f'[[task]]\nname = "zero"\nrun = "true"\n\n[[task]]\nname = "one"\nrun = "true"\n{line}\n')
     with pytest.raises(InvalidInput, match=message) as caught:
         load_workflow(flow)
-    assert "one" in str(caught.value)
+    assert str(caught.value).startswith(f"{flow}:5 [task 'one'")
 
 
 def test_retries_of_a_task_override_those_of_the_run(flow: Path) -> None:

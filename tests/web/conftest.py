@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sample_runs import fill
 from web_serving import Server, serving
 
 from stretto import workloads
@@ -58,6 +59,13 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, 
 @pytest.fixture(scope="session")
 def ids(recorded: tuple[Path, dict[str, str]]) -> dict[str, str]:
     return recorded[1]
+
+
+@pytest.fixture(scope="session")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+    """A log with every kind of run and state, one of 10,000 tasks among them; and their ids by name."""
+    path = tmp_path_factory.mktemp("samples") / "full" / "runs.db"
+    return path, fill(path)
 
 
 @pytest.fixture(scope="session")

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from sample_runs import fill
+from sample_runs import fill, named_trace
 from web_serving import Server, serving
 
+from stretto.queues.replay import replay
 from stretto.reports.page.view import compare_view, run_view
+from stretto.reports.page.waits import waits_json
 from stretto.runlog import RunLog
 
 PATIENCE_MS = 120_000
@@ -99,11 +103,33 @@ def test_waits_stand_beside_baseline_and_record(sample: tuple[Server, dict[str, 
     assert waits is not None
     assert [row[0] for row in waits["tables"][0]["rows"]] == ["saf", "baseline", "recorded"]
     titles = [table["title"] for table in waits["tables"]]
-    assert titles[1:3] == ["Waits by partition", "Waits by job size"]
-    assert titles[-1] == "Longest-waiting jobs"
+    assert titles[1:3] == ["Mean wait by partition", "Mean wait by job size"]
+    assert titles[-1] == "Longest waits"
     assert waits["tables"][-1]["rows"][0][0].startswith("88")
     assert waits["notes"][0].startswith("Assumed baseline")
     assert [row["name"] for row in compared["spreads"][0]["rows"]] == ["mars", "saf"]
+    assert compared["answer"].startswith("mars is best on site-2026 on 128 processors: mean bounded slowdown 17")
+    assert compared["answer"].endswith(" below saf.")
+
+
+def test_waits_that_a_log_does_not_have_are_not_shown() -> None:
+    trace = replace(named_trace(60), wait_s=np.full(60, np.nan))
+    found = waits_json(replay(trace, 128, strategy="saf"))
+    assert found is not None
+    assert [row[0] for row in found["tables"][0]["rows"]] == ["saf", "baseline"]
+    assert all("recorded" not in table["heads"] for table in found["tables"])
+    assert not any("Recorded" in note for note in found["notes"])
+
+
+def test_runs_that_go_on_say_how_far_they_are(sample: tuple[Server, dict[str, str]]) -> None:
+    server, ids = sample
+    with RunLog.open(server.runs) as log:
+        said = {name: run_view(log, ids[name])["answer"] for name in ("live", "train-live", "steered", "rack")}
+    assert said["live"].startswith("Running: 74 of 84 tasks, about ")
+    assert said["train-live"] == "Running: 40 % of 60 s of training."
+    promises = "promises: 14 given, 9 kept, 1 broken, 0 at risk."
+    assert said["steered"] == f"saf orders 10 waiting jobs and moves 10 of them; {promises}"
+    assert said["rack"].startswith("The part with the most estimated load is m2/core0.0, at 81 % (95 %: 69 to 93 %)")
 
 
 def test_the_order_of_a_steered_queue_is_shown_and_its_switch_needs_a_token(

@@ -293,7 +293,10 @@ def test_a_wrong_name_is_told_on_the_page(server: Any, browser: Any) -> None:
     context = browser.new_context()
     context.set_default_timeout(PATIENCE_MS)
     page = context.new_page()  # a refused request is a line in the console, and rightly so
-    for path, said in (("/runs/no-such-run", "unknown run"), ("/no-such-page", "There is no page at this address.")):
+    for path, said in (
+        ("/runs/no-such-run", "There is no run no-such-run in this log."),
+        ("/no-such-page", "There is no page at this address."),
+    ):
         reply = page.goto(server.url + path)
         assert reply.status == 404
         assert said in page.inner_text("main")

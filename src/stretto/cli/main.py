@@ -84,6 +84,9 @@ def _usage_text(error: Any) -> str:
     text = str(error.format_message()).replace("Value error, ", "").rstrip(".")
     context, param = getattr(error, "ctx", None), getattr(error, "param", None)
     path = context.command_path if context is not None else "stretto"
+    parts = getattr(context and context.command, "commands", {})
+    if text.startswith("Usage:"):  # the whole help, where a command of several parts is called without one
+        text = f"Missing argument: one of {', '.join(parts)}"
     if context is not None and param is not None:
         where = origin(context, param.name)
         text += f": {where}" if where is not None else ""

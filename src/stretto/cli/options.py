@@ -152,7 +152,7 @@ PoolsOption = Annotated[
     typer.Option(
         "--pools",
         metavar="POOLS",
-        help="Instead of --procs: a TOML file, or shorthand such as own:128*16,cloud:0-64*8@0.40~90s.",
+        help="Owned and rented nodes: a TOML file, or shorthand such as own:128*16,cloud:0-64*8@0.40~90s.",
         show_default=False,
     ),
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stretto.cli.console import facts, new_table, print_tables, stdout
+from stretto.cli.console import facts, new_table, print_tables
 from stretto.core.units import format_count, format_percent, format_wait
 
 if TYPE_CHECKING:
@@ -34,21 +34,20 @@ def print_rental(found: RentalPlan) -> None:
         rows["expected cost"] = (
             f"${found.best.expected_usd:,.4f} (spot lost with {format_percent(found.reserve.loss_probability)})"
         )
-    stdout().print(facts(f"{problem.graph.name} on pools", rows))
-    if found.rentals:
-        print_tables(_table(found.rentals[:_SHOWN]))
-        if len(found.rentals) > _SHOWN:
-            print(f"{_SHOWN} of {len(found.rentals):,} rentals; --output json has all")
+    tables = [_table(found.rentals[:_SHOWN])] if found.rentals else []
+    print_tables(facts(f"{problem.graph.name} on pools", rows), *tables)
+    if len(found.rentals) > _SHOWN:
+        print(f"{_SHOWN} of {len(found.rentals):,} rentals; --output json has all")
 
 
 def print_rented_run(rentals: tuple[Rental, ...], planned_usd: float) -> None:
     """Print the rented nodes of a run, by the times that were."""
-    print_tables(_table(rentals[:_SHOWN], "rented, by the times of this run"))
+    print_tables(_table(rentals[:_SHOWN], "Rented nodes, by the times of this run"))
     total = sum(one.cost_usd for one in rentals)
     print(f"costs ${total:,.4f} by these times; ${planned_usd:,.4f} were planned")
 
 
-def _table(shown: tuple[Rental, ...], title: str = "rented") -> Table:
+def _table(shown: tuple[Rental, ...], title: str = "Rented nodes") -> Table:
     table = new_table(title)
     table.add_column("node", overflow="fold")
     for column in ("tasks", "request at", "up from", "to", "billed", "cost"):

@@ -29,9 +29,8 @@ def show_trace(found: TraceFacts, output: Output) -> None:
         print(found.num_jobs)
         return
     print_answer(found.answer)
-    stdout().print(facts(found.name, _trace_rows(found)))
-    if found.partitions:
-        stdout().print(_partition_table(found))
+    tables = [_partition_table(found)] if found.partitions else []
+    print_tables(facts(found.name, _trace_rows(found)), *tables)
     print_notes(_trace_notes(found))
 
 
@@ -74,7 +73,7 @@ def _date(unix_s: float) -> str:
 
 
 def _partition_table(found: TraceFacts) -> Table:
-    table = new_table()
+    table = new_table("Partitions")
     table.add_column("partition", overflow="fold")
     for name in ("jobs", "processor-hours"):
         table.add_column(name, justify="right", no_wrap=True)

@@ -14,6 +14,7 @@ from stretto.api.train import TrainWatch
 from stretto.cli.console import facts, remark
 from stretto.cli.interrupt import Patience
 from stretto.cli.progress import LiveLine, bar_line, format_clock, in_background
+from stretto.core.answers.words import change
 from stretto.core.units import better_or_worse, format_count, format_gap, format_percent, format_seconds, is_zero_gap
 
 if TYPE_CHECKING:
@@ -116,8 +117,7 @@ def _plan_facts(result: TrainingResult) -> dict[str, str]:
     outcome, judged = result.outcome, result.judged
     assert outcome is not None
     problem, value = outcome.problem, judged.others[judged.best_other]
-    change = outcome.makespan_s / value - 1
-    better = f"{format_percent(abs(change))} {'shorter' if change < 0 else 'longer'}"
+    better = change(outcome.makespan_s, value, "shorter", "longer")
     rate = f", {result.num_episodes / result.seconds:,.0f}/s" if result.seconds > 0 else ""
     rows = {
         "graph": f"{format_count(problem.num_tasks, 'task')}, {format_count(problem.graph.num_edges, 'edge')}",
@@ -127,7 +127,7 @@ def _plan_facts(result: TrainingResult) -> dict[str, str]:
         "makespan": format_seconds(outcome.makespan_s),
         "untrained": format_seconds(judged.untrained),
         f"best of {len(judged.others)} heuristics": f"{format_seconds(value)} ({judged.best_other}), "
-        f"so this is {better}",
+        f"so this is {'as long' if better == 'equal to' else better}",
         "lower bound": f"{format_seconds(outcome.lower_bound_s)} ({outcome.bound.method})",
         "gap": f"0 %, {outcome.verdict}" if is_zero_gap(outcome.gap) else format_gap(outcome.gap),
     }

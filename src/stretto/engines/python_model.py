@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from stretto.errors import InvalidInput
+from stretto.errors import InvalidInput, UnknownName
 
 
 def python_function(source: str) -> tuple[Path, str] | None:
@@ -32,9 +32,11 @@ def call_builder(path: Path, name: str, *, allow_code: bool) -> tuple[Any, tuple
         raise InvalidInput(
             "placing it executes this Python file: say --allow-code (allow_code=True) if you trust it", source=where
         )
-    build = getattr(_module(path), name, None)
+    module = _module(path)
+    build = getattr(module, name, None)
     if not callable(build):
-        raise InvalidInput(f"the file has no function {name!r}", source=str(path))
+        known = [one for one, value in vars(module).items() if callable(value) and not one.startswith("_")]
+        raise UnknownName(f"function of {path}", name, known)
     made = build()
     if isinstance(made, tuple) and len(made) == 2 and isinstance(made[1], tuple):
         return made[0], made[1]

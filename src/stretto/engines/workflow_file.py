@@ -24,7 +24,9 @@ A task waits for those named in ``after`` and for whoever ``writes`` a file that
 
 from __future__ import annotations
 
+import difflib
 import os
+import re
 import shlex
 import tomllib
 from collections.abc import Callable
@@ -40,6 +42,7 @@ from stretto.files.document import Document, read_document
 
 #: What a task takes on a device of speed 1 where the file does not say.
 DEFAULT_S = 1.0
+_TASK_HEAD = re.compile(r"\s*\[\[\s*task\s*\]\]")
 _TOP_KEYS = {"name", "cwd", "env", "container", "task"}
 _EXAMPLES = {"timeout": "10min", "memory": "2GB"}
 _TASK_KEYS = {
@@ -66,9 +69,15 @@ def load_workflow(source: str | Path) -> Work:
     _check_keys(document, body, _TOP_KEYS, "workflow")
     home = Path(source).resolve().parent / str(body.get("cwd", "."))
     builder = GraphBuilder(str(body.get("name", Path(source).stem)))
-    commands = [_command(document, row, number, home, body) for number, row in enumerate(rows)]
-    for row, command in zip(rows, commands, strict=True):
-        _add_task(document, builder, row, command)
+    commands = []
+    for number, row in enumerate(rows):
+        try:
+            commands.append(_command(document, row, number, home, body))
+            _add_task(document, builder, row, commands[-1])
+        except InvalidInput as error:
+            raise InvalidInput(
+                error.message, source=document.name, line=error.line or _line(document, number), field=error.field
+            ) from None
     written = _writers(document, rows, commands)
     for row, command in zip(rows, commands, strict=True):
         _add_edges(document, builder, row, command, written)
@@ -88,10 +97,18 @@ def _basis(rows: list[dict[str, Any]]) -> str:
     return f"assumed ({DEFAULT_S:g} s for {which}: no seconds stated)"
 
 
+def _line(document: Document, number: int) -> int | None:
+    """Return the line where a task begins, None where tasks are not written as tables of their own."""
+    heads = [at for at, line in enumerate(document.text.splitlines(), start=1) if _TASK_HEAD.match(line)]
+    return heads[number] if number < len(heads) else None
+
+
 def _check_keys(document: Document, table: dict[str, Any], known: set[str], where: str) -> None:
     for key in table:
         if key not in known:
-            document.fail(f"unknown key {key!r}; known: {', '.join(sorted(known))}", field=where)
+            near = difflib.get_close_matches(key, sorted(known), n=1, cutoff=0.6)
+            hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(sorted(known))}"
+            document.fail(f"unknown key {key!r}; {hint}", field=where)
 
 
 def _command(document: Document, row: Any, number: int, home: Path, body: dict[str, Any]) -> Command:

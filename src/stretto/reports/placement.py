@@ -258,7 +258,14 @@ class Placement:
         ]
         rest = len(self.operations) - len(rows)
         return "\n".join(
-            [*head, "", *_columns(self._device_cells()), "", *_columns(cells), *[f"... and {rest:,} more"] * bool(rest)]
+            [
+                *head,
+                "",
+                *_columns(self._device_cells(), num_words=1),
+                "",
+                *_columns(cells, num_words=2),
+                *[f"... and {rest:,} more"] * bool(rest),
+            ]
         )
 
     def _device_cells(self) -> list[tuple[str, ...]]:
@@ -273,10 +280,11 @@ class Placement:
         return "\n".join([self.summary(), *(f"note: {note}" for note in self.notes)])
 
 
-def _columns(cells: Sequence[tuple[str, ...]]) -> list[str]:
+def _columns(cells: Sequence[tuple[str, ...]], num_words: int) -> list[str]:
+    """Align columns: those of words to the left, the figures after them to the right."""
     widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
     return [
-        "  ".join(text.ljust(width) if column < 2 else text.rjust(width)
+        "  ".join(text.ljust(width) if column < num_words else text.rjust(width)
                   for column, (text, width) in enumerate(zip(row, widths, strict=True))).rstrip()
         for row in cells
     ]  # fmt: skip

@@ -95,8 +95,8 @@ def run_page(request: Request, run_id: str) -> Response:
     """Show one run; the script finds out which from the address."""
     try:
         request.app.state.log.run(run_id)
-    except UnknownName as error:
-        raise Refusal(404, str(error), "run_id", run_id) from None
+    except UnknownName:
+        raise Refusal(404, f"There is no run {run_id} in this log.", "run_id", run_id) from None
     return _page("run")
 
 

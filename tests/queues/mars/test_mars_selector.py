@@ -153,7 +153,7 @@ def test_reasons_say_what_was_saved_and_how_sure_that_is() -> None:
     selector = Selector(["fcfs", "saf"], [False, False], PLAIN)
     assert "operator's policy" in choose(selector, [[2.0] * 9, [3.0] * 9]).reason
     reason = choose(selector, [[4.0] * 9, [3.0] * 9]).reason
-    assert "saf cost 25% less than fcfs over the last 2,250 jobs (100% sure)" in reason
+    assert "saf cost 25 % less than fcfs over the last 2,250 jobs (over 99 % sure)" in reason
 
 
 def test_it_resumes_where_it_was() -> None:

@@ -119,7 +119,7 @@ def _table(comparison: QueueComparison) -> Table:
         cells += [_cell(line, figure, f"{line.ranges[figure].median:,.0f}", bold) for _, figure in energy]
         table.add_row(line.strategy, *([line.backfill if is_order else ""] if many_backfills else []), *cells)
     if windows > 1:
-        table.caption = "medians over windows, and the interval of the first; the best of each column in bold"
+        table.caption = "medians over windows; the interval is the slowdown's"
     return table
 
 

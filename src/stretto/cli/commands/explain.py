@@ -210,7 +210,7 @@ def _holders(found: Explanation) -> Table:
 def _alternatives(found: Explanation) -> Table:
     table = new_table("Replayed with only this job changed")
     table.add_column("change")
-    for name in ("start", "starts", "ends"):
+    for name in ("start", "moved", "end"):
         table.add_column(name, justify="right", no_wrap=True)
     for one in found.alternatives:
         if one.reason is not None:
@@ -223,7 +223,7 @@ def _alternatives(found: Explanation) -> Table:
 
 def _earlier(seconds: float) -> str:
     if abs(seconds) < 1:
-        return "as it did"
+        return "unchanged"
     return f"{format_wait(abs(seconds))} {'earlier' if seconds > 0 else 'later'}"
 
 

@@ -111,7 +111,9 @@ def _graph_rows(found: GraphFacts) -> dict[str, str]:
     if found.resources:
         rows["resources"] = ", ".join(found.resources)
     if found.categories:
-        shown = list(found.categories.items())[:_MOST_CATEGORIES]
+        shown = list(found.categories.items())
+        if len(shown) > _MOST_CATEGORIES + 1:  # "and 1 more" would save nothing
+            shown = shown[:_MOST_CATEGORIES]
         rest = len(found.categories) - len(shown)
         rows["categories"] = ", ".join(f"{name or '-'} {count:,}" for name, count in shown) + (
             f", and {rest} more" if rest else ""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from stretto.core.answers.words import named
+from stretto.core.answers.words import are_equal, named
 from stretto.core.nodes.words import size_of
 from stretto.core.provenance import GENERATED
 from stretto.core.units import format_count, format_percent, format_seconds, format_wait
@@ -28,6 +28,8 @@ def graph_answer(found: GraphFacts) -> str:
     if found.critical_path_s <= 0:
         return f"{has}{tail}."
     most = found.work_s / found.critical_path_s
+    if are_equal(most, 1.0):
+        return f"{has}, one task after the other: more devices make it no faster{tail}."
     return (
         f"{has}; its longest path takes {format_seconds(found.critical_path_s)}, so equal devices make it at most "
         f"{most:.3g} times as fast as one{tail}."

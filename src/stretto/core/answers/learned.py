@@ -45,9 +45,10 @@ def _queue(result: TrainingResult) -> str:
     low, high = 1.0 - uses["with / without, high"], 1.0 - uses["with / without, low"]
     span = f" (95 %: {100 * low:,.1f} to {format_percent(high)} lower)" if low != high else ""
     compared = change(uses["mars"], judged.others[best])
+    network = change(uses["mars"], uses["mars without it"], "lower than", "higher than")
     return (
         f"on the last {format_count(held, 'job')}, the mean bounded slowdown of mars with the network is "
-        f"{change(uses['mars'], uses['mars without it'], 'lower than', 'higher than')} without it{span}, "
+        f"{'as high as' if network == 'equal to' else network} without it{span}, "
         f"and {compared} {best}, the best fixed strategy"
     )
 

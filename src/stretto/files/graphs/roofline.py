@@ -123,12 +123,15 @@ def costs_of(cluster: Cluster, measured: Mapping[str, CostModel] | None = None) 
 
 def _basis(basis: Mapping[str, list[str]]) -> str:
     """Say where costs come from; they are measured only where all of them are."""
-    if not basis["data sheets"] and not basis["measurements"]:
+    unknown = [kind for kind in basis["typical"] if kind not in ROOFLINES]
+    if not basis["data sheets"] and not basis["measurements"] and not unknown:
         return ROOFLINE
     if not basis["data sheets"] and not basis["typical"]:
         return f"measured (operation classes of {', '.join(basis['measurements'])}, by stretto calibrate)"
     parts = [f"{how} of {', '.join(kinds)}" for how, kinds in basis.items() if kinds and how != "typical"]
-    parts += [f"typical figures for {', '.join(basis['typical'])}"] if basis["typical"] else []
+    typical = [kind for kind in basis["typical"] if kind in ROOFLINES]
+    parts += [f"typical figures for {', '.join(typical)}"] if typical else []
+    parts += [f"{', '.join(unknown)} taken for a typical GPU: no profile has this name"] if unknown else []
     return f"assumed (roofline: {'; '.join(parts)})"
 
 

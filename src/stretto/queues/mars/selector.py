@@ -15,17 +15,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stretto.core.csr import Floats
+from stretto.core.units import format_percent
 from stretto.errors import InvalidInput
 from stretto.queues.mars.parameters import MARS_PARAMETERS, MarsParameters
 
 #: Stands for the cost of a candidate that is no longer replayed.
 _DROPPED = 1e30
+#: A share in whole percent.
+_whole = partial(format_percent, decimals=0)
 
 
 @dataclass(frozen=True)
@@ -156,11 +160,14 @@ class Selector:
         sure = float(np.mean(draws[:, chosen] < draws[:, 0])) if chosen else 0.0
         jobs = seen.epochs.shape[1] * self.rules.epoch_jobs
         if self.is_guarded:
-            reason = f"the guard: the queue has cost {regret:.0%} more than {self.names[0]} would have"
+            reason = f"the guard: the queue has cost {_whole(regret)} more than {self.names[0]} would have"
         elif chosen == 0:
-            reason = f"{name}, the operator's policy: nothing is cheaper with {self.rules.certainty:.0%} certainty"
+            reason = f"{name}, the operator's policy: nothing is cheaper with {_whole(self.rules.certainty)} certainty"
         else:
-            reason = f"{name} cost {saved:.0%} less than {self.names[0]} over the last {jobs:,} jobs ({sure:.0%} sure)"
+            reason = (
+                f"{name} cost {_whole(saved)} less than {self.names[0]} over the last {jobs:,} jobs "
+                f"({'over 99 %' if sure > 0.99 else _whole(sure)} sure)"
+            )
         return Choice(
             job=seen.job,
             time_s=seen.time_s,

@@ -2,6 +2,16 @@
 // What all charts share: words for numbers, the theme, canvases that stay sharp, one tooltip.
 const Stretto = {};
 
+// The data that stand in a page of its own; large ones are packed.
+Stretto.data = async function () {
+  const holder = document.getElementById("data"),
+    text = holder.textContent;
+  if (!holder.dataset.packed) return JSON.parse(text);
+  const bytes = Uint8Array.from(atob(text), letter => letter.charCodeAt(0));
+  const plain = new Blob([bytes]).stream().pipeThrough(new DecompressionStream(holder.dataset.packed));
+  return JSON.parse(await new Response(plain).text());
+};
+
 Stretto.UNITS = [
   ["ns", 1e-9],
   ["µs", 1e-6],
@@ -29,10 +39,18 @@ Stretto.seconds = function (value, digits) {
   const [name, size] = Stretto.unitOf(Math.abs(value));
   return Stretto.number(value / size, digits) + " " + name;
 };
+// A wait as sentences and tables write it: in the largest unit of which it has one.
+Stretto.wait = function (value) {
+  if (value === null || value === undefined || !isFinite(value)) return "–";
+  const [name, size] = Stretto.UNITS.slice(4).reverse().find(unit => value >= unit[1]) || ["s", 1];
+  if (size === 1) return Stretto.number(value, 3) + " s";
+  const found = value / size;
+  return (found < 100 ? found.toFixed(1) : Math.round(found).toLocaleString("en")) + " " + name;
+};
 Stretto.percent = value => (value === null || value === undefined ? "–" : Stretto.number(100 * value, 3) + " %");
 // A share above the lower bound: within rounding of it, the plan is proven to be optimal.
 Stretto.isOptimal = gap => gap <= 1e-9;
-Stretto.gap = gap => (Stretto.isOptimal(gap) ? "proven optimal" : gap < 0.0005 ? "< 0.1 %" : Stretto.percent(gap));
+Stretto.gap = gap => (Stretto.isOptimal(gap) ? "proven optimal" : gap < 0.0005 ? "< 0.1 %" : (100 * gap).toLocaleString("en", { minimumFractionDigits: 1, maximumFractionDigits: 1 }) + " %");
 Stretto.usd = value =>
   "$" + (value >= 100 ? Stretto.number(Math.round(100 * value) / 100, 6) : Stretto.number(value, 3));
 Stretto.clock = seconds => new Date(seconds * 1000).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
@@ -160,7 +178,7 @@ Stretto.ticks = function (low, high, count, unit) {
   const gap = [1, 2, 5, 10].find(k => k * power >= raw * 0.999) * power;
   const decimals = Math.max(0, Math.min(9, -Math.floor(Math.log10(gap) + 1e-9))),
     found = [];
-  for (let k = Math.ceil(low / size / gap - 1e-9); k * gap * size <= high * (1 + 1e-12); k++) {
+  for (let k = Math.ceil(low / size / gap - 1e-9) || 0; k * gap * size <= high * (1 + 1e-12); k++) {
     const value = k * gap;
     const text = Math.abs(value) >= 1e4 && decimals === 0 ? Stretto.number(value) : value.toFixed(decimals);
     found.push([value * size, text]);

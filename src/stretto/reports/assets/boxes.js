@@ -104,6 +104,6 @@ Stretto.durations = function (holder, chart) {
       };
     });
   holder.replaceChildren();
-  if (rows.length) Stretto.boxes(holder, rows, { label: "Duration of tasks: least, quartiles, longest", unit: "s" });
+  if (rows.length) Stretto.boxes(holder, rows, { label: "line: shortest to longest task; box: the middle half; mark: median", unit: "s" });
   return rows.length;
 };

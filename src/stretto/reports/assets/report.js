@@ -1,7 +1,7 @@
 "use strict";
 // The runs of a report: their data stand in the page, explanations included.
-(function () {
-  const views = JSON.parse(document.getElementById("data").textContent),
+(async function () {
+  const views = await Stretto.data(),
     root = document.getElementById("runs"),
     node = Stretto.node;
   function why(view, task) {
@@ -56,4 +56,6 @@
       explain: view.why ? task => Promise.resolve().then(() => why(view, task)) : null,
     }).update(view);
   });
+  for (const table of document.querySelectorAll("section > .table")) Stretto.watchTable(table);
+  document.body.dataset.ready = "true";
 })();

@@ -237,10 +237,12 @@ Stretto.sections = function (root, options) {
     const part = section(
       "steered",
       "Waiting jobs in their order",
-      `${found.num_waiting.toLocaleString("en")} waiting, ${found.num_running.toLocaleString("en")} running; ordered by ${found.chosen}`,
+      `${found.num_waiting.toLocaleString("en")} waiting, ${found.num_running.toLocaleString("en")} running; ordered by ${found.chosen}; places in the queue as submitted and now`,
     );
     const moved = job => (job.before === job.after ? "–" : (job.after < job.before ? "↑ " : "↓ ") + Math.abs(job.after - job.before));
-    const said = found.fallback
+    const said = view.status !== "running"
+      ? "Steering has ended; this was its last order."
+      : found.fallback
       ? "Slurm's own order applies: " + found.fallback
       : found.is_applied
         ? "This order is applied."
@@ -251,13 +253,13 @@ Stretto.sections = function (root, options) {
     list.replaceChildren(
       node("p", {}, said + (found.promises ? " Promises: " + found.promises + "." : "")),
       Stretto.table(
-        ["job", ["place by submission", "number"], ["place now", "number"], ["moved", "number"], ["processors", "number"], ["requested time", "number"]],
+        ["job", ["submitted", "number"], ["now", "number"], ["moved", "number"], ["processors", "number"], ["requested", "number"]],
         found.jobs.map(job => [String(job.job), String(job.before), String(job.after), moved(job), String(job.procs), Stretto.seconds(job.estimate_s, 3)]),
       ),
       found.num_waiting > found.jobs.length ? node("p", { class: "faint small" }, `the first ${found.jobs.length} of ${found.num_waiting}`) : "",
     );
     if (stop && !tools.children.length) tools.append(stop);
-    else if (!stop) tools.replaceChildren();
+    else if (!stop) tools.querySelector("button")?.remove(); // what came of it stays
   }
   function choices(view) {
     if (!view.choices || !view.choices.length || (view.choices.length === 1 && !view.choices[0].cost)) return;

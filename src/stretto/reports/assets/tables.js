@@ -1,14 +1,26 @@
 "use strict";
 // Tables, the key figures of a run, and explanations of placements.
 
+// A table that is too wide for a phone shows its rows below each other, each cell under the name of its column.
+Stretto.tableSizes = new ResizeObserver(entries => entries.forEach(entry => Stretto.fitTable(entry.target)));
+Stretto.fitTable = function (holder) {
+  holder.classList.remove("stacked");
+  const isSqueezed = () => [...holder.querySelectorAll("tbody tr")].some(row => row.offsetHeight > 90);
+  if (holder.scrollWidth > holder.clientWidth + 1 || isSqueezed()) holder.classList.add("stacked");
+};
+Stretto.watchTable = function (holder) {
+  Stretto.tableSizes.observe(holder);
+  return holder;
+};
+
 // heads: names, or [name, class]; a row is a list of cells, text or nodes.
 Stretto.table = function (heads, rows, chosen) {
   const node = Stretto.node,
     kind = heads.map(head => (Array.isArray(head) ? head[1] : null)),
-    named = heads.map(head => (Array.isArray(head) ? head[0] : head)).filter(Boolean);
-  return node(
+    names = heads.map(head => (Array.isArray(head) ? head[0] : head));
+  const holder = node(
     "div",
-    { class: "table", tabindex: "0", role: "region", "aria-label": "Table: " + named.join(", ") },
+    { class: "table", tabindex: "0", role: "region", "aria-label": "Table: " + names.filter(Boolean).join(", ") },
     node(
       "table",
       {},
@@ -28,12 +40,16 @@ Stretto.table = function (heads, rows, chosen) {
           node(
             "tr",
             { class: chosen === r ? "chosen" : null },
-            ...row.map((cell, k) => node("td", { class: kind[k] }, cell)),
+            ...row.map((cell, k) => {
+              const isLong = typeof cell === "string" && cell.length > 30;
+              return node("td", { class: isLong ? (kind[k] || "") + " long" : kind[k], "data-label": names[k] }, cell);
+            }),
           ),
         ),
       ),
     ),
   );
+  return Stretto.watchTable(holder);
 };
 
 // A table that the server has made: the best of each column in bold, a second line of a cell is its interval.
@@ -101,18 +117,25 @@ Stretto.sortedTable = function (holder, first, options) {
     const all = chosen(),
       part = all.slice(0, shown);
     const line = i =>
-      node("tr", {}, ...columns.map(column => node("td", { class: column.isNumber ? "number" : null }, (column.node || column.text)(i))));
+      node(
+        "tr",
+        {},
+        ...columns.map(column =>
+          node("td", { class: column.isNumber ? "number" : null, "data-label": column.name }, (column.node || column.text)(i)),
+        ),
+      );
     const rest = all.length - part.length;
     const more = () => {
       shown += 100;
       draw();
     };
+    const holder = node(
+      "div",
+      { class: "table", tabindex: "0", role: "region", "aria-label": options.what + "s" },
+      node("table", {}, node("thead", {}, node("tr", {}, ...columns.map(head))), node("tbody", {}, ...part.map(line))),
+    );
     place.replaceChildren(
-      node(
-        "div",
-        { class: "table", tabindex: "0", role: "region", "aria-label": options.what + "s" },
-        node("table", {}, node("thead", {}, node("tr", {}, ...columns.map(head))), node("tbody", {}, ...part.map(line))),
-      ),
+      Stretto.watchTable(holder),
       rest
         ? node("p", { class: "small" }, node("button", { type: "button", onclick: more }, `Show more (${rest.toLocaleString("en")} left)`))
         : node("p", { class: "faint small" }, all.length ? "" : `No ${options.what} has this name.`),
@@ -221,11 +244,11 @@ Stretto.figures = function (view) {
       "gap",
       Stretto.isOptimal(summary.gap) ? "0 %" : Stretto.gap(summary.gap),
       summary.verdict ||
-        (Stretto.isOptimal(summary.gap) ? "proven optimal" : `at most ${Stretto.percent(summary.gap)} above optimal`),
+        (Stretto.isOptimal(summary.gap) ? "proven optimal" : "at most this far above optimal"),
     );
   addMean("mean bounded slowdown", "bounded_slowdown", Stretto.number);
   if (has("mean_wait_s"))
-    add("mean wait", Stretto.seconds(summary.mean_wait_s, 3), "longest " + Stretto.seconds(summary.max_wait_s, 3));
+    add("mean wait", Stretto.wait(summary.mean_wait_s), "longest " + Stretto.wait(summary.max_wait_s));
   const use = summary.utilization;
   if (use > 1 + 1e-6)
     add("tasks at a time", Stretto.number(use, 3)); // of a project, whose tasks share one set of resources

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import html
 import json
@@ -14,6 +15,8 @@ from stretto.reports.page.tables import Table
 from stretto.reports.page.view_types import RunView
 from stretto.reports.strict_json import plain
 
+#: Letters of data that a page holds as they are; tools read these more easily.
+_MAX_PLAIN = 300_000
 #: Scripts that draw a run, in a report and in the dashboard.
 VIEW_SCRIPTS = (
     "base.js",
@@ -59,7 +62,7 @@ def render(
 def document(
     title: str, body: Sequence[str], data: object, scripts: Sequence[str], *, styles: Sequence[str] = ("page.css",)
 ) -> bytes:
-    """Return a page with its style, its data as JSON in the element ``data``, and its scripts.
+    """Return a page with its style, its data as JSON in the element ``data`` (packed where large), and its scripts.
 
     The content security policy names the hashes of style and script: nothing else runs, and nothing is loaded.
     """
@@ -78,12 +81,20 @@ def document(
         "</head>",
         "<body>",
         *body,
-        f'<script type="application/json" id="data">{script_json(data)}</script>',
+        _data(script_json(data)),
         f"<script>{script}</script>",
         "</body>",
         "</html>",
     ]
     return "\n".join(parts).encode(errors="replace")
+
+
+def _data(text: str) -> str:
+    """Return the data of a page; where they are large they are packed, and ``Stretto.data`` in base.js unpacks them."""
+    if len(text) <= _MAX_PLAIN:
+        return f'<script type="application/json" id="data">{text}</script>'
+    packed = base64.b64encode(gzip.compress(text.encode(errors="replace"), mtime=0)).decode()
+    return f'<script type="text/plain" id="data" data-packed="gzip">{packed}</script>'
 
 
 def answer_html(answer: str) -> str:

@@ -12,6 +12,7 @@ from stretto.core.problem import Problem
 from stretto.core.schedule import Schedule
 from stretto.errors import InvalidInput
 from stretto.reports.page.html import render
+from stretto.reports.page.spreads import compared_answer, compared_runs
 from stretto.reports.page.tables import Compared, Table, comparison_tables, comparisons, runs_tables
 from stretto.reports.page.view import add_plan, run_view
 from stretto.reports.page.view_types import RunView, new_view
@@ -102,7 +103,8 @@ class RunReport:
         """Return everything as one page."""
         alone = len(self.views) == 1 and not self.tables
         chosen = title or (self.views[0]["name"] if alone else "Stretto report")
-        answers = self.all_answers if len(self.views) == 1 else self.answers  # several runs have titles of their own
+        together = compared_answer(compared_runs(self.views))  # several runs have titles of their own
+        answers = self.all_answers if len(self.views) == 1 else [together, *self.answers]
         return render(chosen, self.views, [*runs_tables(self.views), *self.tables], self.commands, answers)
 
     def draw(self, folder: Path) -> list[Path]:

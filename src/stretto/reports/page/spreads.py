@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from stretto.core.answers.seen import Standing, standings_answer
 from stretto.reports.decided_by import decided_by
 from stretto.reports.page.tables import Compared, Figures, is_cut, range_of
 from stretto.reports.page.view_types import RunHeader, SpreadJson
@@ -20,6 +21,15 @@ _FIGURES = {
 def spreads(compared: Sequence[Compared]) -> list[SpreadJson]:
     """Return a chart per instance on which at least two policies have a result."""
     return [chart for one in compared if (chart := _spread(one)) is not None and len(chart["rows"]) > 1]
+
+
+def compared_answer(compared: Sequence[Compared]) -> str:
+    """Say in one sentence which policy is best."""
+    charts = [chart for one in compared if (chart := _spread(one)) is not None]
+    rows = ([(row["name"], row["middle"]) for row in chart["rows"]] for chart in charts)
+    return standings_answer(
+        [Standing(chart["title"], chart["figure"], chart["unit"], one) for chart, one in zip(charts, rows, strict=True)]
+    )
 
 
 def _spread(one: Compared) -> SpreadJson | None:

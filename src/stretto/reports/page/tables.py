@@ -90,13 +90,16 @@ class Table:
         """Return the table as markup."""
         heads = "".join(f'<th scope="col"{_kind(k)}>{html.escape(head)}</th>' for k, head in enumerate(self.heads))
         lines = []
+        labels = [f' data-label="{html.escape(head)}"' for head in self.heads]  # what a phone shows above the figure
         for r, row in enumerate(self.rows):
-            cells = (f"<td{_kind(k)}>{_marked(cell, (r, k) in self.best)}</td>" for k, cell in enumerate(row))
+            marked = (_marked(cell, (r, k) in self.best) for k, cell in enumerate(row))
+            cells = (f"<td{_kind(k)}{labels[k]}>{cell}</td>" for k, cell in enumerate(marked))
             lines.append(f"<tr>{''.join(cells)}</tr>")
         note = f"<p>{html.escape(self.note)}</p>" if self.note else ""
         return (
             f"<section><header><h2>{html.escape(self.title)}</h2>{note}</header>"
-            f'<div class="table" tabindex="0"><table><thead><tr>{heads}</tr></thead>'
+            f'<div class="table" tabindex="0" role="region" aria-label="{html.escape(self.title)}">'
+            f"<table><thead><tr>{heads}</tr></thead>"
             f"<tbody>{''.join(lines)}</tbody></table></div></section>"
         )
 

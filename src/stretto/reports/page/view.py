@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shlex
+import time
 from collections.abc import Mapping, Sequence
 
 from stretto.core.answers.logged import logged_answer
+from stretto.core.answers.seen import live_answer
 from stretto.core.problem import Problem
 from stretto.core.schedule import Schedule
 from stretto.errors import InvalidInput, UnknownName
@@ -18,7 +20,8 @@ from stretto.reports.page.events import RunEvents, read_events
 from stretto.reports.page.executed import add_executed, add_placement
 from stretto.reports.page.explain import explain_task, find_task
 from stretto.reports.page.layers import placement_drawing
-from stretto.reports.page.spreads import compared_runs, spreads
+from stretto.reports.page.live import live_progress
+from stretto.reports.page.spreads import compared_answer, compared_runs, spreads
 from stretto.reports.page.steered import steered_json
 from stretto.reports.page.tables import comparison_tables, comparisons, runs_tables
 from stretto.reports.page.training import training_json
@@ -78,7 +81,8 @@ def compare_view(log: RunLog, run_ids: Sequence[str]) -> JsonObject:
     kept = [log.artifact(header["id"], COMPARISON) for header in headers]
     compared = [one for data in kept if data is not None for one in comparisons(unpacked(data, COMPARISON), COMPARISON)]
     tables = [table.to_json() for table in runs_tables(headers)]
-    return {"runs": headers, "tables": tables, "spreads": spreads([*compared_runs(headers), *compared])}
+    sets = [*compared_runs(headers), *compared]
+    return {"runs": headers, "answer": compared_answer(sets), "tables": tables, "spreads": spreads(sets)}
 
 
 def run_view(log: RunLog, run_id: str) -> RunView:
@@ -104,6 +108,9 @@ def run_view(log: RunLog, run_id: str) -> RunView:
         view["can_ask"] |= info.kind == "rack" and info.status != "running"
     if problem is not None and events.bars:
         add_placement(view, problem, events)
+    if info.status == "running" and not view["answer"]:
+        progress = live_progress(log, info, time.time())
+        view["answer"] = live_answer(progress["text"] if progress else None, view["steered"], view["belief"])
     compared = log.artifact(info.id, COMPARISON)
     if compared is not None:
         document = unpacked(compared, COMPARISON)

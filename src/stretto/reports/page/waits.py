@@ -39,6 +39,8 @@ def waits_json(result: QueueResult, *, is_on_site: bool = False) -> WaitsJson | 
     own = str(result.spec.get("strategy", "this replay"))
     base = None if is_on_site else _baseline(result)
     recorded = result.trace.wait_s
+    if recorded is not None and _spread(recorded) is None:  # a log may have the column and no values
+        recorded = None
     columns: list[_Column] = [(own, result.wait_s), ("baseline", base), ("recorded", recorded)]
     known = [(name, waits) for name, waits in columns if waits is not None]
     tables = [_total(result, known), *_groups(result, known), _longest(result, known)]
@@ -93,8 +95,8 @@ def _groups(result: QueueResult, columns: Sequence[_Column]) -> list[Table]:
             means = ("-" if it is None else format_wait(it.mean) for it in found)
             rows.append((group.name, f"{group.count:,}", *means, p95))
         key = "processors" if one.key == "size" else one.key
-        heads = (key, "jobs", *(f"mean wait, {name}" for name, _ in columns), f"p95 wait, {columns[0][0]}")
-        tables.append(Table(f"Waits {_lower(one.title)}", "", heads, tuple(rows)))
+        heads = (key, "jobs", *(name for name, _ in columns), f"p95, {columns[0][0]}")
+        tables.append(Table(f"Mean wait {_lower(one.title)}", "", heads, tuple(rows)))
     return tables
 
 
@@ -112,8 +114,8 @@ def _longest(result: QueueResult, columns: Sequence[_Column]) -> Table:
         waits = (waits[row] for _, waits in columns if waits is not None)
         told = (format_wait(float(wait)) if np.isfinite(wait) and wait >= 0 else "-" for wait in waits)
         rows.append((f"{who} ({user})" if user else who, f"{int(result.trace.num_procs[row]):,}", *told))
-    heads = ("job", "processors", *(f"wait, {name}" for name, _ in columns))
-    return Table("Longest-waiting jobs", "", heads, tuple(rows))
+    heads = ("job", "processors", *(name for name, _ in columns))
+    return Table("Longest waits", "", heads, tuple(rows))
 
 
 def _promises(result: QueueResult) -> str | None:

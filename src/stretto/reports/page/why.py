@@ -13,7 +13,7 @@ from stretto.reports.strict_json import drawn
 #: Alternatives per task; the device that was chosen is always among them.
 _KEPT = 5
 #: These numbers are read, not drawn.
-_DIGITS = 10
+_DIGITS = 7
 #: Questions, tasks times devices, that are answered beforehand.
 _MAX_ASKED = 1_500_000
 

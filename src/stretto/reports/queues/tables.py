@@ -22,7 +22,8 @@ def _table(head: Sequence[tuple[str, bool]], rows: Sequence[str]) -> str:
     """Return a table that scrolls on a narrow screen; the second of each heading says whether it is of numbers."""
     kind = {True: ' class="number"', False: ""}
     cells = "".join(f"<th{kind[number]}>{html.escape(name)}</th>" for name, number in head)
-    return f'<div class="table"><table><thead><tr>{cells}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+    holder = '<div class="table" tabindex="0" role="region" aria-label="Table">'
+    return f"{holder}<table><thead><tr>{cells}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
 
 
 def _number(text: str) -> str:

@@ -62,6 +62,8 @@
     if (method !== "post") return start + " -X " + method.toUpperCase();
     return start + " -H 'Content-Type: application/json' -d '" + json(sent(operation)?.examples?.[0] || {}) + "'";
   }
+  // Names of commands and headers stand between backticks.
+  const coded = text => text.split("`").map((part, k) => (k % 2 ? node("code", {}, part) : part));
   const folded = (title, ...content) => node("details", {}, node("summary", {}, title), ...content);
   const counted = (rows, word) => rows.length + " " + word + (rows.length > 1 ? "s" : "");
   function section(id, method, path, operation) {
@@ -79,7 +81,7 @@
         "header",
         {},
         node("h2", {}, method.toUpperCase() + " " + path),
-        node("p", {}, operation.description || operation.summary),
+        node("p", {}, ...coded(operation.description || operation.summary)),
       ),
       node("pre", { tabindex: "0" }, example(method, path, operation)),
       fields.length ? folded(counted(fields, "field"), Stretto.table(["field", "in", ...heads], fields)) : null,
@@ -95,7 +97,7 @@
     for (const [method, operation] of Object.entries(methods)) {
       const id = operation.operationId;
       const link = node("a", { href: "#" + id }, method.toUpperCase() + " " + path);
-      list.append(node("li", {}, link, " " + (operation.description || operation.summary).split(/[.;]/)[0]));
+      list.append(node("li", {}, link, " ", ...coded((operation.description || operation.summary).split(/[.;]/)[0])));
       document.getElementById("operations").append(section(id, method, path, operation));
     }
   document.getElementById("contents").append(list);

@@ -61,7 +61,7 @@
       );
       if (found.answer) {
         find("sentence").hidden = false;
-        find("sentence").textContent = found.answer;
+        find("sentence").textContent = found.answer.replaceAll(" %", "\u00a0%");
       }
       found.tables.forEach((table, k) => section("table-" + k, table.title, table.note).append(Stretto.drawnTable(table)));
       if (found.spreads.length) Stretto.spreads(section("policies", "Policies by instance", "less is better"), found.spreads);

@@ -22,7 +22,7 @@
     find("name").textContent = view.name || view.id;
     find("state").textContent = view.status;
     find("state").className = "state " + view.status;
-    find("found").textContent = view.answer;
+    find("found").textContent = view.answer.replaceAll(" %", "\u00a0%");
     find("found").hidden = !view.answer;
     const by = Stretto.decider(view),
       stream = view.settings.stream,

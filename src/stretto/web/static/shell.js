@@ -94,6 +94,7 @@ Stretto.headline = function (run) {
     return "mean completion " + Stretto.seconds(summary.mean_completion_s);
   if (summary.makespan_s !== undefined)
     return (
+      (run.kind === "train" ? "best plan " : "") +
       Stretto.seconds(summary.makespan_s) +
       (typeof summary.gap === "number" ? (Stretto.isOptimal(summary.gap) ? ", " : ", gap ") + Stretto.gap(summary.gap) : "") +
       (summary.is_timed ? ", timed" : "")
