@@ -7,6 +7,7 @@ dark pages. Curves of a training are recorded apart (``picture_training.py``), f
 
 from __future__ import annotations
 
+import argparse
 import shutil
 import sys
 from pathlib import Path
@@ -18,7 +19,9 @@ PICTURES = Path(__file__).resolve().parent / "pictures"
 
 def main() -> None:
     """Make everything in the folder of pictures, or in the one that is named."""
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else PICTURES
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", nargs="?", type=Path, default=PICTURES)
+    folder: Path = parser.parse_args().folder
     folder.mkdir(parents=True, exist_ok=True)
     for draw in FIGURES:
         draw(folder)

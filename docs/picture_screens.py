@@ -43,7 +43,7 @@ serve(lambda address: print(address, flush=True), **json.loads(sys.argv[1]))
 #: Commands whose runs are shown, by the name of the picture; the list shows all of them.
 COMMANDS = {
     "rack": ("rack", "small-rack", "--by", "srpt-belief"),
-    "queue": ("replay", "jobs.swf.gz", "--strategy", "mars", "--log"),
+    "queue": ("replay", "jobs.swf.gz", "--strategy", "mars", "--backfill", "promise", "--log"),
     "compared": ("compare", "jobs.swf.gz", "--strategies", "fcfs,wfp3,saf,mars", "--log"),
     "plan": ("plan", "workflow.json", "-c", "lab.toml", "--policy", "heft", "--log"),
 }
