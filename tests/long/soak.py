@@ -33,7 +33,7 @@ def main() -> int:
     found["growth"] = growth(samples)
     print(json.dumps(found, indent=1))
     if "bytes_per_task" in found:
-        return 0 if found["bytes_per_task"] <= MOST_BYTES_PER_TASK else 1
+        return 0 if found["bytes_per_task"] <= MOST_BYTES_PER_TASK[kind] else 1
     return 0 if found["growth"] <= MAX_GROWTH else 1
 
 
