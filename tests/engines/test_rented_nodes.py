@@ -85,7 +85,7 @@ def test_a_rented_plan_runs_on_its_nodes_and_says_what_is_simulated(
 def test_the_table_has_the_times_of_the_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "plan.json"]) == 0
     out = capsys.readouterr()
-    assert "rented, by the times of this run" in out.out
+    assert "Rented nodes, by the times of this run" in out.out
     assert "were planned" in out.out
     assert "Simulated: no instance was requested or paid." in " ".join((out.out + out.err).split())
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import stretto
-from stretto.errors import InvalidInput
+from stretto.errors import InvalidInput, StrettoError
 from stretto.integrations.emit_jax import load_program
 
 jax = pytest.importorskip("jax")
@@ -75,7 +75,7 @@ def test_a_python_file_is_executed_only_when_allowed(model: Path) -> None:
     ("source", "options", "message"),
     [
         ("model.py", {}, "say which function builds the model"),
-        ("model.py:none", {"allow_code": True}, "no function 'none'"),
+        ("model.py:none", {"allow_code": True}, "unknown function of model.py 'none'; known: apply, build, wrong"),
         ("model.py:wrong", {"allow_code": True}, "wrong returned int, expected the model and a tuple"),
         ("model.py:build", {"allow_code": True, "dims": {"batch": 2}}, "only ONNX models have open dimensions"),
         ("missing.py:build", {"allow_code": True}, "no such file"),
@@ -87,7 +87,7 @@ def test_mistakes_are_explained(
     model: Path, source: str, options: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(model.parent)
-    with pytest.raises(InvalidInput, match=message):
+    with pytest.raises(StrettoError, match=message):
         stretto.api.place_model(source, devices=2, policy="heft", **options)
 
 

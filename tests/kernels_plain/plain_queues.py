@@ -25,6 +25,7 @@ from stretto.queues.forecasts.kernels.online import NUM_QUANTILES, forecast_all
 from stretto.queues.forecasts.state import new_forecasts
 from stretto.queues.kernels.codes import MULTIFACTOR
 from stretto.queues.kernels.keys import EXPANSION
+from stretto.queues.kernels.profile import new_profile
 from stretto.queues.live_order import PortfolioOrder
 from stretto.queues.mars.candidates import candidates_of, network_candidate, untrained_nets
 from stretto.queues.mars.counterfactual import CounterfactualReplays
@@ -35,6 +36,7 @@ from stretto.queues.mars.replay import mars_replay
 from stretto.queues.nodes.promised import NodePromiseQueue
 from stretto.queues.nodes.replay import NODE_RULES
 from stretto.queues.portfolio import Forecast, portfolio_replay
+from stretto.queues.promises.kernels.reserve_all import reserve_all
 from stretto.queues.promises.queue import BY_LENGTH, GIVEN, WEIGHTED, PromiseQueue, preference
 from stretto.queues.promises.slack import Slack
 from stretto.queues.recorded.kernels.conditions import ConditionArrays, PolicyCode
@@ -117,6 +119,14 @@ def replays() -> Iterator[tuple[str, Any]]:
                 f"pools {estimates} {backfill} {pool_rule}",
                 (*moments, found.pool, found.is_killed, found.num_interruptions),
             )
+
+
+def reservations() -> Iterator[tuple[str, Any]]:
+    """Reserve room for many jobs, of few sizes and of many."""
+    rng = np.random.default_rng(5)
+    for most in (3, 60):
+        procs, span = rng.integers(1, 4, 50) * 4, rng.integers(1, most, 50).astype(float)
+        yield f"reservations of up to {most} s", reserve_all(new_profile(50, 16), procs, span)
 
 
 def promises_in_pools() -> Iterator[tuple[str, Any]]:
@@ -314,6 +324,7 @@ def files() -> Iterator[tuple[str, Any]]:
 def cases() -> Iterator[tuple[str, Any]]:
     yield from files()
     yield from replays()
+    yield from reservations()
     yield from promises_in_pools()
     yield from under_conditions()
     yield from on_nodes()
