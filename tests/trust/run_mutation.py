@@ -58,12 +58,15 @@ GROUPS: dict[str, tuple[list[str], list[str]]] = {
     "promises": (
         ["src/stretto/queues/promises"],
         [
+            "tests/queues/pools/test_pool_promises.py",
             "tests/queues/promises/test_live_promises.py",
             "tests/queues/promises/test_plan_steps.py",
+            "tests/queues/promises/test_promise_facade.py",
             "tests/queues/promises/test_promise_queue.py",
             "tests/queues/promises/test_promise_small.py",
             "tests/queues/promises/test_promise_twin.py",
             "tests/queues/promises/test_slack.py",
+            "tests/queues/promises/test_steered_promises.py",
         ],
     ),
     "validators": (
