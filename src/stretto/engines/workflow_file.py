@@ -24,7 +24,6 @@ A task waits for those named in ``after`` and for whoever ``writes`` a file that
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import shlex
@@ -37,7 +36,7 @@ from stretto.core.builder import GraphBuilder
 from stretto.core.provenance import DURATIONS
 from stretto.core.units import parse_bytes, parse_seconds
 from stretto.engines.work import Command, Work
-from stretto.errors import InvalidInput
+from stretto.errors import InvalidInput, UnknownName
 from stretto.files.document import Document, read_document
 
 #: What a task takes on a device of speed 1 where the file does not say.
@@ -106,9 +105,7 @@ def _line(document: Document, number: int) -> int | None:
 def _check_keys(document: Document, table: dict[str, Any], known: set[str], where: str) -> None:
     for key in table:
         if key not in known:
-            near = difflib.get_close_matches(key, sorted(known), n=1, cutoff=0.6)
-            hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(sorted(known))}"
-            document.fail(f"unknown key {key!r}; {hint}", field=where)
+            document.fail(str(UnknownName("key", key, known)), field=where)
 
 
 def _command(document: Document, row: Any, number: int, home: Path, body: dict[str, Any]) -> Command:
