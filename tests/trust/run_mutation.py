@@ -8,12 +8,14 @@ What was found is kept in ``out/mutation``; the same command continues there. ``
 from __future__ import annotations
 
 import argparse
+import functools
 import hashlib
 import importlib
 import json
 import math
 import os
 import random
+import re
 import shutil
 import tempfile
 import tomllib
@@ -149,15 +151,25 @@ def _of_file(told: dict[str, Any], name: str) -> dict[str, Any]:
     return {"cpu_s": cpu_s, "failed": told.get("failed", []), "reached": reached}
 
 
+@functools.cache
+def imports(file: Path, module: str) -> bool:
+    """Say whether a file of tests imports a module by its name."""
+    parent, _, name = module.removeprefix("src/").removesuffix(".py").replace("/", ".").rpartition(".")
+    words = rf"{re.escape(parent)}\.{name}\b|from {re.escape(parent)} import [^\n]*\b{name}\b"
+    return re.search(words, file.read_text()) is not None
+
+
 def tests_of(mutant: Mutant, reached: dict[str, Any]) -> dict[str, float]:
     """Return the tests that reach a mutant and how long they take, fast ones first."""
     lines = {str(line) for line in range(mutant.line, mutant.line + mutant.before.count("\n") + 1)}
     chosen: dict[str, float] = {}
-    for test in reached.values():
+    for file, test in reached.items():
         by_line = test.get("reached", {}).get(mutant.path, {})
         names = {name for line in lines & by_line.keys() for name in by_line[line]}
         if "" in names:  # runs when the module is imported: whoever uses the module may notice
             names.update(name for some in by_line.values() for name in some)
+            if imports(ROOT / file, mutant.path):  # a table or a default is read without running a line
+                names.update(test["cpu_s"])
         chosen.update(
             (name, test["cpu_s"][name]) for name in names & test.get("cpu_s", {}).keys() - set(test["failed"])
         )
