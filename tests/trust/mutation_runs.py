@@ -99,7 +99,9 @@ def in_child(
             watcher = Watcher(usual_s or {}, seen)
             if seen is not None:
                 seen.start()
-            pytest.main(["-p", "no:cacheprovider", "-m", "not long", *arguments], plugins=[watcher])
+            code = pytest.main(["-p", "no:cacheprovider", "-m", "not long", *arguments], plugins=[watcher])
+            if code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) and not watcher.failed:
+                watcher.failed.append(f"pytest itself ({code})")  # as where a conftest.py cannot be imported
             reached: dict[str, dict[int, list[str]]] = {}
             if seen is not None:
                 seen.stop()
