@@ -57,6 +57,7 @@ def test_a_tournament_knows_the_winner_of_every_part(num_players: int) -> None:
     size = len(tree) // 2
     assert size == 2 ** (num_players - 1).bit_length()
     assert tree[size:].tolist() == [*range(num_players), *[-1] * (size - num_players)]
+    assert [tree[node] for node in (1, size)] == [0, 0]  # all are equal, and the first one wins
     rng = np.random.default_rng(num_players)
     time, tie = np.full(num_players, 5.0), np.arange(num_players)
     for player in (0, *rng.integers(0, num_players, 60).tolist()):
