@@ -43,6 +43,8 @@ def trace(**columns: Any) -> Trace:
         ({"submit_s": np.array([0.0, 5, 4])}, "submit_s", "job 2 is submitted before its predecessor"),
         ({"parent": ints(0)}, "dependencies", "parent and child come together"),
         ({"child": ints(0)}, "dependencies", "parent and child come together"),
+        ({"parent": ints(0), "child": ints(1, 2)}, "dependencies", "1 parents for 2 children"),
+        ({"parent": ints(), "child": ints(1)}, "dependencies", "0 parents for 1 children"),
         ({"parent": ints(3), "child": ints(0)}, "dependencies", "a dependency names a job outside 0..2"),
         ({"parent": ints(0), "child": ints(-1)}, "dependencies", "a dependency names a job outside 0..2"),
         ({"parent": ints(0, 1), "child": ints(1, 0)}, "dependencies", "the dependencies have a cycle"),

@@ -210,10 +210,19 @@ def try_mutant(folder: Path, mutant: Mutant, reached: dict[str, Any]) -> str:
     return f"killed: {said['failed'][0]}" if said["failed"] else "survived"
 
 
-def equivalents() -> dict[tuple[str, str, str], str]:
-    """Return the reasons why some mutants change nothing that anybody could see."""
+def equivalents() -> list[dict[str, str]]:
+    """Return the mutants that change nothing that anybody could see, each with its reason."""
     with EQUIVALENT.open("rb") as file:
-        return {(row["path"], row["before"], row["after"]): row["reason"] for row in tomllib.load(file)["mutant"]}
+        rows: list[dict[str, str]] = tomllib.load(file)["mutant"]
+    return rows
+
+
+def is_row_of(row: dict[str, str], mutant: Mutant) -> bool:
+    """Say whether a row of the file is about a mutant; where it names a line, only the mutant of this line is meant."""
+    if (row["path"], row["before"], row["after"]) != (mutant.path, " ".join(mutant.before.split()), mutant.after):
+        return False
+    line = (ROOT / mutant.path).read_text().splitlines()[mutant.line - 1]
+    return row.get("line", line.strip()) == line.strip()
 
 
 def wilson(killed: int, total: int) -> tuple[float, float]:
@@ -245,7 +254,7 @@ def judge(group: str, num_sampled: int, seed: int, *, again: bool) -> None:
                 kept.write_text(json.dumps(known, indent=1))
             killed += known[key].startswith("killed")
             if not known[key].startswith("killed"):
-                reason = told.get((mutant.path, " ".join(mutant.before.split()), mutant.after))
+                reason = next((row["reason"] for row in told if is_row_of(row, mutant)), None)
                 left.append(reason)
                 print(f"{known[key] if reason is None else f'equivalent, {reason}'}: {mutant}", flush=True)
     total = killed + left.count(None)

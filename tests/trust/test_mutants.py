@@ -63,9 +63,9 @@ def test_letters_of_several_bytes_do_not_move_a_change() -> None:
 def test_modules_are_in_one_group_and_known_mutants_exist() -> None:
     names = [name for group in run_mutation.GROUPS for name in run_mutation.sources_of(group)]
     assert len(set(names)) == len(names) > 80
-    for path, before, after in run_mutation.equivalents():
-        found = mutants_of(path, (ROOT / path).read_bytes())
-        assert any((" ".join(one.before.split()), one.after) == (before, after) for one in found), (path, before)
+    for row in run_mutation.equivalents():
+        found = mutants_of(row["path"], (ROOT / row["path"]).read_bytes())
+        assert any(run_mutation.is_row_of(row, one) for one in found), row
 
 
 @pytest.mark.parametrize(
@@ -97,3 +97,42 @@ def test_a_mutant_is_killed_by_the_test_that_reaches_it_and_by_no_other(tmp_path
     assert {change: run_mutation.try_mutant(tmp_path, made[change], reached) for change in wanted} == wanted
     assert run_mutation.try_mutant(tmp_path, Mutant("other.py", 1, "1", "2", 0, 1), reached) == "unreached"
     assert module.read_bytes() == source
+
+
+def test_a_table_is_shown_to_the_tests_that_import_it(tmp_path: Path) -> None:
+    """Reading a table runs no line of its module, so that no test is seen to reach it."""
+    (tmp_path / "src/sheets").mkdir(parents=True)
+    (tmp_path / "tests").mkdir()
+    source = b"BYTES = {'a': 16}\n"
+    (tmp_path / "src/sheets/sizes.py").write_bytes(source)
+    (tmp_path / "tests/test_sizes.py").write_text(
+        "from sheets.sizes import BYTES\n\n\ndef test_size():\n    assert BYTES['a'] == 16\n"
+    )
+    told = in_child(tmp_path, ["tests/test_sizes.py"], traced=["src/sheets/sizes.py"])
+    file = str(tmp_path / "tests/test_sizes.py")
+    (mutant,) = [one for one in mutants_of("src/sheets/sizes.py", source) if one.before == "16"]
+    assert run_mutation.try_mutant(tmp_path, mutant, {file: told}) == "killed: tests/test_sizes.py::test_size"
+
+
+@pytest.mark.parametrize(
+    ("line", "is_import"),
+    [
+        ("from stretto.core.units import parse_bytes", True),
+        ("from stretto.core import machine, units", True),
+        ("from stretto.core import units as words", True),
+        ("import stretto.core.units", True),
+        ("from stretto.core.units_of import x", False),
+        ("from stretto.core import machine", False),
+        ("from stretto import core", False),
+    ],
+)
+def test_imports_of_a_module_are_seen_in_every_form(line: str, is_import: bool, tmp_path: Path) -> None:
+    (tmp_path / "test_x.py").write_text(f'"""Units."""\n\n{line}\n')
+    assert run_mutation.imports(tmp_path / "test_x.py", "src/stretto/core/units.py") is is_import
+
+
+def test_a_mutant_that_keeps_pytest_from_starting_is_killed(tmp_path: Path) -> None:
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests/conftest.py").write_text("raise ValueError\n")
+    (tmp_path / "tests/test_x.py").write_text("def test_x():\n    pass\n")
+    assert in_child(tmp_path, ["tests/test_x.py"])["failed"] == ["pytest itself (4)"]
