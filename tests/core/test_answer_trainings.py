@@ -130,6 +130,8 @@ def test_what_a_run_that_goes_on_says() -> None:
         == "The part with the most estimated load is mem1, at 46 % (95 %: 40 to 50 %)."
     )
     assert live_answer("3 of 5", None, {**load, "at_s": []}) == "Running: 3 of 5."
+    with pytest.raises(ValueError, match="longer"):  # a row of the log that belongs to no part
+        live_answer(None, None, {**load, "resources": ["mem0"]})
     assert live_answer("3 of 5", None, None) == "Running: 3 of 5."
     assert live_answer(None, None, None) == live_answer("", None, None) == ""
 

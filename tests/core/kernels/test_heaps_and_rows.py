@@ -106,7 +106,8 @@ def test_plain_numbers_are_read_exactly(text: str, value: float) -> None:
 )  # fmt: skip
 def test_what_is_no_plain_number_is_left_to_the_caller(text: str) -> None:
     data = np.frombuffer(text.encode(), dtype=np.uint8)
-    assert not plain_number(data, 0, len(data))[2]
+    value, _, ok = plain_number(data, 0, len(data))
+    assert (value, ok) == (0.0, False)
 
 
 def test_blanks_are_those_of_python() -> None:
