@@ -136,3 +136,12 @@ def test_a_mutant_that_keeps_pytest_from_starting_is_killed(tmp_path: Path) -> N
     (tmp_path / "tests/conftest.py").write_text("raise ValueError\n")
     (tmp_path / "tests/test_x.py").write_text("def test_x():\n    pass\n")
     assert in_child(tmp_path, ["tests/test_x.py"])["failed"] == ["pytest itself (4)"]
+
+
+def test_a_test_that_takes_too_long_does_not_end_the_others(tmp_path: Path) -> None:
+    (tmp_path / "tests").mkdir()
+    slow = "    while True:\n        try:\n            pass\n        except Exception:\n            pass\n"
+    (tmp_path / "tests/test_x.py").write_text(f"def test_slow():\n{slow}\n\ndef test_after():\n    pass\n")
+    names = ["tests/test_x.py::test_slow", "tests/test_x.py::test_after"]
+    told = in_child(tmp_path, ["tests/test_x.py"], usual_s=dict.fromkeys(names, 0.0))
+    assert (told["failed"], list(told["cpu_s"]), told["exit"]) == (names[:1], names, 1)
