@@ -216,6 +216,11 @@ def test_what_an_isolated_start_changes_comes_back_after_an_error(monkeypatch: p
 
 
 def test_folders_of_the_interpreter_are_none_of_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
-    standard = [folder for folder in sys.path if folder and "python" in Path(folder).name]
-    monkeypatch.setattr(sys, "path", ["/user", "relative", *standard, "/lib/python311.zip", "/user"])
+    script = "import sys; print(*(folder for folder in sys.path if folder), sep='\\n')"
+    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    found = subprocess.run([sys.executable, "-PIc", script], env=clean, capture_output=True, text=True, check=True)
+    standard = [folder for folder in found.stdout.splitlines() if folder != HOME]
+    assert any(folder.endswith("lib-dynload") for folder in standard)
+    scripts = str(Path(sys.executable).parent)
+    monkeypatch.setattr(sys, "path", ["/user", "relative", *standard, scripts, "/lib/python311.zip", "/user"])
     assert module_folders() == ["/user", os.path.abspath("relative")]
