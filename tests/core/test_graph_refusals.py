@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from stretto.core.builder import GraphBuilder
-from stretto.core.csr import find_cycle
+from stretto.core.csr import find_cycle, topological_order
 from stretto.core.graph import Resources, TaskGraph, sequence_of
 from stretto.core.problem import merge
 from stretto.core.workload import Job, Workload
@@ -93,6 +93,26 @@ def test_a_cycle_is_one_and_in_order() -> None:
     assert sorted(cycle) == [1, 2, 3]
     pairs = set(zip(source.tolist(), target.tolist()))
     assert all(pair in pairs for pair in zip(cycle, [*cycle[1:], cycle[0]]))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_cycle_is_found_whatever_comes_before_and_after_it(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    name = rng.permutation(9).tolist()
+    ahead = [(name[a], name[b]) for a in range(9) for b in range(a + 1, 9) if rng.random() < 0.4]
+    back = (name[6], name[3])
+    edges = sorted({*ahead, (name[3], name[6]), back})
+    source, target = np.array(edges, INT).T
+    cycle = find_cycle(9, source, target)
+    assert len(set(cycle)) == len(cycle) >= 2
+    assert all(pair in edges for pair in zip(cycle, [*cycle[1:], cycle[0]]))
+    assert topological_order(9, source, target) is None
+    kept = np.array([edge for edge in edges if edge != back], INT).T
+    order = topological_order(9, kept[0], kept[1])
+    assert order is not None
+    rank = np.argsort(order)
+    assert sorted(order.tolist()) == list(range(9))
+    assert np.all(rank[kept[0]] < rank[kept[1]])
 
 
 def test_edges_that_lead_nowhere_are_refused() -> None:
