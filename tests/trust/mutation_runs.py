@@ -23,6 +23,8 @@ MOST_PER_TEST_S = 2.0
 #: CPU seconds of a file of tests after which its other tests are left out.
 _MOST_PER_FILE_S = 12.0
 _EXAMPLES = 10
+#: Seconds after which a run that notes what tests reach is given up.
+_LONGEST_S = 3600
 
 
 class Watcher:
@@ -102,6 +104,7 @@ def in_child(
             sys.dont_write_bytecode = usual_s is not None
             most = math.ceil(time.process_time() + 10 + 3 * sum((usual_s or {"": 300.0}).values()))
             resource.setrlimit(resource.RLIMIT_CPU, (most, resource.RLIM_INFINITY))
+            signal.alarm(_LONGEST_S if usual_s is None else math.ceil(120 + 20 * sum(usual_s.values())))  # a deadlock
             os.chdir(folder)
             with open("log.txt", "w") as log:
                 os.dup2(log.fileno(), 1)

@@ -63,6 +63,7 @@ GROUPS: dict[str, tuple[list[str], list[str]]] = {
         [
             "tests/engines/test_dispatchers.py",
             "tests/engines/test_driver.py",
+            "tests/engines/test_driver_accounts.py",
             "tests/engines/test_driver_corners.py",
             "tests/engines/test_driver_losses.py",
             "tests/engines/test_driver_nodes.py",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -147,3 +148,10 @@ def test_a_test_that_takes_too_long_does_not_end_the_others(tmp_path: Path) -> N
     names = ["tests/test_x.py::test_slow", "tests/test_x.py::test_after"]
     told = in_child(tmp_path, ["tests/test_x.py"], usual_s=dict.fromkeys(names, 0.0))
     assert (told["failed"], list(told["cpu_s"]), told["exit"]) == (names[:1], names, 1)
+
+
+def test_a_run_that_waits_for_ever_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests/test_x.py").write_text("import threading\n\n\ndef test_x():\n    threading.Event().wait()\n")
+    monkeypatch.setattr("mutation_runs.signal.alarm", lambda _: signal.setitimer(signal.ITIMER_REAL, 1.0))
+    assert in_child(tmp_path, ["tests/test_x.py"], usual_s={}) == {}
