@@ -61,14 +61,17 @@ GROUPS: dict[str, tuple[list[str], list[str]]] = {
     "driver": (
         ["src/stretto/engines/driver"],
         [
+            "tests/engines/test_dispatch_view.py",
             "tests/engines/test_dispatchers.py",
             "tests/engines/test_driver.py",
             "tests/engines/test_driver_accounts.py",
             "tests/engines/test_driver_corners.py",
             "tests/engines/test_driver_losses.py",
             "tests/engines/test_driver_nodes.py",
+            "tests/engines/test_driver_simulated.py",
             "tests/engines/test_elastic.py",
             "tests/engines/test_memory_limits.py",
+            "tests/histories/test_histories.py",
             "tests/trust/test_revived_parents.py",
         ],
     ),
