@@ -127,14 +127,14 @@ def test_weights_of_merged_graphs_keep_their_readers() -> None:
 def test_a_builder_keeps_named_needs_gpus_and_weights() -> None:
     build = GraphBuilder("needs")
     a = build.task("a", 1.0, gpus=1, needs={"io": 2})
-    b = build.task("b", 1.0, needs={"licence": 1, "io": 0.5})
+    b = build.task("b", 1.0, needs={"license": 1, "io": 0.5})
     c = build.task("c", 1.0)
     first, second = build.weight(5), build.weight(7.5)
     for task, weight in ((a, first), (c, second), (a, first), (b, second)):
         build.read_weight(task, weight)
     graph = build.graph()
     assert {name: column.tolist() for name, column in graph.other_needs.items()} == {
-        "io": [2, 0.5, 0], "licence": [0, 1, 0],
+        "io": [2, 0.5, 0], "license": [0, 1, 0],
     }  # fmt: skip
     assert graph.gpus is not None
     assert graph.gpus.tolist() == [1, 0, 0]
@@ -169,12 +169,12 @@ def test_a_merged_workload_keeps_needs_gpus_and_where_durations_come_from() -> N
         build.meta["durations"] = durations
         return build.graph()
 
-    graphs = [one("a", 0, {"io": 1}, "measured"), one("b", 2, {"licence": 3}, "measured"), one("c", 0, {}, "measured")]
+    graphs = [one("a", 0, {"io": 1}, "measured"), one("b", 2, {"license": 3}, "measured"), one("c", 0, {}, "measured")]
     merged, _, _ = merge(Workload.of(graphs))
     assert merged.gpus is not None
     assert merged.gpus.tolist() == [0, 2, 0]
     assert {name: column.tolist() for name, column in merged.other_needs.items()} == {
-        "io": [1, 0, 0], "licence": [0, 3, 0],
+        "io": [1, 0, 0], "license": [0, 3, 0],
     }  # fmt: skip
     assert merged.meta == {"durations": "measured"}
     assert (merged.cores, merged.memory_bytes, merged.resident_bytes, merged.weights) == (None,) * 4
