@@ -182,6 +182,54 @@ def test_a_task_that_fits_nowhere_says_what_it_needs() -> None:
     assert seconds(cluster, just) == [[4.0, INF], [4.0, 8.0]]
 
 
+def test_a_task_runs_where_its_needs_are_just_met() -> None:
+    table = np.array([[1.0, 2.0], [1.0, 2.0]])
+    graph = TaskGraph.from_edges([9.0, 9.0], [], [], kinds=("cpu", "gpu"), kind_duration_s=table)
+    devices = [
+        Device("a", memory_bytes=5.0, cores=2.0, gpus=1.0),
+        Device("b", "gpu", memory_bytes=4.0, cores=1.0, gpus=0.0),
+    ]
+    for needs, expected in (
+        ({"memory_bytes": np.array([5.0, 4.0])}, [[1, 1], [INF, 2]]),
+        ({"cores": np.array([2.0, 1.0])}, [[1, 1], [INF, 2]]),
+        ({"gpus": np.array([1.0, 0.0])}, [[1, 1], [INF, 2]]),
+        ({"gpus": np.array([0.0, 0.5])}, [[1, 1], [2, INF]]),
+    ):
+        assert seconds(Cluster.uniform(devices), replace(graph, **needs)) == expected
+    with pytest.raises(Infeasible, match=r"it needs GPUs 2 \(most: 1\); a kind among cpu, gpu that can run it$"):
+        durations(replace(graph, gpus=np.array([2.0, 0.0])), Cluster.uniform(devices))
+    named = replace(TaskGraph.from_edges([1.0], [], []), other_needs={"x": np.array([2.0])})
+    node = Device("n", cores=1.0, packs=True, resources=(("x", 1.0),))
+    with pytest.raises(Infeasible, match=r"it needs x 2 \(most: 1\)$"):
+        durations(named, Cluster.uniform([node]))
+
+
+def test_nodes_hold_what_fits_when_they_are_empty() -> None:
+    graph = TaskGraph.from_edges([6.0, 6.0, 6.0], [], [], cores=np.array([2.0, 2.1, 0.0]))
+    nodes = [Device("n", "cpu", 2.0, cores=2.0, packs=True), Device("m", "cpu", 3.0, cores=4.0, packs=True)]
+    assert seconds(Cluster.uniform(nodes), graph) == [[3, INF, 3], [2, 2, 2]]
+    slower = replace(Cluster.uniform(nodes), rules={"cpu": KindRule(factor={"*": 0.5})})
+    assert seconds(slower, graph) == [[6, INF, 6], [4, 4, 4]]
+
+
+def test_kinds_are_found_as_themselves_then_as_accelerators() -> None:
+    table = np.array([[1.0, 2.0, 3.0]])
+    graph = TaskGraph.from_edges([9.0], [], [], kinds=("cpu", "accelerator", "gpu"), kind_duration_s=table)
+    for kind, expected in (("cpu", 1), ("gpu", 3), ("fpga", 2), ("tpu", 2), ("npu", 2), ("accelerator", 2)):
+        assert seconds(Cluster.uniform([Device("d", kind)]), graph) == [[expected]]
+    like = replace(Cluster.uniform([Device("d", "fpga")]), rules={"fpga": KindRule(like="gpu")})
+    assert seconds(like, graph) == [[3]]
+    with pytest.raises(InvalidInput, match="none for 'dsp'"):
+        seconds(replace(like, rules={"fpga": KindRule(like="dsp")}), graph)
+
+
+def test_rules_exclude_before_they_speed_up() -> None:
+    both = KindRule(factor={"*": 4.0, "train": 0}, like="cpu")
+    assert seconds(ruled(gpu=both)) == [[2.0, 4.0], [1.0, INF]]
+    never = KindRule(factor={"*": 4.0}, never=("lo*", "nothing"), only=("*",), like="cpu")
+    assert seconds(ruled(gpu=never)) == [[2.0, 4.0], [INF, 2.0]]
+
+
 # Units --------------------------------------------------------------------------------------------
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from stretto.core.builder import GraphBuilder
-from stretto.core.csr import find_cycle
+from stretto.core.csr import find_cycle, topological_order
 from stretto.core.graph import Resources, TaskGraph, sequence_of
 from stretto.core.problem import merge
 from stretto.core.workload import Job, Workload
@@ -93,6 +93,26 @@ def test_a_cycle_is_one_and_in_order() -> None:
     assert sorted(cycle) == [1, 2, 3]
     pairs = set(zip(source.tolist(), target.tolist()))
     assert all(pair in pairs for pair in zip(cycle, [*cycle[1:], cycle[0]]))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_cycle_is_found_whatever_comes_before_and_after_it(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    name = rng.permutation(9).tolist()
+    ahead = [(name[a], name[b]) for a in range(9) for b in range(a + 1, 9) if rng.random() < 0.4]
+    back = (name[6], name[3])
+    edges = sorted({*ahead, (name[3], name[6]), back})
+    source, target = np.array(edges, INT).T
+    cycle = find_cycle(9, source, target)
+    assert len(set(cycle)) == len(cycle) >= 2
+    assert all(pair in edges for pair in zip(cycle, [*cycle[1:], cycle[0]]))
+    assert topological_order(9, source, target) is None
+    kept = np.array([edge for edge in edges if edge != back], INT).T
+    order = topological_order(9, kept[0], kept[1])
+    assert order is not None
+    rank = np.argsort(order)
+    assert sorted(order.tolist()) == list(range(9))
+    assert np.all(rank[kept[0]] < rank[kept[1]])
 
 
 def test_edges_that_lead_nowhere_are_refused() -> None:
@@ -213,3 +233,78 @@ def test_a_workload_finds_its_graphs() -> None:
     for wrong in (-1.0, float("inf"), float("nan")):
         with pytest.raises(InvalidInput, match="must be finite and not negative"):
             Job(GRAPH, wrong)
+
+
+def test_repeated_edges_leave_the_others_in_order() -> None:
+    added = TaskGraph.from_edges([1.0] * 4, [1, 0, 0, 0, 1], [3, 3, 1, 3, 2], [9.0, 5.0, 7.0, 2.0, 4.0])
+    assert [column.tolist() for column in added.edges] == [[0, 0, 1, 1], [1, 3, 2, 3], [7, 7, 4, 9]]
+    assert TaskGraph.from_edges([1.0] * 3, [0, 0], [2, 1], [1.0, 2.0]).edges[1].tolist() == [2, 1]
+
+
+def test_what_is_derived_is_no_part_of_a_graph_in_words() -> None:
+    words = repr(GRAPH)
+    assert "read_object" in words
+    derived = ("out_ptr", "object_ptr", "object_reader", "in_ptr", "in_object", "topo")
+    assert not any(f"{name}=" in words for name in derived)
+    assert [getattr(GRAPH, name).tolist() for name in derived] == [
+        [0, 2, 2, 2],
+        [0, 1, 2],
+        [1, 2],
+        [0, 0, 1, 2],
+        [0, 1],
+        [0, 1, 2],
+    ]
+    assert {getattr(GRAPH, name).dtype for name in derived} == {np.dtype(np.int32)}
+
+
+def test_more_about_a_graph_is_another_graph_with_the_same_arrays() -> None:
+    told = GRAPH.with_meta(source="x")
+    again = told.with_meta(source="y", more=1)
+    assert (GRAPH.meta, told.meta, again.meta) == ({}, {"source": "x"}, {"source": "y", "more": 1})
+    assert told.work_s is GRAPH.work_s
+    assert (told.name, told.task_name(1), told.num_objects) == (GRAPH.name, "b", 2)
+
+
+def test_a_graph_of_edges_is_called_so_and_shares_equal_outputs_of_one_task_only() -> None:
+    graph = TaskGraph.from_edges([1.0] * 4, [0, 0, 1, 1], [2, 3, 2, 3], [5.0, 5.0, 5.0, 6.0], shared_outputs=True)
+    assert (graph.name, graph.object_task.tolist(), graph.object_size.tolist()) == ("graph", [0, 1, 1], [5, 5, 6])
+    assert graph.read_object.tolist() == [0, 0, 1, 2]
+    alone = TaskGraph.from_edges([1.0] * 4, [0, 0, 1, 1], [2, 3, 2, 3], 5.0)
+    assert (alone.num_objects, alone.object_size.tolist()) == (4, [5.0] * 4)
+    empty = TaskGraph.from_edges([1.0], [], [], shared_outputs=True)
+    assert (empty.num_objects, empty.task_name(0)) == (0, "t0")
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"gpus": floats(0, -1.0, 0)}, "gpus: task 'b' has gpus -1.0; it must be finite and not negative"),
+        ({"cores": floats(0, 1e10, 0)}, "cores: task 'b' has cores 10000000000.0; supported: 0, or 1e-06 to 1e+09"),
+        (
+            {"memory_bytes": floats(0, 0, 1e19)},
+            "memory_bytes: task 'c' has memory_bytes 1e+19; supported: 0, or 1e-09 to 1e+18 bytes",
+        ),
+        (
+            {"other_needs": {"io": floats(1, -1.0, 0)}},
+            "need of 'io': task 'b' has need of 'io' -1.0; it must be finite and not negative",
+        ),
+        ({"other_needs": {"io": floats(1, 1)}}, "need of 'io': need of 'io' has shape (2,), expected (3,)"),
+        (
+            {"object_size": floats(1, 1e13), "transfer_unit": "seconds"},
+            "size: an output of task 'a' has size 10000000000000.0; supported: 0, or 1e-12 to 1e+12 s",
+        ),
+        (
+            {"object_size": floats(1, 1e19)},
+            "size: an output of task 'a' has size 1e+19; supported: 0, or 1e-09 to 1e+18 bytes",
+        ),
+    ],
+)
+def test_numbers_of_a_graph_have_ranges(changes: dict[str, Any], text: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        replace(GRAPH, **changes)
+    assert str(caught.value) == text
+
+
+def test_large_data_is_fine_in_bytes_and_not_in_seconds() -> None:
+    assert replace(GRAPH, object_size=floats(1, 1e18)).object_size.max() == 1e18
+    assert replace(GRAPH, object_size=floats(1, 1e12), transfer_unit="seconds").transfer_unit == "seconds"

@@ -5,8 +5,14 @@ from __future__ import annotations
 import importlib
 import sys
 
+import numpy as np
 import pytest
 
+from stretto.core.cluster import Cluster
+from stretto.core.graph import TaskGraph
+from stretto.core.metrics import measure
+from stretto.core.problem import Problem
+from stretto.core.schedule import Schedule
 from stretto.moved import MOVED, old_attribute
 
 
@@ -33,3 +39,11 @@ def test_an_old_attribute_leads_to_the_new_one() -> None:
 
     with pytest.warns(DeprecationWarning, match=r"Figures\.utilisation is now utilization"):
         assert Figures().utilisation == 0.5
+
+
+@pytest.mark.parametrize(("old", "new"), [("utilisation", "utilization"), ("device_utilisation", "device_utilization")])
+def test_figures_of_schedules_are_found_by_their_old_spelling(old: str, new: str) -> None:
+    problem = Problem.of(TaskGraph.from_edges([1.0], [], []), Cluster.parse("cpu:2"))
+    figures = measure(problem, Schedule(np.zeros(1, np.int32), np.zeros(1), np.ones(1), "sequence"))
+    with pytest.warns(DeprecationWarning, match=rf"Metrics\.{old} is now {new}"):
+        assert getattr(figures, old) is getattr(figures, new)

@@ -131,8 +131,16 @@ def test_links_that_nobody_builds_are_asked_about() -> None:
     assert problem_notes(Problem.of(PLAIN, slow)) == (
         "The fastest link carries 999 B/s: is a unit missing in the cluster?",
     )
-    enough = Cluster(ONE_KIND.devices, np.zeros((2, 2)), np.array([[1e9, 1000.0], [5.0, 1e9]]))
-    assert problem_notes(Problem.of(PLAIN, enough)) == ()
+    for enough in ([[1e9, 1000.0], [5.0, 1e9]], [[1e9, 5.0], [1000.0, 1e9]]):
+        assert problem_notes(Problem.of(PLAIN, Cluster(ONE_KIND.devices, np.zeros((2, 2)), np.array(enough)))) == ()
+    three = np.full((3, 3), 5.0)
+    for a, b in ((0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)):
+        rates = three.copy()
+        rates[a, b] = 77.0
+        (note,) = problem_notes(Problem.of(PLAIN, Cluster(Cluster.parse("cpu:3").devices, np.zeros((3, 3)), rates)))
+        assert "77 B/s" in note
+    alone = Cluster(Cluster.parse("cpu:1").devices, np.zeros((1, 1)), np.full((1, 1), 5.0))
+    assert problem_notes(Problem.of(PLAIN, alone)) == ()
     nothing = TaskGraph.from_edges([1.0, 1.0], [0], [1], 0.0)
     assert problem_notes(Problem.of(nothing, slow)) == ()
     seconds = TaskGraph.from_edges([1.0, 1.0], [0], [1], [2.0], transfer_unit="seconds")

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import stretto
 from stretto.core.request import ResourceRequest
-from stretto.core.results.trace_facts import PartitionFacts, SkippedFacts, trace_facts
+from stretto.core.results.trace_facts import _COUNTED, PartitionFacts, SkippedFacts, trace_facts
 from stretto.core.trace import Trace
+
+PACKAGE = Path(stretto.__file__).parent
 
 TRACE = replace(
     Trace.of([100, 100, 1900, 3700], [3600, 7200, 0, 1800], [1, 2, 4, 10], [4000, np.nan, 1, 1], max_procs=20),
@@ -134,3 +139,36 @@ def test_limits_dependencies_and_notes_are_counted() -> None:
         "processors are cores",
         "not kept, of 1,500 jobs: colors",
     )
+
+
+def test_what_readers_count_is_told_in_plain_words() -> None:
+    """Each key is one that a reader writes, and each note begins with its number and goes on in lower case."""
+    readers = "\n".join(path.read_text() for path in (PACKAGE / "files" / "traces").glob("*.py"))
+    assert all(f'"{key}"' in readers or f"{key}=" in readers for key in _COUNTED)
+    assert len(_COUNTED) == 11
+    notes = trace_facts(replace(TRACE, meta=dict.fromkeys(_COUNTED, 1000))).notes
+    assert len(set(notes)) == len(_COUNTED)
+    assert all(re.fullmatch(r"1,000 [a-z][a-z, ]*[a-z]", note) for note in notes)
+
+
+def test_types_of_gpus_that_no_job_asks_for_any_more_count_none() -> None:
+    each, other = ResourceRequest(gpus_per_task={"a100": 1}), ResourceRequest(gpus_per_task={"t4": 1})
+    whole = replace(
+        TRACE,
+        num_gpus=np.array([1, 1, 0, 1], np.int32),
+        request=np.array([0, 0, 2, 1], np.int32),
+        requests=(each, other, ResourceRequest()),
+    )
+    assert trace_facts(whole).gpus == {"a100": 2, "t4": 1}
+    assert trace_facts(whole.take([0, 1])).gpus == {"a100": 2, "t4": 0}
+
+
+def test_the_first_submission_and_run_time_are_those_of_the_first_job() -> None:
+    assert trace_facts(TRACE.take([2, 3])).first_unix_s == 2900.0
+    held = trace_facts(replace(TRACE, held_s=None, account=None, user=None))
+    assert (held.num_held, held.num_accounts, held.num_users) == (0, 0, 0)
+    none = trace_facts(replace(TRACE, partition=None))
+    assert none.partitions == ()
+    few = trace_facts(replace(TRACE, meta={}))
+    assert [part.name for part in few.partitions] == ["1", "0", "2"]
+    assert (few.format, few.num_skipped) == ("", 0)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stretto.core.request import ResourceRequest
 from stretto.core.trace import UNKNOWN, Trace
 from stretto.errors import InvalidInput
 
@@ -42,6 +43,8 @@ def trace(**columns: Any) -> Trace:
         ({"submit_s": np.array([0.0, 5, 4])}, "submit_s", "job 2 is submitted before its predecessor"),
         ({"parent": ints(0)}, "dependencies", "parent and child come together"),
         ({"child": ints(0)}, "dependencies", "parent and child come together"),
+        ({"parent": ints(0), "child": ints(1, 2)}, "dependencies", "1 parents for 2 children"),
+        ({"parent": ints(), "child": ints(1)}, "dependencies", "0 parents for 1 children"),
         ({"parent": ints(3), "child": ints(0)}, "dependencies", "a dependency names a job outside 0..2"),
         ({"parent": ints(0), "child": ints(-1)}, "dependencies", "a dependency names a job outside 0..2"),
         ({"parent": ints(0, 1), "child": ints(1, 0)}, "dependencies", "the dependencies have a cycle"),
@@ -162,3 +165,92 @@ def test_kept_jobs_wait_for_whom_they_waited_for_through_dropped_ones(data: st.D
 def reaches(pairs: list[tuple[int, int]], kept: np.ndarray, start: int, end: int) -> bool:
     """Say whether a chain leads from one to the other over dropped jobs only."""
     return any(a == start and (b == end or (not kept[b] and reaches(pairs, kept, b, end))) for a, b in pairs)
+
+
+@pytest.mark.parametrize(
+    ("column", "wrong", "words"),
+    [
+        ("held_s", 1e-13, "job 1 has held_s 1e-13; supported: 0, or 1e-12 to 1e+12 s"),
+        ("wait_s", 1e13, "job 1 has wait_s 10000000000000.0; supported: 0, or 1e-12 to 1e+12 s"),
+        ("deadline_s", 1e13, "job 1 has deadline_s 10000000000000.0; supported: 0, or 1e-12 to 1e+12 s"),
+        ("estimate_s", 1e-13, "job 1 has estimate_s 1e-13; supported: 0, or 1e-12 to 1e+12 s"),
+        ("memory_bytes", 1e19, "job 1 has memory_bytes 1e+19; supported: 0, or 1e-09 to 1e+18 bytes"),
+    ],
+)
+def test_numbers_that_may_be_unknown_have_a_range_where_they_are_known(column: str, wrong: float, words: str) -> None:
+    for unknown in (NAN, INF, 0.0, -1.0, -1e13):
+        assert replace(trace(), **{column: np.array([1.0, unknown, 1.0])}).num_jobs == 3
+    with pytest.raises(InvalidInput) as caught:
+        replace(trace(), **{column: np.array([1.0, wrong, 1.0])})
+    assert str(caught.value) == f"{column}: {words}"
+
+
+@pytest.mark.parametrize("name", ["account", "qos", "request", "limit_group", "held_s"])
+def test_every_column_has_a_value_per_job(name: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        trace(**{name: ints(0, 0)})
+    assert str(caught.value) == f"{name}: {name} has shape (2,), expected (3,)"
+
+
+def test_requests_and_groups_are_indices_of_what_there_is() -> None:
+    asked = (ResourceRequest(), ResourceRequest(num_tasks=2))
+    assert trace(request=ints(0, 1, 1), requests=asked).num_jobs == 3
+    assert trace(limit_group=ints(UNKNOWN, 0, 1), group_limits=(1, 2)).num_jobs == 3
+    for columns, text in (
+        ({"request": ints(0, 2, 1), "requests": asked}, "request: job 1 has request 2, outside 0..1"),
+        ({"request": ints(0, 0, -1), "requests": asked}, "request: job 2 has request -1, outside 0..1"),
+        ({"limit_group": ints(0, 0, -2), "group_limits": (1,)}, "limit_group: job 2 has limit_group -2, outside -1..0"),
+        ({"limit_group": ints(1, 0, 0), "group_limits": (1,)}, "limit_group: job 0 has limit_group 1, outside -1..0"),
+    ):
+        with pytest.raises(InvalidInput) as caught:
+            trace(**columns)
+        assert str(caught.value) == text
+    assert Trace.of([], [], [], request=ints()).num_jobs == 0
+
+
+def test_what_fits_plain_processors_asks_for_no_gpu() -> None:
+    whole = trace(num_gpus=ints(0, 1, 0))
+    assert whole.fits(3).tolist() == [True, False, False]  # the last one takes no time
+    assert whole.fits(1).tolist() == [True, False, False]
+    assert trace().fits(2).tolist() == [True, True, False]
+    assert trace().fits(1).tolist() == [True, False, False]
+
+
+def test_the_recorded_machine_is_asked_for() -> None:
+    assert trace(max_procs=9).recorded_procs("--procs") == 9
+    with pytest.raises(InvalidInput) as caught:
+        trace().recorded_procs("--procs N")
+    assert str(caught.value) == (
+        "'trace' does not say on how many processors it ran (its widest job takes 3): say --procs N"
+    )
+    with pytest.raises(InvalidInput, match=r"\(it holds no jobs\)"):
+        Trace.of([], [], []).recorded_procs("x")
+
+
+def test_missing_limits_are_counted_and_stand_for_run_times_in_kernels() -> None:
+    some = Trace.of([0, 0, 0, 0], [5, 6, 7, 8], [1] * 4, [NAN, INF, 3, 0])
+    assert some.num_without_limit == 2
+    assert some.arrays().estimate.tolist() == [5, 6, 3, 0]
+
+
+def test_a_window_counts_from_the_moment_of_its_first_job() -> None:
+    whole = trace(origin_unix_s=1000.0, deadline_s=np.array([9.0, 9.0, INF]))
+    part = whole.window(1, 1)
+    assert (part.origin_unix_s, part.submit_s.tolist(), part.num_jobs) == (1001.0, [0.0], 1)
+    assert part.deadline_s is not None
+    assert part.deadline_s.tolist() == [8.0]
+    assert trace().window(0, 1).origin_unix_s is None
+
+
+def test_what_is_kept_without_dependencies_is_what_was_taken() -> None:
+    mask = np.array([True, False, True])
+    for whole in (trace(user=ints(1, 2, 3)), trace(user=ints(1, 2, 3), parent=ints(), child=ints())):
+        part = whole.keep(mask)
+        assert part.user is not None
+        assert (part.user.tolist(), part.submit_s.tolist()) == ([1, 3], [0, 5])
+    with pytest.raises(InvalidInput) as caught:
+        trace().fitting(0)
+    assert caught.value.field == "procs"
+    with pytest.raises(InvalidInput) as caught:
+        trace().window(5, 1)
+    assert caught.value.field == "window"

@@ -10,7 +10,7 @@ from .history import draw
 from .shrink import report, shrunk
 from .world import play
 
-_CHUNK = 100
+_CHUNK = 20
 #: In ``make test``; the long suite plays STRETTO_HISTORIES more, from another seed on.
 NUM_HISTORIES = 2_400
 LONG_SEED = 1_000_000

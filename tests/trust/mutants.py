@@ -132,6 +132,8 @@ def _of_expression(node: ast.expr) -> Iterator[ast.AST]:
             yield ast.Constant(f"XX{value}XX")
         case ast.Call():
             for i in range(len(node.args)):
+                if isinstance(node.args[i], ast.Constant) and ast.unparse(node.args[i]) == "None":
+                    continue
                 call = copy.deepcopy(node)
                 call.args[i] = _NONE
                 yield call

@@ -12,7 +12,7 @@ import sys
 import time
 from collections import defaultdict
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import coverage
 import hypothesis
@@ -23,6 +23,8 @@ MOST_PER_TEST_S = 2.0
 #: CPU seconds of a file of tests after which its other tests are left out.
 _MOST_PER_FILE_S = 12.0
 _EXAMPLES = 10
+#: Seconds after which a run that notes what tests reach is given up.
+_LONGEST_S = 3600
 
 
 class Watcher:
@@ -34,6 +36,7 @@ class Watcher:
         self.cpu_s: dict[str, float] = {}
         self.failed: list[str] = []
         self._of_file: dict[str, float] = defaultdict(float)  # CPU seconds
+        self._is_limited = False
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         for item in items:
@@ -58,6 +61,19 @@ class Watcher:
             took = time.process_time() - before
             self.cpu_s[item.nodeid] = took
             self._of_file[item.path.name] += took
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self) -> Any:
+        self._is_limited = True
+        try:
+            return (yield)
+        finally:
+            self._is_limited = False
+
+    def too_long(self, number: int, frame: Any) -> None:
+        """End a test by an error; while pytest reports on one, an error would end the whole run."""
+        if self._is_limited:
+            raise TimeoutError("takes far more time than usual")
 
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         if not self.usual_s and self._of_file[item.path.name] > _MOST_PER_FILE_S:
@@ -88,7 +104,7 @@ def in_child(
             sys.dont_write_bytecode = usual_s is not None
             most = math.ceil(time.process_time() + 10 + 3 * sum((usual_s or {"": 300.0}).values()))
             resource.setrlimit(resource.RLIMIT_CPU, (most, resource.RLIM_INFINITY))
-            signal.signal(signal.SIGVTALRM, _too_long)
+            signal.alarm(_LONGEST_S if usual_s is None else math.ceil(120 + 20 * sum(usual_s.values())))  # a deadlock
             os.chdir(folder)
             with open("log.txt", "w") as log:
                 os.dup2(log.fileno(), 1)
@@ -97,20 +113,20 @@ def in_child(
             include = [str(folder / name) for name in traced or ()]
             seen = coverage.Coverage(data_file=None, include=include) if traced else None
             watcher = Watcher(usual_s or {}, seen)
+            signal.signal(signal.SIGVTALRM, watcher.too_long)
             if seen is not None:
                 seen.start()
-            pytest.main(["-p", "no:cacheprovider", "-m", "not long", *arguments], plugins=[watcher])
+            code = pytest.main(["-p", "no:cacheprovider", "-m", "not long", *arguments], plugins=[watcher])
+            if code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) and not watcher.failed:
+                watcher.failed.append(f"pytest itself ({code})")  # as where a conftest.py cannot be imported
             reached: dict[str, dict[int, list[str]]] = {}
             if seen is not None:
                 seen.stop()
                 data = seen.get_data()
                 for name in data.measured_files():
                     reached[str(Path(name).relative_to(folder))] = data.contexts_by_lineno(name)
-            said.write_text(json.dumps({"cpu_s": watcher.cpu_s, "failed": watcher.failed, "reached": reached}))
+            found = {"cpu_s": watcher.cpu_s, "failed": watcher.failed, "reached": reached, "exit": int(code)}
+            said.write_text(json.dumps(found))
         os._exit(0)
     os.waitpid(child, 0)
     return json.loads(said.read_text()) if said.exists() else {}
-
-
-def _too_long(number: int, frame: Any) -> NoReturn:
-    raise TimeoutError("takes far more time than usual")

@@ -142,7 +142,11 @@ class Trace:
     def _check_dependencies(self) -> None:
         if (self.parent is None) != (self.child is None):
             raise InvalidInput("parent and child come together", field="dependencies")
-        if self.parent is None or self.child is None or not len(self.parent):
+        if self.parent is None or self.child is None:
+            return
+        if len(self.parent) != len(self.child):
+            raise InvalidInput(f"{len(self.parent)} parents for {len(self.child)} children", field="dependencies")
+        if not len(self.parent):
             return
         for end in (self.parent, self.child):
             if int(end.min()) < 0 or int(end.max()) >= self.num_jobs:

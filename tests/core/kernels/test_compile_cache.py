@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import re
 import shutil
@@ -88,3 +89,89 @@ def test_an_index_that_names_a_renamed_tuple_counts_as_empty(tmp_path: Path) -> 
     gone = b"cstretto.core.kernels.compile\nNoSuchTuple\n."  # pickled by reference
     Path(cache._index_path).write_bytes(pickle.dumps(cache._version) + gone)
     assert cache._load_index() == {}
+
+
+def test_kernels_have_a_folder_and_other_functions_have_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    kernel_compile.cache_folder.cache_clear()
+    find = kernel_compile.KernelLocator.from_function
+    found = find(digests, heap_file)
+    assert found is not None
+    folder = tmp_path / "cache" / f"core.kernels.heap-{kernel_compile.closure_digest('core.kernels.heap')}"
+    assert (found.get_cache_path(), found.get_source_stamp()) == (str(folder), folder.name)
+    assert found.get_disambiguator() == str(digests.__code__.co_firstlineno)
+    assert folder.is_dir()
+    assert find(digests, str(PACKAGE / "core" / "csr.py")) is None
+    assert find(digests, str(tmp_path / "stretto" / "kernels" / "own.py")) is None
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(Path(heap_file) / "no folder"))
+    kernel_compile.cache_folder.cache_clear()
+    assert find(digests, heap_file) is None
+    kernel_compile.cache_folder.cache_clear()
+    assert kernel_compile.caching.CacheImpl._locator_classes[0] is kernel_compile.KernelLocator
+
+
+@pytest.mark.parametrize(
+    ("variables", "root"),
+    [
+        ({"NUMBA_CACHE_DIR": "/n", "XDG_CACHE_HOME": "/x"}, "/n"),
+        ({"XDG_CACHE_HOME": "/x"}, "/x/stretto/kernels"),
+        ({"NUMBA_CACHE_DIR": "", "XDG_CACHE_HOME": ""}, "/h/.cache/stretto/kernels"),
+        ({}, "/h/.cache/stretto/kernels"),
+    ],
+)
+def test_the_cache_is_where_the_environment_says(
+    variables: dict[str, str], root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {"HOME": "/h", **variables}.items():
+        monkeypatch.setenv(name, value)
+    assert kernel_compile.cache_root() == Path(root)
+
+
+@pytest.mark.parametrize("is_chosen", [True, False])
+def test_only_a_cache_of_our_own_is_closed_to_others(
+    is_chosen: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "stretto" / "kernels"
+    root.mkdir(parents=True)
+    root.chmod(0o755)
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setenv(*(("NUMBA_CACHE_DIR", str(root)) if is_chosen else ("XDG_CACHE_HOME", str(tmp_path))))
+    kernel_compile.cache_folder.cache_clear()
+    folder = kernel_compile.cache_folder("core.kernels.heap")
+    kernel_compile.cache_folder.cache_clear()
+    assert folder.parent == root
+    assert root.stat().st_mode & 0o777 == (0o755 if is_chosen else 0o700)
+
+
+def test_the_newest_versions_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    own = tmp_path / f"core.kernels.heap-{kernel_compile.closure_digest('core.kernels.heap')}"
+    for number in range(8):
+        old = tmp_path / f"core.kernels.heap-{number:016x}"
+        old.mkdir()
+        os.utime(old, (1000 + number, 1000 + number))
+    own.mkdir()
+    os.utime(own, (1, 1))
+    kernel_compile.cache_folder.cache_clear()
+    assert kernel_compile.cache_folder("core.kernels.heap") == own
+    kernel_compile.cache_folder.cache_clear()
+    assert own.stat().st_mtime > 1_000_000  # it counts as used now
+    left = {path.name.rpartition("-")[2] for path in tmp_path.iterdir() if path != own}
+    assert left == {f"{number:016x}" for number in range(3, 8)}
+
+
+def test_the_digest_depends_on_python_numba_and_every_source(sources: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = digests(sources)
+    assert len(set(before.values())) == 4
+    assert {len(digest) for digest in before.values()} == {16}
+    monkeypatch.setattr(kernel_compile.numba, "__version__", "0")
+    other = digests(sources)
+    assert all(before[name] != other[name] for name in before)
+    kernel_compile.closure_digest.cache_clear()
+
+
+def test_parameters_count_as_sources_of_kernels() -> None:
+    source = "from stretto.racks.parameters import A\nfrom stretto.racks.kernel import b\n"
+    assert kernel_compile.imported_kernels(source) == {"racks.parameters", "racks.parameters.A"}

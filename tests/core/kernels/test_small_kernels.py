@@ -25,6 +25,14 @@ def test_pairs_are_sorted_and_what_stands_behind_them_stays(count: int) -> None:
         assert values[count:].tolist() == list(range(count, 14))
 
 
+@pytest.mark.parametrize("count", range(6))
+def test_arrays_may_be_just_as_long_as_what_is_sorted(count: int) -> None:
+    times, values = np.arange(count, 0, -1).astype(float), np.arange(count)
+    sort_pairs(times, values, count)
+    assert times.tolist() == sorted(times.tolist())
+    assert values.tolist() == list(range(count))[::-1]
+
+
 def test_a_pair_sinks_below_all_that_are_greater_and_no_further() -> None:
     times, values = np.array([5.0, 9.0, 8.0, 5.0, 4.0, 7.0, 8.0, 99.0]), np.arange(8)
     sift(times, values, 0, 7)

@@ -181,3 +181,12 @@ def test_a_restart_resumes_counts_and_the_preferred_order() -> None:
     assert PromisedOrder(StrategyOrder("sjf"), Slack(5.0)).restore({**state, "inner": None})
     assert not PromisedOrder(Kept("sjf"), Slack(5.0)).restore({**state, "promises": None})
     assert not PromisedOrder(Kept("sjf"), Slack(5.0)).restore({})
+
+
+def test_wide_jobs_free_as_many_processors_as_they_hold() -> None:
+    rows = [(1, 0.0, 50.0, 3, 0.0), (2, 0.0, 90.0, 2, 0.0), (3, 1.0, 10.0, 4, NAN), (4, 2.0, 10.0, 1, NAN)]
+    rows += [(5, 3.0, 10.0, 7, NAN)]
+    planned = planned_starts(view(10.0, rows, num_procs=7), [2, 3, 4])
+    assert planned == {2: 50.0, 3: 10.0, 4: 90.0}  # two are free, five from 50 on, and seven from 90 on
+    together = [(1, 0.0, 50.0, 3, 0.0), (2, 0.0, 40.0, 2, 10.0), (3, 1.0, 10.0, 6, NAN), (4, 1.0, 10.0, 2, NAN)]
+    assert planned_starts(view(20.0, together, num_procs=7), [2, 3]) == {2: 50.0, 3: 20.0}

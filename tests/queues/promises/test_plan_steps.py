@@ -131,3 +131,16 @@ def test_an_earlier_search_bounds_those_for_no_less() -> None:
     assert bound_of(bounds, 9, 99.0) == NUM_BOUNDS - 1.0
     note_bound(bounds, NUM_BOUNDS + 3, 1, 1.0, 99.0)  # takes the place of the fourth
     assert sorted(bounds[:, 2].tolist()) == [0.0, 1.0, 2.0, 4.0, 5.0, 6.0, 7.0, 99.0]
+
+
+def test_what_stands_behind_the_last_step_counts_for_nothing() -> None:
+    for behind in (0.0, 1.0, 6.0, 8.0, 1e9):
+        steps = Steps(np.array([0.0, 5.0, behind, behind]), np.array([2, 3, 99, 99]), np.array([2]))
+        assert most_free(steps, 0.0, 10.0) == most_free(steps, 7.0, 9.0) == 3
+        assert [step_at(steps, time) for time in (0.0, 5.0, 5.5, 99.0)] == [0, 1, 2, 2]
+        assert (earliest(steps, 0, 2, 9.0), earliest(steps, 0, 3, 9.0)) == (0, 1)
+        assert (earlier(steps, 0, 3, 9.0, 20.0), earlier(steps, 0, 4, 9.0, 20.0)) == (5.0, 20.0)
+        add(steps, 5.0, 7.0, -1)
+        assert told(steps) == [(0.0, 2), (7.0, 3)]
+        drop_before(steps, 7.0)
+        assert told(steps) == [(7.0, 3)]

@@ -13,11 +13,14 @@ from stretto.core.csr import Floats
 from stretto.core.request import ResourceRequest
 from stretto.core.trace import Trace
 from stretto.errors import InvalidInput, UnknownName
+from stretto.queues.forecasts.kernels.online import foresee, remember
+from stretto.queues.forecasts.state import new_forecasts
 from stretto.queues.kernels import codes, keys
 from stretto.queues.promises.facade import DEFAULT_SHARE, slack_rule, slack_table
+from stretto.queues.promises.kernels.steps import Steps
 from stretto.queues.promises.queue import BY_LENGTH, NO_RESERVATION, PromiseQueue, preference
 from stretto.queues.promises.replay import PromiseFigures, promise_replay
-from stretto.queues.promises.slack import DEFAULT_SLACK, Slack, SlackTable
+from stretto.queues.promises.slack import DEFAULT_SLACK, Slack, SlackTable, parts_of_slack
 from stretto.queues.promises.validate import check_given
 from stretto.queues.replay import replay
 from stretto.queues.strategies import Submitted
@@ -224,3 +227,90 @@ def test_tests_of_plans_are_counted() -> None:
     queue.advance(preference(keys.LONGEST))
     moment = queue.state.moment[0]
     assert moment["num_tests"] > moment["num_refused"] > 0
+
+
+def state_of(queue: PromiseQueue) -> dict[str, object]:
+    """Return everything that changes in a queue, as lists."""
+    arrays = queue.state._asdict() | queue.forecasts._asdict()
+    for name in ("steps", "trial_steps"):
+        profile = arrays.pop(name)
+        arrays |= {f"{name}.{part}": getattr(profile, part) for part in Steps._fields}
+    return {name: array.tolist() for name, array in arrays.items()}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_copy_of_a_small_queue_goes_on_alone_and_as_the_original_would(seed: int) -> None:
+    jobs = small(seed).arrays()
+    order = preference(keys.SHORTEST, quantile=3, by_length=True, reservation=BY_LENGTH)
+    queue = PromiseQueue.of(jobs, NUM_PROCS, 20.0, new_forecasts(jobs))
+    queue.advance(order, until_s=25.0)
+    before, other = state_of(queue), queue.copy()
+    assert state_of(other) == before
+    assert (other.jobs, other.num_procs) == (queue.jobs, NUM_PROCS)
+    other.advance(order)
+    assert state_of(queue) == before
+    whole = PromiseQueue.of(jobs, NUM_PROCS, 20.0, new_forecasts(jobs))
+    whole.advance(order)
+    assert state_of(other) == state_of(whole)
+
+
+def test_lengths_are_forecast_when_jobs_arrive_and_again_when_their_user_has_taught_something() -> None:
+    """All jobs of user 0 run for a tenth of their estimate; the last one is forecast anew when the first has ended."""
+    jobs = Trace.of(
+        [0, 0, 0, 1], [10, 10, 10, 10], [6, 6, 6, 6], [100, 100, 100, 100], user=np.array([0, 0, 1, 1], np.int32)
+    ).arrays()  # fmt: skip
+    order = preference(keys.SHORTEST, quantile=3, by_length=True)
+    queue = PromiseQueue.of(jobs, NUM_PROCS, 1000.0, new_forecasts(jobs))
+    queue.advance(order, until_s=1.0)
+    naive = new_forecasts(jobs)
+    first = [min(100.0, foresee(naive, job, 0.0, 3)) for job in range(4)]
+    assert queue.state.length.tolist() == first
+    queue.advance(order, until_s=10.0)
+    assert queue.state.start.tolist() == [0.0, 10.0, -1.0, -1.0]
+    remember(naive, 0, 10.0, 10.0)
+    assert queue.state.length[1] == min(100.0, foresee(naive, 1, 10.0, 3)) < first[1]
+    assert queue.state.length[2:].tolist() == first[2:]  # nothing was learned of their user
+    assert queue.state.key[1] == queue.state.length[1]
+    queue.advance(order, until_s=20.0)
+    remember(naive, 1, 10.0, 20.0)
+    assert queue.state.start[2] == 20.0
+
+
+def test_slack_is_in_numbers_with_a_fraction_whatever_it_was_given_in() -> None:
+    for given in ([1, 2], np.array([1, 2]), np.array([[1, 0], [2, 0]]), 1, np.float32(1.0)):
+        time, share = parts_of_slack(given, 2)  # type: ignore[arg-type]
+        assert (time.dtype, share.dtype, len(time), len(share)) == (np.float64, np.float64, 2, 2)
+
+
+def test_a_machine_that_is_too_small_names_the_first_job_that_does_not_fit() -> None:
+    jobs = Trace.of([0, 0, 0], [5, 5, 5], [2, 6, 7]).arrays()
+    assert PromiseQueue.of(jobs, 7, 0.0).num_procs == 7
+    with pytest.raises(InvalidInput) as caught:
+        PromiseQueue.of(jobs, 5, 0.0)
+    assert str(caught.value) == "machine: job 1 needs 6 of 5 processors"
+
+
+def test_a_mask_stops_testing_where_it_is_told_to() -> None:
+    queue = PromiseQueue.of(small(4, 60).arrays(), NUM_PROCS, 20.0)
+    order, seen = preference(), set()
+    while queue.next_event_s() < np.inf:
+        if queue.happen(order):
+            counts = [int(queue.allowed(most).sum()) for most in (0, 1, 2, 1 << 30)]
+            assert counts == sorted(counts)
+            assert queue.allowed().sum() == counts[-1]
+            seen.add(tuple(sorted(set(counts))))
+            queue.propose(preference(keys.LONGEST))
+            queue.settle()
+    assert any(len(counts) > 1 for counts in seen)
+
+
+def test_the_next_event_is_never_before_now_and_infinite_at_the_end() -> None:
+    queue = PromiseQueue.of(Trace.of([0, 3], [2, 2], [1, 1], [4, 4]).arrays(), NUM_PROCS, 0.0)
+    times = []
+    while queue.next_event_s() < np.inf:
+        times.append(queue.next_event_s())
+        assert queue.advance(preference(keys.FCFS), times[-1]) == 1
+        assert queue.now_s == times[-1]
+    assert times == [0.0, 2.0, 3.0, 5.0]
+    assert queue.advance(preference(keys.FCFS)) == 0
+    assert len(queue.waiting) == 0

@@ -130,3 +130,34 @@ def test_the_cases_test_plans_refuse_and_force_starts() -> None:
     raised = [played(make_case(seed, outlive=True), order_of(seed)).state for seed in range(60)]
     assert sum(int(state.moment["num_raised"][0]) for state in raised) > 30
     assert any(np.any(state.start > state.due) for state in raised), "outlived estimates break promises, and are seen"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_counted_is_what_happened(seed: int) -> None:
+    """Ends, outlived estimates and forced starts, seen from outside; and no refusal without a test."""
+    case, order = make_case(seed, outlive=True), order_of(3 * seed + 1)
+    queue = PromiseQueue.of(case.jobs, case.num_procs, case.slack_s)
+    queue.state.key[:] = case.key
+    queue.state.length[:] = case.length
+    moment, ended, raised, forced = queue.state.moment[0], 0, 0, 0
+
+    def running() -> dict[int, float]:
+        jobs = queue.state.running[: moment["num_running"]]
+        return dict(zip(jobs.tolist(), queue.state.expected[jobs].tolist(), strict=True))
+
+    while queue.next_event_s() < np.inf:
+        before = running()
+        can_start = queue.happen(order)
+        after = running()
+        ended += len(before.keys() - after.keys())
+        raised += sum(after[job] != before[job] for job in after)
+        if can_start:
+            assert queue.allowed().dtype == np.bool_
+            queue.propose(order)
+            proposed = len(running())
+            queue.settle()
+            forced += len(running()) - proposed
+    assert (moment["num_ended"], moment["num_raised"], moment["num_forced"]) == (ended, raised, forced)
+    assert ended == len(case.jobs.submit)
+    assert moment["num_tests"] >= moment["num_refused"] >= 0
+    assert moment["free"] == case.num_procs

@@ -101,7 +101,7 @@ class ElasticPool:
         before = set(self.wanted)
         self._note_idle(states, now_s)
         self._grow(states)
-        self._shrink(states, now_s)
+        self._shrink(now_s)
         changed = sorted({self._kinds[device] for device in before ^ self.wanted})
         return [Scale(kind, tuple(sorted(d for d in self.wanted if self._kinds[d] == kind))) for kind in changed]
 
@@ -133,7 +133,7 @@ class ElasticPool:
             if able and (not there or seconds > self._backlog_s * len(there)):
                 self.wanted.add(device)
 
-    def _shrink(self, states: TaskStates, now_s: float) -> None:
+    def _shrink(self, now_s: float) -> None:
         """Release idle devices, the last ones first."""
         for device in sorted(self._idle_since, reverse=True):
             if device < self.settings.min_devices:
