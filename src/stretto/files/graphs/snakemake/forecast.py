@@ -93,13 +93,11 @@ class DurationForecaster:
         self._stale: set[str] = set()
         self._typical: float | None = None
         self._same_job_sd: float | None = None
-        self.num_records = 0
         for record in sorted(records, key=lambda item: item.end_unix_s):
             self.add(record)
 
     def add(self, record: JobRecord) -> None:
         """Learn from one more job."""
-        self.num_records += 1
         runs = self._by_rule[record.rule]
         runs.append(record)
         del runs[:-MAX_RUNS]
