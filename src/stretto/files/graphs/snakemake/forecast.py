@@ -50,10 +50,6 @@ class DurationForecast:
         """Expected seconds."""
         return math.exp(self.log_s + min(self.log_sd, MAX_SD) ** 2 / 2)
 
-    def quantile_s(self, z: float) -> float:
-        """Return the seconds at a number of standard deviations, such as 1.28 for nine jobs of ten."""
-        return math.exp(self.log_s + z * self.log_sd)
-
 
 #: Of a job that runs nothing.
 NOTHING = DurationForecast(-math.inf, 0.0, "no command")
