@@ -12,7 +12,7 @@ from stretto.core.pool import Pool
 from stretto.core.pool_fit import pool_widths
 from stretto.core.trace import Trace
 from stretto.errors import InvalidInput
-from stretto.queues.metrics import Spread, bounded_slowdown, fairness, measure, over_windows
+from stretto.queues.metrics import Spread, bounded_slowdown, fairness, measure
 from stretto.queues.result import QueueResult
 from stretto.queues.strategies import PriorityWeights
 from stretto.queues.view import QueueView
@@ -98,23 +98,6 @@ def test_users_are_compared_by_their_means() -> None:
     assert found.num_users == 2
     assert found.jain == pytest.approx((2 + 6) ** 2 / (2 * (2**2 + 6**2)))
     assert found.max_over_mean == 6 / 4
-
-
-def test_windows_are_by_submission() -> None:
-    trace = Trace.of([0, 9, 10, 25], [1, 1, 1, 1], [1, 1, 1, 1])
-    found = over_windows(result_of(trace=trace), lambda _: np.array([1.0, 3.0, 4.0, 9.0]), 10.0)
-    means = np.array([2.0, 4.0, 9.0])
-    half = 4.302652729749464 * means.std(ddof=1) / 3**0.5  # the quantile of Student's t with two degrees of freedom
-    assert found.num_windows == 3
-    assert (found.mean, found.low, found.high) == pytest.approx((5.0, 5.0 - half, 5.0 + half))
-    alone = over_windows(result_of(trace=trace), lambda _: np.arange(4.0), 100.0)
-    assert (alone.mean, alone.low, alone.high, alone.num_windows) == (1.5, -INF, INF, 1)
-    two = over_windows(result_of(trace=trace), lambda _: np.arange(4.0), 20.0)
-    assert np.isfinite(two.low)
-    for wrong in (0.0, -1.0, NAN):
-        with pytest.raises(InvalidInput) as caught:
-            over_windows(result_of(), bounded_slowdown, wrong)
-        assert str(caught.value) == f"window_s: {wrong} must be positive"
 
 
 # Pools --------------------------------------------------------------------------------------------

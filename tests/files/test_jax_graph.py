@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from stretto.core.graph import TaskGraph
-from stretto.files.graphs.jax_equations import trace
-from stretto.files.graphs.jax_graph import from_jax, from_jaxpr, from_program
+from stretto.files.graphs.jax_equations import flatten, trace
+from stretto.files.graphs.jax_graph import from_jax, from_program
 from stretto.files.graphs.roofline import CPU, GPU, OpCost, Roofline
 
 jax = pytest.importorskip("jax")
@@ -102,6 +102,6 @@ def test_gradients_of_a_network() -> None:
 
 def test_rooflines_can_be_given() -> None:
     jaxpr = jax.make_jaxpr(lambda x: x + 1)(shape(1000))
-    graph = from_jaxpr(jaxpr, rooflines={"tpu": Roofline(1e12, 1e6, 0.0)})
+    graph = from_program(flatten(jaxpr, name="jax"), rooflines={"tpu": Roofline(1e12, 1e6, 0.0)})
     assert graph.kinds == ("tpu",)
     assert graph.work_s[0] == pytest.approx((4000 + 4000 + 4) / 1e6)

@@ -7,8 +7,7 @@ import pytest
 
 from stretto.core.pool import Pool
 from stretto.core.trace import Trace
-from stretto.errors import InvalidInput
-from stretto.queues.metrics import bounded_slowdown, measure, over_windows
+from stretto.queues.metrics import measure
 from stretto.queues.replay import replay
 
 
@@ -50,17 +49,3 @@ def test_idle_nodes_go() -> None:
     result = replay(Trace.of([0, 100], [10, 10], [2, 1]), (pool,))
     assert result.billed_node_s.tolist() == [40.0]
     assert result.cost_usd.tolist() == pytest.approx([40.0])
-
-
-def test_windows_give_an_interval() -> None:
-    rng = np.random.default_rng(1)
-    submit = np.sort(rng.integers(0, 100_000, 400)).astype(float)
-    result = replay(Trace.of(submit, rng.integers(1, 900, 400), rng.integers(1, 5, 400)), 4)
-    found = over_windows(result, bounded_slowdown, 10_000.0)
-    assert found.num_windows == 10
-    assert found.low < found.mean < found.high
-    one = over_windows(result, bounded_slowdown, 1e9)
-    assert one.mean == pytest.approx(measure(result).bounded_slowdown.mean)
-    assert one.high == np.inf
-    with pytest.raises(InvalidInput):
-        over_windows(result, bounded_slowdown, 0.0)

@@ -13,6 +13,7 @@ import typer
 from stretto.api.options import MarsOptions
 from stretto.api.options.energy import EnergyOptions
 from stretto.cli.completion import (
+    backfill_names,
     estimate_names,
     graph_sources,
     measure_names,
@@ -243,6 +244,22 @@ MARS_OPTIONS = {
     "measure": MeasureOption,
     "money": MoneyOption,
     "price": PriceOption,
+}
+#: The options of rules that every replay of a trace has, for ``expanded(rules=(ReplayRules, REPLAY_RULES))``.
+REPLAY_RULES = {
+    "backfill": Annotated[
+        str,
+        typer.Option(
+            "--backfill",
+            metavar="NAME",
+            help="Who may pass the head; see stretto list backfills.",
+            autocompletion=backfill_names,
+        ),
+    ],
+    "slack": SlackOption,
+    "estimates": EstimatesOption,
+    "pool_rule": PoolRuleOption,
+    "kill": KillOption,
 }
 #: The options of mars, for ``expanded(mars=MARS_GROUP)``.
 MARS_GROUP = (MarsOptions, MARS_OPTIONS)

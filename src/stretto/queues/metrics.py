@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from stretto.core.csr import Floats
-from stretto.errors import InvalidInput
 from stretto.moved import old_attribute
 from stretto.queues.result import QueueResult
 
@@ -81,16 +79,6 @@ class QueueMetrics:
     utilisation = old_attribute("utilisation", "utilization")
 
 
-@dataclass(frozen=True)
-class Interval:
-    """A mean over windows with the interval that holds it with 95 % confidence."""
-
-    mean: float
-    low: float
-    high: float
-    num_windows: int
-
-
 def bounded(wait_s: Floats, run_s: Floats) -> Floats:
     """Return the bounded slowdown of jobs that have waited and run so long."""
     slowdown: Floats = np.maximum(1.0, (wait_s + run_s) / np.maximum(run_s, BOUND_S))
@@ -142,33 +130,3 @@ def fairness(result: QueueResult, slowdown: Floats) -> Fairness:
     mean = np.bincount(index, weights=slowdown) / np.bincount(index)
     jain = float(np.sum(mean) ** 2 / (len(mean) * np.sum(mean**2)))
     return Fairness(len(mean), jain, float(np.max(mean) / np.mean(mean)))
-
-
-def over_windows(result: QueueResult, values: Callable[[QueueResult], Floats], window_s: float) -> Interval:
-    """Return the mean of a per-job figure over windows of submission time, with its interval.
-
-    Parameters
-    ----------
-    values
-        Gives a figure per job, such as ``bounded_slowdown``.
-    window_s
-        Length of a window. Windows should be longer than jobs wait, or neighbours are not independent.
-    """
-    if not window_s > 0:
-        raise InvalidInput(f"{window_s} must be positive", field="window_s")
-    figures = values(result)
-    window = (result.trace.submit_s // window_s).astype(np.int64)
-    _, index = np.unique(window, return_inverse=True)
-    means = np.bincount(index, weights=figures) / np.bincount(index)
-    middle, count = float(np.mean(means)), len(means)
-    if count < 2:
-        return Interval(middle, float("-inf"), float("inf"), count)
-    half = _student_95(count - 1) * float(np.std(means, ddof=1)) / count**0.5
-    return Interval(middle, middle - half, middle + half, count)
-
-
-def _student_95(freedom: int) -> float:
-    """Return the two-sided 95 % quantile of Student's t."""
-    from scipy.stats import t  # slow to import, and rarely needed
-
-    return float(t.ppf(0.975, freedom))

@@ -47,8 +47,6 @@ class PlanRequest(JobRequest):
     discipline: Literal["sequence", "work-conserving"] | None = None
 
     model_config = ConfigDict(
-        extra="forbid",
-        allow_inf_nan=False,
         json_schema_extra={
             "examples": [
                 {
@@ -62,8 +60,8 @@ class PlanRequest(JobRequest):
     )
 
 
-class ReplayRequest(JobRequest):
-    """Recorded or generated jobs, to be replayed with a strategy."""
+class TraceRequest(Request):
+    """Jobs, given or generated."""
 
     trace: str | None = Field(
         default=None, description="The document itself: SWF, sacct, CSV and others; its content decides which."
@@ -71,6 +69,11 @@ class ReplayRequest(JobRequest):
     encoding: Literal["text", "base64"] = Field(default="text", description="Encoding of `trace`; gzip needs base64.")
     generator: Name | None = Field(default=None, description="Instead of a trace: a generator.")
     generator_params: dict[str, Scalar] = Field(default_factory=dict, max_length=20)
+
+
+class ReplayRequest(TraceRequest, JobRequest):
+    """Recorded or generated jobs, to be replayed with a strategy."""
+
     strategy: Name = "fcfs"
     backfill: Name = "easy"
     estimates: Name = "user"
@@ -80,8 +83,6 @@ class ReplayRequest(JobRequest):
     kill: bool = False
 
     model_config = ConfigDict(
-        extra="forbid",
-        allow_inf_nan=False,
         json_schema_extra={
             "examples": [
                 {
@@ -94,15 +95,9 @@ class ReplayRequest(JobRequest):
     )
 
 
-class WhenRequest(Request):
+class WhenRequest(TraceRequest):
     """Recorded or generated jobs, of which one, or all that wait at a moment, are asked for."""
 
-    trace: str | None = Field(
-        default=None, description="The document itself: SWF, sacct, CSV and others; its content decides which."
-    )
-    encoding: Literal["text", "base64"] = Field(default="text", description="Encoding of `trace`; gzip needs base64.")
-    generator: Name | None = Field(default=None, description="Instead of a trace: a generator.")
-    generator_params: dict[str, Scalar] = Field(default_factory=dict, max_length=20)
     job: str | None = Field(default=None, max_length=64, description="Its id, or row:N; the last one when null.")
     at: str | float | None = Field(
         default=None, description="Seconds of the trace, a time such as 36h, or a date; its submission when null."
@@ -118,8 +113,6 @@ class WhenRequest(Request):
     seed: int = Field(default=0, ge=0, lt=2**31)
 
     model_config = ConfigDict(
-        extra="forbid",
-        allow_inf_nan=False,
         json_schema_extra={
             "examples": [
                 {

@@ -16,7 +16,6 @@ from stretto.engines.driver.events import Event, Start, TaskFinished, TaskStarte
 from stretto.engines.host.dispatcher import HostDispatcher
 from stretto.racks.host.law import LawValues
 from stretto.racks.host.loads import CoreLoads
-from stretto.racks.host.parameters import HostParams
 from stretto.racks.telemetry.core_times import ThreadTime
 
 #: What two cores of one virtual machine did with numpy: products, and copies of 128 MB.
@@ -148,11 +147,9 @@ def mixed_problem(
     return Problem.of(graph, Cluster.parse(f"cpu:{cores}"))
 
 
-def watching(
-    host: VirtualHost, rule: str = "look-ahead", *, may_wait: bool = True, **options: object
-) -> HostDispatcher:
+def watching(host: VirtualHost, rule: str = "look-ahead", **options: object) -> HostDispatcher:
     """Return a dispatcher that watches a virtual host."""
-    found = HostDispatcher(rule=rule, params=HostParams(may_wait=may_wait), **options)  # type: ignore[arg-type]
+    found = HostDispatcher(rule=rule, **options)  # type: ignore[arg-type]
     found.sense = VirtualSense(host)  # type: ignore[assignment]
     return found
 

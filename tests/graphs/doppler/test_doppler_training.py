@@ -15,7 +15,7 @@ from stretto.core.problem import Problem
 from stretto.errors import InvalidInput
 from stretto.files import checkpoint
 from stretto.graphs.doppler.settings import DopplerSettings
-from stretto.graphs.doppler.stages import ImitatePlanner, ImitateRule, NoisySimulator, Reinforce, ReinforceOnEngine
+from stretto.graphs.doppler.stages import ImitatePlanner, ImitateRule, Reinforce, ReinforceOnEngine
 from stretto.graphs.simulator import simulate
 from stretto.graphs.workloads.random_dag import random_dag
 
@@ -187,18 +187,6 @@ def test_the_engine_decides_in_the_third_stage(problem: Problem) -> None:
     after = learner.best
     assert after is not None
     assert after.makespan_s < 0.5 * before.makespan_s
-
-
-def test_the_stand_in_engine_is_noisy_contended_and_repeatable(problem: Problem) -> None:
-    learner = trainer(problem)
-    best = learner.greedy()
-    plan = Plan(best.assignment, best.order)
-    engine, again = NoisySimulator(problem, seed=3), NoisySimulator(problem, seed=3)
-    measured = [engine.execute(plan) for _ in range(3)]
-    assert len(set(measured)) == 3
-    assert measured == [again.execute(plan) for _ in range(3)]
-    calm = NoisySimulator(problem, noise=0.0).execute(plan)
-    assert calm == simulate(problem, plan, contention="fair").makespan_s
 
 
 def test_work_conserving_training_judges_by_such_a_run(problem: Problem) -> None:

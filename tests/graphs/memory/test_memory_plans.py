@@ -13,9 +13,10 @@ from stretto.core.planner import Budget
 from stretto.core.problem import Problem
 from stretto.errors import Infeasible
 from stretto.graphs.evaluate import Setting, evaluate, planner_named, within_memory
+from stretto.graphs.kernels.construct.packed import pack_by_start
 from stretto.graphs.kernels.construct.room import hold
 from stretto.graphs.memory.execution import progress
-from stretto.graphs.memory.limits import binding_needs, open_room
+from stretto.graphs.memory.limits import binding_needs, open_room, placing_limits
 from stretto.graphs.memory.needs import MemoryNeeds
 from stretto.graphs.memory.packings import assignments, lean_order
 from stretto.graphs.memory.repair import REPAIR
@@ -44,6 +45,18 @@ def test_eight_layers_on_four_devices_are_solved_by_every_policy(name: str) -> N
     needs = MemoryNeeds.of(problem)
     assert needs is not None
     assert needs.fits(result.plan.assignment)
+
+
+def test_a_placing_that_ends_early_gives_no_device_to_later_tasks() -> None:
+    problem = layers(devices=1)
+    for _ in range(3):  # what stood in the memory that the kernel gets must not matter
+        have = placing_limits(problem)
+        assert have is not None
+        assign, _, _ = pack_by_start(problem.arrays, have.need, have.capacity, have.room, problem.arrays.topo)
+        num_placed = int(np.count_nonzero(assign == 0))
+        assert 0 < num_placed < 8
+        assert assign.tolist() == [0] * num_placed + [-1] * (8 - num_placed)
+        assign[:] = 0
 
 
 def all_on_first(problem: Problem, budget: Budget) -> np.ndarray:

@@ -58,15 +58,11 @@ def slow_price(law, host, tasks, running, order, first_core, first_kind):
         task = queues[k][0]
         return {**state, p: [k, work[task, p], work[task, p], weight[task]]}
 
-    held = set()
-    if first_kind >= 0:
-        here = begun(here, first_core, first_kind)
-        queues[first_kind].pop(0)
-    else:
-        held = {first_core}
+    here = begun(here, first_core, first_kind)
+    queues[first_kind].pop(0)
     while True:
         for p in order:
-            if p in here or p in held:
+            if p in here:
                 continue
             options = [(worth(begun(here, p, k)), -k) for k in range(len(queues)) if queues[k]]
             if options and max(options)[0] > worth(here):
@@ -77,7 +73,6 @@ def slow_price(law, host, tasks, running, order, first_core, first_kind):
                 if work[queues[k][0], p] * others <= rest * speed[p]:
                     here = begun(here, p, k)
                     queues[k].pop(0)
-        held = set()
         if not here:
             return cost
         speed = rates(here)
@@ -93,14 +88,9 @@ def slow_price(law, host, tasks, running, order, first_core, first_kind):
 def test_the_rollout_equals_its_slow_twin(seed):
     *rest, first = rollout_inputs(seed)
     assert price(*rest, first) == pytest.approx(slow_price(*rest, first), rel=1e-9)
-    if (rest[3][0] != IDLE).any():
-        assert price(*rest, IDLE) == pytest.approx(slow_price(*rest, IDLE), rel=1e-9)
 
 
-def test_two_memory_bound_tasks_do_not_run_together_where_waiting_is_allowed():
-    patient = HostParams(may_wait=True)
-    assert len(look_ahead(view_of([1, 1, 1, 1]), LAW, patient)) == 1
-    assert look_ahead(view_of([1, 1], running=(1, IDLE)), LAW, patient) == []
+def test_no_core_waits_for_another():
     assert len(look_ahead(view_of([1, 1, 1, 1]), LAW, HostParams())) == 2
 
 

@@ -9,18 +9,15 @@ import typer
 
 from stretto.api.options import MarsOptions, ReplayRules
 from stretto.cli.checks import expanded, refuse_without
-from stretto.cli.completion import backfill_names, strategy_names
+from stretto.cli.completion import strategy_names
 from stretto.cli.console import Output, new_table, print_answer, print_json, print_tables, remark
 from stretto.cli.options import (
     MACHINE_GROUP,
     MARS_GROUP,
-    EstimatesOption,
-    KillOption,
+    REPLAY_RULES,
     MachineFlags,
     OutputOption,
-    PoolRuleOption,
     SeedOption,
-    SlackOption,
     TraceArgument,
     WindowOption,
 )
@@ -42,24 +39,7 @@ _MOST_STRETCHES, _MOST_HOLDERS = 12, 5
 
 @expanded(
     machine=MACHINE_GROUP,
-    rules=(
-        ReplayRules,
-        {
-            "backfill": Annotated[
-                str,
-                typer.Option(
-                    "--backfill",
-                    metavar="NAME",
-                    help="Who may pass the head; see stretto list backfills.",
-                    autocompletion=backfill_names,
-                ),
-            ],
-            "slack": SlackOption,
-            "estimates": EstimatesOption,
-            "pool_rule": PoolRuleOption,
-            "kill": KillOption,
-        },
-    ),
+    rules=(ReplayRules, REPLAY_RULES),
     mars=MARS_GROUP,
 )
 def explain(

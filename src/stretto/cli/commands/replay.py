@@ -11,22 +11,19 @@ import typer
 from stretto.api.options import MarsOptions, ReplayRules
 from stretto.api.options.energy import EnergyOptions
 from stretto.cli.checks import check_folder, check_target, expanded, refuse_with, refuse_without
-from stretto.cli.completion import backfill_names, strategy_names
+from stretto.cli.completion import strategy_names
 from stretto.cli.console import Output, facts, print_answer, print_json, remark, stdout
 from stretto.cli.logged import kept
 from stretto.cli.options import (
     ENERGY_GROUP,
     MACHINE_GROUP,
     MARS_GROUP,
-    EstimatesOption,
-    KillOption,
+    REPLAY_RULES,
     LogOption,
     MachineFlags,
     OutputOption,
     PlotOption,
-    PoolRuleOption,
     SeedOption,
-    SlackOption,
     StrictOption,
     TraceArgument,
     WindowOption,
@@ -59,19 +56,7 @@ class ReplayOutput:
     rules=(
         ReplayRules,
         {
-            "backfill": Annotated[
-                str,
-                typer.Option(
-                    "--backfill",
-                    metavar="NAME",
-                    help="Who may pass the head; see stretto list backfills.",
-                    autocompletion=backfill_names,
-                ),
-            ],
-            "slack": SlackOption,
-            "estimates": EstimatesOption,
-            "pool_rule": PoolRuleOption,
-            "kill": KillOption,
+            **REPLAY_RULES,
             "as_steered": Annotated[
                 str | None,
                 typer.Option(

@@ -44,7 +44,6 @@ class SlurmParts:
     """Adds parts to a site, and remembers what to say about them."""
 
     builder: SiteBuilder
-    num_parts: int = 0
     _unusable: list[str] = field(default_factory=list)
     _future: list[str] = field(default_factory=list)
     _unread: dict[str, list[str]] = field(default_factory=dict)
@@ -53,7 +52,6 @@ class SlurmParts:
     def add_node(self, hosts: str, pairs: Pairs, line: int) -> None:
         """Add the nodes of a ``NodeName`` line."""
         state = pairs.get("state", "").upper()
-        self.num_parts += 1
         if state.startswith("FUTURE"):
             self._future.append(hosts)
             return
@@ -103,7 +101,6 @@ class SlurmParts:
 
     def add_partition(self, name: str, pairs: Pairs, line: int) -> None:
         """Add the partition of a ``PartitionName`` line."""
-        self.num_parts += 1
         place = FilePlace(line)
         state = pairs.get("state", "UP").upper()
         if state not in ("UP", ""):
@@ -133,7 +130,6 @@ class SlurmParts:
 
     def add_reservation(self, name: str, pairs: Pairs, line: int) -> None:
         """Add the reservation of a ``ReservationName`` record."""
-        self.num_parts += 1
         place = FilePlace(line)
         if not slurm.is_nothing(pairs.get("users", "")) or not slurm.is_nothing(pairs.get("accounts", "")):
             self._private.append(name)

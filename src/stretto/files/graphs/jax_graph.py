@@ -9,7 +9,7 @@ from stretto.core.graph import TaskGraph
 from stretto.core.provenance import DURATIONS, ROOFLINE
 from stretto.files.graphs.jax_arguments import Arguments
 from stretto.files.graphs.jax_cost import VIEWS, aval_bytes, eqn_cost
-from stretto.files.graphs.jax_equations import FlatProgram, Jax, flatten, trace
+from stretto.files.graphs.jax_equations import FlatProgram, trace
 from stretto.files.graphs.jax_groups import JaxOperation, is_cheap, operations
 from stretto.files.graphs.roofline import ROOFLINES, CostModel, OpCost
 
@@ -26,11 +26,6 @@ def from_jax(fun: Callable[..., object], *args: object, **kwargs: object) -> Tas
     ``while`` one round of its body.
     """
     return from_program(trace(fun, args, kwargs))
-
-
-def from_jaxpr(closed_jaxpr: Jax, *, rooflines: Mapping[str, CostModel] = ROOFLINES, name: str = "jax") -> TaskGraph:
-    """Return the graph of a closed jaxpr, with durations for each kind of ``rooflines``."""
-    return from_program(flatten(closed_jaxpr, name=name), rooflines=rooflines)
 
 
 def from_program(

@@ -48,7 +48,7 @@ def plan_nodes(
     tail = tails(problem.arrays)
     cool = Annealing(hot=0.05)
     streams = range(max(1, budget.num_threads))
-    chains = [PackedChain(problem, packing, tail, first, cool, half, stream) for stream in streams]
+    chains = [PackedChain(problem, tail, first, cool, half, stream) for stream in streams]
     found = run_chains(chains, half, max_evaluations=moves, floor_s=floor_s(problem, tail))
     info = {
         "proposed_by": "lanes" if first is own else "list planner",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -11,10 +11,8 @@ from stretto import catalog, registry
 from stretto.core.csr import Floats, Ints
 from stretto.core.plan import Discipline, Plan
 from stretto.core.planner import Budget
-from stretto.core.problem import Problem
 from stretto.errors import InvalidInput
 from stretto.graphs.doppler.finals import fastest, rival_plans
-from stretto.graphs.simulator import simulate
 from stretto.learning.trainer import Executor
 
 if TYPE_CHECKING:
@@ -137,29 +135,3 @@ class ReinforceOnEngine:
         """Return the mean measured seconds of each plan."""
         plans = [Plan(a, o, discipline) for o, a in zip(order, assignment, strict=True)]
         return np.array([np.mean([self.engine.execute(plan) for _ in range(self.repeats)]) for plan in plans])
-
-
-@dataclass(eq=False)
-class NoisySimulator:
-    """A stand-in for an engine: the simulator with shared links and noisy run times. Not a measurement.
-
-    Attributes
-    ----------
-    noise
-        Coefficient of variation of the run time of each task, drawn anew in each run.
-    runs
-        How many plans have been run; with the seed it decides the noise of the next.
-    """
-
-    problem: Problem
-    contention: Literal["none", "fifo", "fair"] = "fair"
-    noise: float = 0.1
-    seed: int = 0
-    runs: int = field(default=0)
-
-    def execute(self, plan: Plan) -> float:
-        self.runs += 1
-        schedule = simulate(
-            self.problem, plan, contention=self.contention, noise=self.noise, seed=self.seed * 1_000_003 + self.runs
-        )
-        return float(schedule.finish_s.max())

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from stretto.core.csr import Floats
 from stretto.core.kernels.rng import seeded
-from stretto.core.nodes.packing import Packing
 from stretto.core.plan import DISCIPLINES, Discipline, Plan
 from stretto.core.planner import Budget
 from stretto.core.problem import Problem
@@ -72,38 +71,23 @@ class Annealing(SearchPlanner):
             floor = project_floor_s(problem, resources, tail)
         else:
             starts = starting_points(problem, self.starts, budget.seed)
-            if binding_needs(problem) is not None and self.discipline == "sequence":
-                return self._plan_within(problem, tail, starts, budget)
-            if problem.packing is not None:
-                return self._plan_packed(problem, problem.packing, tail, starts, budget)
-            chain = AnnealingChain if self.discipline == "sequence" else ConservingChain
+            chain = self._chain(problem)
             chains = [chain(problem, tail, starts[stream % len(starts)], self, budget, stream) for stream in streams]
             floor = floor_s(problem, tail)
         found = run_chains(chains, budget, max_evaluations=self.max_evaluations, floor_s=floor)
         return found.plan("sequence" if resources is not None else self.discipline)
 
-    def _plan_within(self, problem: Problem, tail: Floats, starts: list[Solution], budget: Budget) -> Plan:
-        """Search where memory binds; proposals that it stops are rejected."""
-        from stretto.graphs.search.limited import LimitedChain
+    def _chain(self, problem: Problem) -> type[AnnealingChain]:
+        """Return the chain for what binds: memory, nodes, or neither."""
+        if binding_needs(problem) is not None and self.discipline == "sequence":
+            from stretto.graphs.search.limited import LimitedChain
 
-        streams = range(max(1, budget.num_threads))
-        chains = [LimitedChain(problem, tail, starts[s % len(starts)], self, budget, s) for s in streams]
-        floor = floor_s(problem, tail)
-        return run_chains(chains, budget, max_evaluations=self.max_evaluations, floor_s=floor).plan()
+            return LimitedChain
+        if problem.packing is not None:
+            from stretto.graphs.search.packed import PackedChain
 
-    def _plan_packed(
-        self, problem: Problem, packing: Packing, tail: Floats, starts: list[Solution], budget: Budget
-    ) -> Plan:
-        """Search on nodes; proposals are decoded in sequence, which can express every schedule worth having."""
-        from stretto.graphs.search.packed import PackedChain
-
-        streams = range(max(1, budget.num_threads))
-        chains = [
-            PackedChain(problem, packing, tail, starts[stream % len(starts)], self, budget, stream)
-            for stream in streams
-        ]
-        floor = floor_s(problem, tail)
-        return run_chains(chains, budget, max_evaluations=self.max_evaluations, floor_s=floor).plan()
+            return PackedChain
+        return AnnealingChain if self.discipline == "sequence" else ConservingChain
 
 
 class AnnealingChain(KernelChain):

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
-from stretto.core.csr import Floats
+from stretto.core.csr import Floats, Ints
 from stretto.core.plan import Plan
 from stretto.core.planner import Budget
 from stretto.core.problem import Problem
-from stretto.graphs.kernels.search.anneal import new_state
-from stretto.graphs.kernels.search.decode_packed import mean_rise_packed
+from stretto.graphs.kernels.search.anneal import AnnealState
+from stretto.graphs.kernels.search.decode_packed import PackScratch
 from stretto.graphs.kernels.search.within_memory import (
+    Execution,
     anneal_within,
     evolve_within,
     load_within,
@@ -19,10 +22,11 @@ from stretto.graphs.kernels.search.within_memory import (
 )
 from stretto.graphs.memory.execution import execution_of, progress
 from stretto.graphs.memory.repair import fit_memory
-from stretto.graphs.search.annealing import Annealing, AnnealingChain
+from stretto.graphs.search.annealing import Annealing
 from stretto.graphs.search.anytime import Solution
 from stretto.graphs.search.genetic import PopulationChain
 from stretto.graphs.search.lns import LargeNeighbourhood
+from stretto.graphs.search.packed import PackedChain
 
 
 def starts_within(problem: Problem, starts: list[Solution], seed: int) -> list[Solution]:
@@ -48,27 +52,22 @@ def starts_within(problem: Problem, starts: list[Solution], seed: int) -> list[S
     return sorted(found, key=lambda solution: solution.makespan_s)
 
 
-class LimitedChain(AnnealingChain):
-    """An annealing chain whose proposals are executed within capacities and memory."""
+class LimitedChain(PackedChain):
+    """A chain whose proposals are executed within memory, too."""
 
     cost = 20
 
-    def __init__(
-        self, problem: Problem, tail: Floats, start: Solution, params: Annealing, budget: Budget, stream: int
-    ) -> None:
-        self.execution = execution_of(problem)
-        super().__init__(problem, tail, start, params, budget, stream)
+    @cached_property
+    def execution(self) -> Execution:
+        """What executing a proposal takes."""
+        return execution_of(self.problem)
 
-    def _load(self, solution: Solution) -> None:
-        order = np.ascontiguousarray(solution.order, dtype=np.int32)
-        assignment = np.ascontiguousarray(solution.assignment, dtype=np.int32)
-        self.value = load_within(self.problem.arrays, self.execution, self.state, assignment, order)
+    @cached_property
+    def scratch(self) -> PackScratch:
+        return self.execution.packs
 
-    def _mean_rise(self) -> float:
-        state = new_state(self.problem.num_tasks, self.problem.num_devices)
-        value = load_within(self.problem.arrays, self.execution, state, self.state.assign, self.state.order)
-        rise = mean_rise_packed(self.problem.arrays, state, self.execution.packs, self.rng, 200, value)
-        return float(rise) or 0.02 * value
+    def _put(self, state: AnnealState, assignment: Ints, order: Ints) -> float:
+        return float(load_within(self.problem.arrays, self.execution, state, assignment, order))
 
     def _anneal(self, steps: int, temperature: float) -> None:
         self._search(anneal_within, self.execution, self.tail, self.rng, steps, temperature)
@@ -99,9 +98,12 @@ class LimitedRuinChain(LimitedChain):
 class LimitedPopulation(PopulationChain):
     """A population whose members are executed within capacities and memory."""
 
+    @cached_property
+    def execution(self) -> Execution:
+        """What executing a member takes."""
+        return execution_of(self.problem)
+
     def value_of(self, member: int) -> float:
-        if not hasattr(self, "execution"):
-            self.execution = execution_of(self.problem)
         n = self.problem.num_tasks
         start, finish = np.empty(n), np.empty(n)
         assignment, order = self.assigns[member], self.orders[member]

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
-from stretto.core.csr import Floats
-from stretto.core.nodes.packing import Packing
-from stretto.core.planner import Budget
-from stretto.core.problem import Problem
-from stretto.graphs.kernels.search.anneal import new_state
-from stretto.graphs.kernels.search.decode_packed import anneal_packed, load_packed, mean_rise_packed, new_scratch
-from stretto.graphs.search.annealing import Annealing, AnnealingChain
+from stretto.core.csr import Ints
+from stretto.graphs.kernels.search.anneal import AnnealState, new_state
+from stretto.graphs.kernels.search.decode_packed import (
+    PackScratch,
+    anneal_packed,
+    load_packed,
+    mean_rise_packed,
+    new_scratch,
+)
+from stretto.graphs.search.annealing import AnnealingChain
 from stretto.graphs.search.anytime import Solution
 
 
@@ -19,27 +24,25 @@ class PackedChain(AnnealingChain):
 
     cost = 4
 
-    def __init__(
-        self,
-        problem: Problem,
-        packing: Packing,
-        tail: Floats,
-        start: Solution,
-        params: Annealing,
-        budget: Budget,
-        stream: int,
-    ) -> None:
-        self.scratch = new_scratch(packing.need, packing.capacity)
-        super().__init__(problem, tail, start, params, budget, stream)
+    @cached_property
+    def scratch(self) -> PackScratch:
+        """Room for decoding."""
+        packing = self.problem.packing
+        assert packing is not None, "devices that run one task at a time have chains of their own"
+        return new_scratch(packing.need, packing.capacity)
 
     def _load(self, solution: Solution) -> None:
         order = np.ascontiguousarray(solution.order, dtype=np.int32)
         assignment = np.ascontiguousarray(solution.assignment, dtype=np.int32)
-        self.value = load_packed(self.problem.arrays, self.scratch, self.state, assignment, order)
+        self.value = self._put(self.state, assignment, order)
+
+    def _put(self, state: AnnealState, assignment: Ints, order: Ints) -> float:
+        """Put a solution into a state; return its makespan."""
+        return float(load_packed(self.problem.arrays, self.scratch, state, assignment, order))
 
     def _mean_rise(self) -> float:
         state = new_state(self.problem.num_tasks, self.problem.num_devices)
-        value = load_packed(self.problem.arrays, self.scratch, state, self.state.assign, self.state.order)
+        value = self._put(state, self.state.assign, self.state.order)
         rise = mean_rise_packed(self.problem.arrays, state, self.scratch, self.rng, 200, value)
         return float(rise) or 0.02 * value
 

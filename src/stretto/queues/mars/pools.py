@@ -22,12 +22,12 @@ from stretto.errors import InvalidInput
 from stretto.queues.kernels.codes import RuleCodes
 from stretto.queues.kernels.outcome import ReplayOutcome
 from stretto.queues.mars.cost import USUAL, JobCost
+from stretto.queues.mars.epochs import Epochs
 from stretto.queues.mars.parameters import MARS_PARAMETERS, MarsParameters
 from stretto.queues.mars.pool_candidates import POOL_PARAMETERS, PoolCandidate, pool_candidates
 from stretto.queues.mars.pool_replays import PoolReplays
 from stretto.queues.mars.replay import MarsReplay, MarsSettings
 from stretto.queues.mars.run_record import ChoiceRecorder
-from stretto.queues.mars.selector import Choice, EpochCosts, Selector
 from stretto.queues.pools.queue import PoolQueue
 from stretto.queues.promises.slack import SlackTable
 from stretto.queues.result import QueueResult, Watch
@@ -147,22 +147,11 @@ def pool_result(
     )
 
 
-class PoolEpochs:
-    """One replay, from epoch to epoch.
+class PoolEpochs(Epochs):
+    """One replay in pools, from epoch to epoch."""
 
-    Attributes
-    ----------
-    queue
-        The real queue.
-    chosen
-        The candidate that was followed when each job arrived; [n].
-    choices
-        One per epoch.
-    recorder
-        Told of choices and rewards at every epoch.
-    """
-
-    recorder: ChoiceRecorder | None = None
+    queue: PoolQueue
+    _replays: PoolReplays
 
     def __init__(
         self,
@@ -174,35 +163,19 @@ class PoolEpochs:
         seed: int,
     ) -> None:
         self.queue = PoolQueue.of(setup, slack_s)
-        self._candidates, self._rules = candidates, rules
+        self._candidates = candidates
         self._replays = PoolReplays(self.queue, setup, candidates, slack_s, cost, seed)
-        self.selector = Selector([one.name for one in candidates], [one.is_trained for one in candidates], rules, seed)
-        self.chosen = np.zeros(setup.trace.num_jobs, np.int64)
-        self.choices: list[Choice] = []
+        self._begin(setup.trace.num_jobs, candidates, rules, seed)
 
-    def play(self, executor: Executor, watch: Watch | None = None) -> int:
-        """Replay all jobs, and choose anew at every epoch; return how many have been replayed."""
-        n, length = len(self.chosen), self._rules.epoch_jobs
-        for done in range(0, n, length):
-            until = min(done + length, n)
-            self.chosen[done:until] = self.selector.chosen
-            rules = self._candidates[self.selector.chosen].rules
-            self.queue.advance(rules, until if until < n else None)
-            if watch is not None and not watch(until, n) and until < n:
-                self.queue.first(until).advance(rules)
-                return self._end(until)
-            if until < n and len(self._candidates) > 1:
-                self._reconsider(until, executor)
-        return self._end(n)
+    def _advance(self, num_jobs: int) -> None:
+        self.queue.advance(self._candidates[self.selector.chosen].rules, num_jobs)
 
-    def _end(self, count: int) -> int:
-        if self.recorder is not None:
-            self.recorder.rest(self.queue.jobs, self.queue.start_s[:count])
-        return count
+    def _finish(self, num_arrived: int) -> int:
+        self.queue.first(num_arrived).advance(self._candidates[self.selector.chosen].rules)
+        return num_arrived
 
     def _reconsider(self, done: int, executor: Executor) -> None:
-        """Continue the counterfactual replays as far as possible, compare, and choose."""
-        rules, replays, selector = self._rules, self._replays, self.selector
+        rules, replays = self._rules, self._replays
         now = float(self.queue.jobs.submit[done - 1])
         replays.learn(done, now)
         played = min(done - rules.lag_jobs, replays.num_playable)
@@ -210,11 +183,5 @@ class PoolEpochs:
             return
         replays.play(played, executor)
         epochs = replays.epochs(played, rules.epoch_jobs)
-        if epochs.shape[1] < POOL_PARAMETERS.fewest_epochs:
-            return
-        choice = selector.choose(EpochCosts(epochs[:-1], epochs[-1], done, now))
-        for k in selector.hopeless(epochs[:-1]):
-            replays.drop(k)
-        self.choices.append(choice)
-        if self.recorder is not None:
-            self.recorder.epoch(choice, selector, self.queue.jobs, self.queue.start_s, now)
+        if epochs.shape[1] >= POOL_PARAMETERS.fewest_epochs:
+            self._choose(epochs, done, now)

@@ -16,6 +16,7 @@ from stretto.queues.forecasts.state import new_forecasts
 from stretto.queues.mars.candidates import Candidate, candidates_of
 from stretto.queues.mars.cost import USUAL, JobCost
 from stretto.queues.mars.counterfactual import CounterfactualReplays
+from stretto.queues.mars.epochs import Epochs
 from stretto.queues.mars.kernels.play import play_beside
 from stretto.queues.mars.kernels.score import new_scores, put_all_through
 from stretto.queues.mars.network import TRAINED, MarsNet, load_nets
@@ -23,7 +24,7 @@ from stretto.queues.mars.online import OnlineLearner
 from stretto.queues.mars.parameters import MARS_PARAMETERS, MarsParameters
 from stretto.queues.mars.policy_queue import PolicyQueue
 from stretto.queues.mars.run_record import ChoiceRecorder
-from stretto.queues.mars.selector import Choice, EpochCosts, Selector
+from stretto.queues.mars.selector import Choice
 from stretto.queues.promises.queue import PromiseQueue
 from stretto.queues.promises.slack import Slack, SlackTable
 from stretto.queues.result import Watch
@@ -203,25 +204,18 @@ def mars_replay(
     )
 
 
-class EpochReplay:
-    """One replay, from epoch to epoch.
+class EpochReplay(Epochs):
+    """One replay on a machine, from epoch to epoch.
 
     Attributes
     ----------
-    queue
-        The real queue.
-    chosen
-        The candidate that was followed when each job arrived; [n].
-    choices
-        One per epoch.
-    recorder
-        Told of choices and rewards at every epoch.
     learner
         Trains the last candidate further.
     """
 
-    recorder: ChoiceRecorder | None = None
+    queue: PromiseQueue
     learner: OnlineLearner | None = None
+    _replays: CounterfactualReplays
 
     def __init__(
         self,
@@ -237,34 +231,13 @@ class EpochReplay:
         n = len(jobs.submit)
         slack_s = slack.of(trace, jobs.estimate)
         self.queue = PromiseQueue.of(jobs, num_procs, slack_s, new_forecasts(jobs, trace))
-        self._candidates, self._rules = candidates, rules
+        self._candidates = candidates
         self._beside = PolicyQueue.of(jobs, num_procs, candidates[0])
         self._scores = new_scores(n)._replace(reference=self._beside.queue.state.start)
         self._replays = CounterfactualReplays(self.queue, self._scores, candidates, slack_s, cost=cost, seed=seed)
         self._begin(n, candidates, rules, seed)
 
-    def _begin(self, num_jobs: int, candidates: list[Candidate], rules: MarsParameters, seed: int) -> None:
-        """Follow what the selector begins with; nothing has been compared yet."""
-        self.selector = Selector([one.name for one in candidates], [one.is_trained for one in candidates], rules, seed)
-        self.chosen = np.zeros(num_jobs, np.int64)
-        self.choices: list[Choice] = []
-
-    def play(self, executor: Executor, watch: Watch | None = None) -> int:
-        """Replay all jobs, and choose anew at every epoch; return how many have been replayed."""
-        n, length = len(self.chosen), self._rules.epoch_jobs
-        for done in range(0, n, length):
-            until = min(done + length, n)
-            self.chosen[done:until] = self.selector.chosen
-            self._advance(until if until < n else n + 1)
-            if watch is not None and not watch(until, n) and until < n:
-                return self._finish(until)
-            if until < n and len(self._candidates) > 1:
-                self._reconsider(until, executor)
-        self._record_rest(n)
-        return n
-
     def _advance(self, num_jobs: int) -> None:
-        """Let the real queue go on until so many jobs have arrived."""
         queue, one, beside = self.queue, self._candidates[self.selector.chosen], self._beside
         play_beside(
             *(queue.jobs, queue.num_procs, queue.state, one.order(learns=True), queue.forecasts),
@@ -273,7 +246,6 @@ class EpochReplay:
         )
 
     def _finish(self, num_arrived: int) -> int:
-        """Replay the jobs that have arrived to their ends, as if no other came."""
         jobs = self.queue.jobs
         submit = jobs.submit.copy()
         submit[num_arrived:] = np.inf
@@ -281,16 +253,10 @@ class EpochReplay:
             jobs._replace(submit=submit), self.queue.num_procs, self.queue.state, self.queue.forecasts
         )
         self._advance(len(submit) + 1)
-        self._record_rest(num_arrived)
         return num_arrived
 
-    def _record_rest(self, num_jobs: int) -> None:
-        if self.recorder is not None:
-            self.recorder.rest(self.queue.jobs, self.queue.state.start[:num_jobs])
-
     def _reconsider(self, done: int, executor: Executor) -> None:
-        """Continue the counterfactual replays as far as possible, compare, and let what is chosen take over."""
-        rules, replays, selector = self._rules, self._replays, self.selector
+        rules, replays, before = self._rules, self._replays, self.selector.chosen
         now = float(self.queue.jobs.submit[done - 1])
         replays.learn(self.queue.forecasts, done, now)
         played = min(done - rules.lag_jobs, replays.num_playable)
@@ -298,16 +264,9 @@ class EpochReplay:
             return
         is_taught = self._learn(played)
         replays.play(played, executor)
-        epochs = replays.epochs(played, rules.epoch_jobs)
-        before = selector.chosen
-        choice = selector.choose(EpochCosts(epochs[:-1], epochs[-1], done, now))
-        for k in selector.hopeless(epochs[:-1]):
-            replays.drop(k)
-        self.choices.append(choice)
-        if self.recorder is not None:
-            self.recorder.epoch(choice, selector, self.queue.jobs, self.queue.state.start, now)
-        if selector.chosen != before or is_taught:
-            put_all_through(self.queue.state, self._candidates[selector.chosen].net, self._scores)
+        self._choose(replays.epochs(played, rules.epoch_jobs), done, now)
+        if self.selector.chosen != before or is_taught:
+            put_all_through(self.queue.state, self._candidates[self.selector.chosen].net, self._scores)
 
     def _learn(self, num_known: int) -> bool:
         """Train the last candidate further where that is due; say whether it has changed."""

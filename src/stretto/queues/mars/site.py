@@ -124,7 +124,7 @@ class SiteEpochs(EpochReplay):
         cost: JobCost,
         seed: int = 0,
     ) -> None:
-        self._candidates, self._rules = candidates, rules
+        self._candidates = candidates
         self._begin(setup.trace.num_jobs, candidates, rules, seed)
         jobs = setup.trace.arrays()._replace(run=setup.arrays.run, estimate=setup.arrays.estimate)
         slack_s = slack.of(setup.trace, jobs.estimate)
@@ -150,7 +150,6 @@ class SiteEpochs(EpochReplay):
         count = len(self.real.jobs.submit)
         if np.any(np.isnan(self.real.queue.start_s[:count])):
             raise Infeasible(f"jobs of {self.real.queue.replay.setup.trace.name!r} wait for ever")
-        self._record_rest(count)
         return count
 
 

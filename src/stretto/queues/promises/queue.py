@@ -109,6 +109,11 @@ class PromiseQueue:
         return float(self.state.moment["now"][0])
 
     @property
+    def start_s(self) -> Floats:
+        """Start of each job, -1 = it has not started; [n]."""
+        return self.state.start
+
+    @property
     def waiting(self) -> NDArray[np.int64]:
         """Jobs that wait, by submission; a view."""
         return self.state.waiting[: int(self.state.moment["num_waiting"][0])]

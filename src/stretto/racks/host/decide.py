@@ -1,4 +1,4 @@
-"""Which waiting task starts on which idle core of a host; where that is allowed, a core may stay idle for now.
+"""Which waiting task starts on which idle core of a host.
 
 Pure functions of a view: nothing here reads a clock, a file or an engine.
 """
@@ -68,10 +68,10 @@ class HostView:
 
 
 def look_ahead(view: HostView, law: LawValues, params: HostParams) -> list[tuple[int, int]]:
-    """Return tasks with the core on which each starts now; cores get none where waiting is allowed and better.
+    """Return tasks with the core on which each starts now; a core for which no task is left gets none.
 
     Every idle core, the least loaded one first, is given the category whose choice leads to the least weighted sum of
-    completion times when the tasks that wait are played to their end, or with ``may_wait`` nothing until the next end.
+    completion times when the tasks that wait are played to their end.
     """
     work = _Played(view, law, params)
     chosen: list[tuple[int, int]] = []
@@ -91,7 +91,6 @@ class _Played:
         self.host = (view.share, np.ascontiguousarray(view.near), view.idle_busy)
         self.running = [view.running.astype(np.int64), view.left_s.copy(), view.work_s.copy(), view.weight.copy()]
         self.rows = by_category(view, len(law.demand), params.window)
-        self.may_wait = params.may_wait
         usable = np.flatnonzero(view.is_alive)
         self.order = usable[np.argsort(-self.host[0][usable], kind="stable")]
 
@@ -99,17 +98,13 @@ class _Played:
         return [int(core) for core in self.order if self.running[0][core] == IDLE]
 
     def best(self, core: int) -> int | None:
-        """Return the task that starts on a core, None to wait; the state then has it running."""
+        """Return the task that starts on a core, None where none can; the state then has it running."""
         tasks = self._tasks()
         options = [k for k, row in enumerate(self.rows) if row and self._can_run(row[0], core)]
         if not options:
             return None
-        if self.may_wait and np.any(self.running[0] != IDLE):
-            options.append(IDLE)
         costs = [price(self.law, self.host, tasks, tuple(self.running), self.order, core, k) for k in options]
         k = options[int(np.argmin(costs))]
-        if k == IDLE:
-            return None
         place = self.rows[k].pop(0)
         self.running[0][core] = k
         self.running[1][core] = self.running[2][core] = self.view.task_work_s[place, core]

@@ -39,9 +39,6 @@ class HostParams:
         Readings older than this are stale.
     window
         Waiting tasks that a look-ahead plays to their end.
-    may_wait
-        Whether a core may be left idle on purpose. Right where contention is known; contention that was learned beside
-        foreign loads is overestimated, and on a real host waiting made the mean completion time a fifth longer.
     """
 
     core_coupling: float = 0.3
@@ -59,9 +56,8 @@ class HostParams:
     mean_load_s: float = 60.0
     max_age_s: float = 2.0
     window: int = 48
-    may_wait: bool = False
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if name != "may_wait" and not value > 0:
+            if not value > 0:
                 raise InvalidInput(f"{value} must be positive", field=name)

@@ -61,7 +61,7 @@ def best_start(law, host, tasks, core, category, work, weight, head, rate):
 
 @njit(cache=True, nogil=True)
 def price(law, host, tasks, running, order, first_core, first_category):
-    """Return the weighted sum of completion times when a core first gets a category, or waits for the next end (-1).
+    """Return the weighted sum of completion times when a core first gets a task of a category.
 
     After that each core that becomes idle starts what ends the most weight per second, or stays idle where nothing
     improves on that, or where the other cores would have done all that waits before the task ended there.
@@ -84,15 +84,11 @@ def price(law, host, tasks, running, order, first_core, first_category):
     num = share.shape[0]
     category, left, work, weight = running[0].copy(), running[1].copy(), running[2].copy(), running[3].copy()
     rate, head = np.zeros(num), tasks[0][:-1].copy()
-    is_held = np.zeros(num, np.bool_)
-    if first_category >= 0:
-        _start(tasks, head, first_core, first_category, category, left, work, weight)
-    else:
-        is_held[first_core] = True
+    _start(tasks, head, first_core, first_category, category, left, work, weight)
     now, cost = 0.0, 0.0
     while True:
         for core in order:
-            if category[core] != IDLE or is_held[core]:
+            if category[core] != IDLE:
                 continue
             fill_rates(coupling, foreign, demand, share, near, idle_busy, category, rate)
             present = value(category, work, weight, rate)
@@ -113,7 +109,6 @@ def price(law, host, tasks, running, order, first_core, first_category):
                 if left[p] <= 1e-9 * work[p]:
                     cost += weight[p] * now
                     category[p] = IDLE
-            is_held[p] = False
 
 
 @njit(cache=True, nogil=True)

@@ -39,8 +39,6 @@ class ProcessNeeds:
     num_tasks: int
     num_killed: int
     asked_cpus: float | None
-    asked_memory_bytes: float | None
-    asked_time_s: float | None
     used_cpus: float | None
     peak_memory_bytes: float | None
     longest_s: float | None
@@ -61,7 +59,7 @@ def process_needs(rows: Sequence[TraceRow], quantile: float = 0.95) -> list[Proc
 def _needs(process: str, rows: list[TraceRow], quantile: float) -> ProcessNeeds:
     done = [row for row in rows if row.is_finished]
     killed = [row for row in rows if not row.is_finished and row.exit is not None and _is_killed(row.exit)]
-    asked_cpus, asked_memory = _most(done, "cpus"), _most(done, "memory_bytes")
+    asked_cpus = _most(done, "cpus")
     shares = [row.cpu_share for row in done if row.cpu_share is not None]
     peaks = _values([*done, *killed], "peak_rss_bytes")
     times = _values(done, "realtime_s") or _values(done, "duration_s")
@@ -71,8 +69,6 @@ def _needs(process: str, rows: list[TraceRow], quantile: float) -> ProcessNeeds:
         num_tasks=len(done),
         num_killed=len(killed),
         asked_cpus=asked_cpus,
-        asked_memory_bytes=asked_memory,
-        asked_time_s=_most(done, "time_s"),
         used_cpus=used,
         peak_memory_bytes=max(peaks) if peaks else None,
         longest_s=max(times) if times else None,

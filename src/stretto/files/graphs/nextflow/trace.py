@@ -67,11 +67,6 @@ class TraceRow:
     def is_finished(self) -> bool:
         return self.status in FINISHED
 
-    @property
-    def short_process(self) -> str:
-        """The name of the process without its workflows."""
-        return self.process.rpartition(":")[2]
-
 
 def header_of(document: Document) -> tuple[list[str], str] | None:
     """Return the fields and the separator of a trace; None where the first line is not the header of one."""

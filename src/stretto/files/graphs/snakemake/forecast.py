@@ -50,10 +50,6 @@ class DurationForecast:
         """Expected seconds."""
         return math.exp(self.log_s + min(self.log_sd, MAX_SD) ** 2 / 2)
 
-    def quantile_s(self, z: float) -> float:
-        """Return the seconds at a number of standard deviations, such as 1.28 for nine jobs of ten."""
-        return math.exp(self.log_s + z * self.log_sd)
-
 
 #: Of a job that runs nothing.
 NOTHING = DurationForecast(-math.inf, 0.0, "no command")
@@ -93,13 +89,11 @@ class DurationForecaster:
         self._stale: set[str] = set()
         self._typical: float | None = None
         self._same_job_sd: float | None = None
-        self.num_records = 0
         for record in sorted(records, key=lambda item: item.end_unix_s):
             self.add(record)
 
     def add(self, record: JobRecord) -> None:
         """Learn from one more job."""
-        self.num_records += 1
         runs = self._by_rule[record.rule]
         runs.append(record)
         del runs[:-MAX_RUNS]

@@ -1,8 +1,8 @@
 """List scheduling on nodes that pack: tasks in a given order, each where and when enough is free for it.
 
 Devices that run one task at a time take part as nodes with one slot; ``core/nodes/packing.py`` has the units. Where
-memory is limited, tasks go only where ``room`` has room for them; a task that finds none ends the placing, with -1 for
-its device.
+memory is limited, tasks go only where ``room`` has room for them; a task that finds none ends the placing: it and all
+tasks behind it have -1 for their device.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from stretto.core.kernels.rng import below
 from stretto.core.kernels.shapes import Arrays, Flags, Floats, Ints, Words
 from stretto.graphs.kernels.construct.appending import BY_DURATION, BY_IDLE, BY_START
 from stretto.graphs.kernels.construct.arrival import first_ready, open_devices, ready_everywhere
+from stretto.graphs.kernels.construct.packed_nodes import open_nodes, put, ready_with_room
 from stretto.graphs.kernels.construct.profile import find_fit, open_profile, take
-from stretto.graphs.kernels.construct.room import NO_ROOM, Room, hold, mask_full, rate_devices
+from stretto.graphs.kernels.construct.room import NO_ROOM, Room, rate_devices
 from stretto.graphs.kernels.construct.rounds import ETF, SUFFERAGE, pick, release_readers
 
 
@@ -28,14 +29,11 @@ def pack_by_finish(
     The parameters are those of ``insertion.place_by_finish``; ties go to the lower index.
     """
     m = p.device_class.shape[0]
-    assign, start, finish, _, row = open_devices(p)
-    profile = open_profile(capacity, order.shape[0])
-    limited, rated = room.limit.shape[0] > 0, np.zeros(p.device_class.shape[0], dtype=np.uint8)
+    nodes = open_nodes(p, need, capacity, room)
+    profile, row = nodes.profile, nodes.row
     extra = np.zeros(m)
     for v in order:
-        ready_everywhere(p, assign, finish, v, row)
-        if limited and not mask_full(p, room, v, row, rated):
-            assign[v] = -1
+        if not ready_with_room(p, nodes, v):
             break
         if bias.shape[0] > 0:
             extra = bias[v]
@@ -57,25 +55,17 @@ def pack_by_finish(
                 score = at + span + extra[d]
                 if score < best:
                     best, device, begin = score, d, at
-        assign[v] = device
-        start[v] = begin
-        finish[v] = begin + p.duration[v, p.device_class[device]]
-        take(profile, device, begin, finish[v], need[v])
-        if limited:
-            hold(p, room, v, device)
-    return assign, start, finish
+        put(p, nodes, v, device, begin)
+    return nodes.assign, nodes.start, nodes.finish
 
 
 @njit(cache=True, nogil=True)
 def pack_by_start(p: Arrays, need: Floats, capacity: Floats, room: Room, order: Ints) -> tuple[Ints, Floats, Floats]:
     """Give each task the node on which it starts first; of these, where it ends first; with insertion."""
-    assign, start, finish, _, row = open_devices(p)
-    profile = open_profile(capacity, order.shape[0])
-    limited, rated = room.limit.shape[0] > 0, np.zeros(p.device_class.shape[0], dtype=np.uint8)
+    nodes = open_nodes(p, need, capacity, room)
+    profile, row = nodes.profile, nodes.row
     for v in order:
-        ready_everywhere(p, assign, finish, v, row)
-        if limited and not mask_full(p, room, v, row, rated):
-            assign[v] = -1
+        if not ready_with_room(p, nodes, v):
             break
         begin = np.inf
         end = np.inf
@@ -87,13 +77,8 @@ def pack_by_start(p: Arrays, need: Floats, capacity: Floats, room: Room, order: 
             at = find_fit(profile, d, row[d], span, need[v], begin)
             if at < begin or (at == begin and at + span < end):
                 begin, end, device = at, at + span, d
-        assign[v] = device
-        start[v] = begin
-        finish[v] = end
-        take(profile, device, begin, end, need[v])
-        if limited:
-            hold(p, room, v, device)
-    return assign, start, finish
+        put(p, nodes, v, device, begin)
+    return nodes.assign, nodes.start, nodes.finish
 
 
 @njit(cache=True, nogil=True)
@@ -101,13 +86,10 @@ def pack_by_rule(
     p: Arrays, need: Floats, capacity: Floats, room: Room, order: Ints, rule: int
 ) -> tuple[Ints, Floats, Floats]:
     """Give each task the node that a rule of ``appending`` prefers, not before the tasks that the node has."""
-    assign, start, finish, _, row = open_devices(p)
-    profile = open_profile(capacity, order.shape[0])
-    limited, rated = room.limit.shape[0] > 0, np.zeros(p.device_class.shape[0], dtype=np.uint8)
+    nodes = open_nodes(p, need, capacity, room)
+    profile, row = nodes.profile, nodes.row
     for v in order:
-        ready_everywhere(p, assign, finish, v, row)
-        if limited and not mask_full(p, room, v, row, rated):
-            assign[v] = -1
+        if not ready_with_room(p, nodes, v):
             break
         best = np.inf
         begin = 0.0
@@ -128,13 +110,8 @@ def pack_by_rule(
                 score = opens
             if score < best or (score == best and at + span < end):
                 best, begin, end, device = score, at, at + span, d
-        assign[v] = device
-        start[v] = begin
-        finish[v] = end
-        take(profile, device, begin, end, need[v])
-        if limited:
-            hold(p, room, v, device)
-    return assign, start, finish
+        put(p, nodes, v, device, begin)
+    return nodes.assign, nodes.start, nodes.finish
 
 
 @njit(cache=True, nogil=True)
@@ -142,13 +119,10 @@ def pack_by_start_at_random(
     p: Arrays, need: Floats, capacity: Floats, room: Room, order: Ints, state: Words
 ) -> tuple[Ints, Floats, Floats]:
     """Give each task, in order, a node on which it starts first; equal ones are drawn at random."""
-    assign, start, finish, _, row = open_devices(p)
-    profile = open_profile(capacity, order.shape[0])
-    limited, rated = room.limit.shape[0] > 0, np.zeros(p.device_class.shape[0], dtype=np.uint8)
+    nodes = open_nodes(p, need, capacity, room)
+    profile, row = nodes.profile, nodes.row
     for v in order:
-        ready_everywhere(p, assign, finish, v, row)
-        if limited and not mask_full(p, room, v, row, rated):
-            assign[v] = -1
+        if not ready_with_room(p, nodes, v):
             break
         best = np.inf
         device = -1
@@ -164,13 +138,8 @@ def pack_by_start_at_random(
                 ties += 1
                 if below(state, ties) == 0:
                     device = d
-        assign[v] = device
-        start[v] = best
-        finish[v] = best + p.duration[v, p.device_class[device]]
-        take(profile, device, best, finish[v], need[v])
-        if limited:
-            hold(p, room, v, device)
-    return assign, start, finish
+        put(p, nodes, v, device, best)
+    return nodes.assign, nodes.start, nodes.finish
 
 
 @njit(cache=True, nogil=True)
@@ -195,15 +164,15 @@ def pack_in_rounds(
     """Commit the best pair of ready task and node again and again, by a rule of ``rounds``."""
     n = p.release.shape[0]
     m = p.device_class.shape[0]
-    assign, start, finish, _, row = open_devices(p)
-    profile = open_profile(capacity, n)
+    nodes = open_nodes(p, need, capacity, room)
+    profile, row, rated = nodes.profile, nodes.row, nodes.rated
     task = np.empty(n, dtype=np.int32)  # the ready tasks, and when they could start where
     begin = np.empty((min(n, 64), m))
     ready = np.empty((min(n, 64), m))
     score = np.empty((n, 3))
     where = np.empty(n, dtype=np.int32)
     order = np.empty(n, dtype=np.int32)
-    limited, rated = room.limit.shape[0] > 0, np.zeros(m, dtype=np.uint8)
+    limited = room.limit.shape[0] > 0
     count = 0
     missing, fresh, num_fresh = first_ready(p)
     for i in range(n):
@@ -213,7 +182,7 @@ def pack_in_rounds(
         for f in range(num_fresh):
             v = fresh[f]
             task[count] = v
-            ready_everywhere(p, assign, finish, v, row)
+            ready_everywhere(p, nodes.assign, nodes.finish, v, row)
             for d in range(m):
                 ready[count, d] = row[d]
                 span = p.duration[v, p.device_class[d]]
@@ -224,19 +193,13 @@ def pack_in_rounds(
                 rate_devices(p, room, v, rated)
             where[count] = _best_node(p, rule, v, begin[count], limited, rated, score[count])
             if where[count] < 0:
-                assign[v] = -1
-                return order, assign, start, finish
+                return order, nodes.assign, nodes.start, nodes.finish
             count += 1
         k = pick(rule, count, task, score, level)
         v = task[k]
         d = where[k]
         order[i] = v
-        assign[v] = d
-        start[v] = begin[k, d]
-        finish[v] = score[k, 2]
-        take(profile, d, start[v], finish[v], need[v])
-        if limited:
-            hold(p, room, v, d)
+        put(p, nodes, v, d, begin[k, d])
         count -= 1
         if k != count:
             task[k], where[k] = task[count], where[count]
@@ -252,10 +215,9 @@ def pack_in_rounds(
                     rate_devices(p, room, u, rated)
                 where[j] = _best_node(p, rule, u, begin[j], limited, rated, score[j])
                 if where[j] < 0:
-                    assign[u] = -1
-                    return order, assign, start, finish
+                    return order, nodes.assign, nodes.start, nodes.finish
         num_fresh = release_readers(p, v, missing, fresh)
-    return order, assign, start, finish
+    return order, nodes.assign, nodes.start, nodes.finish
 
 
 @njit(cache=True, nogil=True)

@@ -1,7 +1,6 @@
 """Choices on nodes that pack which weigh more than one time: two candidates, readers on trial, imaginary makespans.
 
-As in ``packed``, tasks go only where ``room`` has room for them; a task that finds none ends the placing, with -1 for
-its device.
+As in ``packed``, tasks go only where ``room`` has room for them; a task that finds none ends the placing.
 """
 
 from __future__ import annotations
@@ -10,12 +9,13 @@ import numpy as np
 
 from stretto.core.kernels.compile import njit
 from stretto.core.kernels.shapes import Arrays, Floats, Ints
-from stretto.graphs.kernels.construct.arrival import first_ready, open_devices, ready_everywhere
+from stretto.graphs.kernels.construct.arrival import first_ready, ready_everywhere
 from stretto.graphs.kernels.construct.enabling import last_message
 from stretto.graphs.kernels.construct.imaginary import largest, smallest
 from stretto.graphs.kernels.construct.lookahead import top_readers
-from stretto.graphs.kernels.construct.profile import Profile, find_fit, open_profile, take
-from stretto.graphs.kernels.construct.room import Room, hold, mask_full
+from stretto.graphs.kernels.construct.packed_nodes import open_nodes, put, ready_with_room
+from stretto.graphs.kernels.construct.profile import Profile, find_fit
+from stretto.graphs.kernels.construct.room import Room, mask_full
 from stretto.graphs.kernels.construct.rounds import release_readers
 
 
@@ -24,13 +24,10 @@ def pack_on_two(
     p: Arrays, need: Floats, capacity: Floats, room: Room, order: Ints, latency: float, inv_bandwidth: float
 ) -> tuple[Ints, Floats, Floats]:
     """Start each task on the node that has room for it first, or on the one that its last data comes from."""
-    assign, start, finish, _, row = open_devices(p)
-    profile = open_profile(capacity, order.shape[0])
-    limited, rated = room.limit.shape[0] > 0, np.zeros(p.device_class.shape[0], dtype=np.uint8)
+    nodes = open_nodes(p, need, capacity, room)
+    profile, row = nodes.profile, nodes.row
     for v in order:
-        ready_everywhere(p, assign, finish, v, row)
-        if limited and not mask_full(p, room, v, row, rated):
-            assign[v] = -1
+        if not ready_with_room(p, nodes, v):
             break
         opens = np.inf
         device = -1
@@ -42,21 +39,16 @@ def pack_on_two(
             if device < 0 or at < opens:
                 opens, device = at, d
         begin = _behind_all(p, profile, need, row, v, device)
-        near, _ = last_message(p, assign, finish, v, latency, inv_bandwidth)
+        near, _ = last_message(p, nodes.assign, nodes.finish, v, latency, inv_bandwidth)
         if near >= 0 and near != device and p.duration[v, p.device_class[near]] < np.inf and row[near] < np.inf:
             at = _behind_all(p, profile, need, row, v, near)
             if at < begin or (at == begin and near < device):
                 begin, device = at, near
-        assign[v] = device
-        start[v] = begin
-        finish[v] = begin + p.duration[v, p.device_class[device]]
-        take(profile, device, begin, finish[v], need[v])
-        if limited:
-            hold(p, room, v, device)
-    return assign, start, finish
+        put(p, nodes, v, device, begin)
+    return nodes.assign, nodes.start, nodes.finish
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _behind_all(p: Arrays, profile: Profile, need: Floats, row: Floats, v: int, d: int) -> float:
     """Return when task v can start on node d, not before the tasks that the node has."""
     span = p.duration[v, p.device_class[d]]
@@ -72,21 +64,20 @@ def pack_with_lookahead(
     Readers are tried one by one, each alone: on nodes they mostly fit side by side.
     """
     m = p.device_class.shape[0]
-    assign, start, finish, _, row = open_devices(p)
-    assign[:] = -1
-    profile = open_profile(capacity, order.shape[0])
-    limited, rated = room.limit.shape[0] > 0, np.zeros(m, dtype=np.uint8)
+    nodes = open_nodes(p, need, capacity, room)
+    profile, row, assign, finish = nodes.profile, nodes.row, nodes.assign, nodes.finish
     readers = np.empty(max_readers, dtype=np.int32)
     before = np.empty((max_readers, m))  # data of each reader from tasks that are placed
     for v in order:
-        ready_everywhere(p, assign, finish, v, row)
-        if limited and not mask_full(p, room, v, row, rated):
+        if not ready_with_room(p, nodes, v):
             break
         count = top_readers(p, v, rank, readers)
         for k in range(count):
             ready_everywhere(p, assign, finish, readers[k], before[k])
         best = np.inf
+        begin = 0.0
         end = np.inf
+        device = -1
         for d in range(m):
             span = p.duration[v, p.device_class[d]]
             if span == np.inf or row[d] == np.inf:
@@ -96,17 +87,12 @@ def pack_with_lookahead(
             for k in range(count):
                 latest = max(latest, _reader_ends(p, profile, need, v, d, at + span, readers[k], before[k]))
             if latest < best or (latest == best and at + span < end):
-                best, end = latest, at + span
-                assign[v] = d
-                start[v] = at
-                finish[v] = end
-        take(profile, assign[v], start[v], finish[v], need[v])
-        if limited:
-            hold(p, room, v, assign[v])
-    return assign, start, finish
+                best, begin, end, device = latest, at, at + span, d
+        put(p, nodes, v, device, begin)
+    return assign, nodes.start, finish
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _reader_ends(
     p: Arrays, profile: Profile, need: Floats, v: int, source: int, done: float, w: int, before: Floats
 ) -> float:
@@ -134,9 +120,9 @@ def pack_by_imaginary_level(
     """Schedule all tasks by best imaginary level (``imaginary``); ``num_slots`` tasks can run at once."""
     n = p.release.shape[0]
     m = p.device_class.shape[0]
-    assign, start, finish, _, row = open_devices(p)
-    profile = open_profile(capacity, n)
-    limited, rated = room.limit.shape[0] > 0, np.zeros(m, dtype=np.uint8)
+    limited = room.limit.shape[0] > 0
+    nodes = open_nodes(p, need, capacity, room)
+    profile, row = nodes.profile, nodes.row
     task = np.empty(n, dtype=np.int32)
     order = np.empty(n, dtype=np.int32)
     makespan = np.empty(m)
@@ -152,10 +138,9 @@ def pack_by_imaginary_level(
         most = -np.inf
         for k in range(count):
             v = task[k]
-            ready_everywhere(p, assign, finish, v, row)
-            if limited and not mask_full(p, room, v, row, rated):
-                assign[v] = -1
-                return order, assign, start, finish
+            ready_everywhere(p, nodes.assign, nodes.finish, v, row)
+            if limited and not mask_full(p, room, v, row, nodes.rated):
+                return order, nodes.assign, nodes.start, nodes.finish
             num_able = 0
             for d in range(m):
                 span = p.duration[v, p.device_class[d]]
@@ -169,15 +154,10 @@ def pack_by_imaginary_level(
                 chosen, most = k, value
                 device = int(np.argmin(makespan))
         v = task[chosen]
-        ready_everywhere(p, assign, finish, v, row)
+        ready_everywhere(p, nodes.assign, nodes.finish, v, row)
         order[i] = v
-        assign[v] = device
-        start[v] = _behind_all(p, profile, need, row, v, device)
-        finish[v] = start[v] + p.duration[v, p.device_class[device]]
-        take(profile, device, start[v], finish[v], need[v])
-        if limited:
-            hold(p, room, v, device)
+        put(p, nodes, v, device, _behind_all(p, profile, need, row, v, device))
         count -= 1
         task[chosen] = task[count]
         num_fresh = release_readers(p, v, missing, fresh)
-    return order, assign, start, finish
+    return order, nodes.assign, nodes.start, nodes.finish

@@ -50,7 +50,7 @@ def open_profile(capacity: Floats, num_tasks: int) -> Profile:
     return profile
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def find_fit(profile: Profile, d: int, ready: float, span: float, need: Floats, latest: float) -> float:
     """Return the earliest start on node d, not before ``ready``, at which the needs are free for the whole span.
 
@@ -77,7 +77,7 @@ def find_fit(profile: Profile, d: int, ready: float, span: float, need: Floats, 
             return at
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _step_at(profile: Profile, d: int, moment: float) -> int:
     """Return the step of node d in which a moment lies."""
     low = profile.first[d]
@@ -91,7 +91,7 @@ def _step_at(profile: Profile, d: int, moment: float) -> int:
     return int(low)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def take(profile: Profile, d: int, start: float, finish: float, need: Floats) -> None:
     """Take the needs on node d from start to finish.
 
@@ -108,7 +108,7 @@ def take(profile: Profile, d: int, start: float, finish: float, need: Floats) ->
             profile.free[k, r] -= need[r]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _split(profile: Profile, d: int, moment: float) -> int:
     """Make a step begin at a moment; return its place in the run of node d."""
     k = _step_at(profile, d, moment)
@@ -117,7 +117,7 @@ def _split(profile: Profile, d: int, moment: float) -> int:
     return _insert_after(profile, d, k - profile.first[d], moment)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _insert_after(profile: Profile, d: int, place: int, moment: float) -> int:
     """Add a step behind a place in the run of node d, with the same free amounts; return its own place."""
     length = profile.length[d]
@@ -136,7 +136,7 @@ def _insert_after(profile: Profile, d: int, place: int, moment: float) -> int:
     return int(place + 1)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _move_run(profile: Profile, d: int) -> None:
     """Give node d fresh room of twice the size."""
     old, new, length = profile.first[d], profile.used[0], profile.length[d]

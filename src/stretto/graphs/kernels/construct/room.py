@@ -35,7 +35,7 @@ class Room(NamedTuple):
     pending: Ints  # [O] readers that are not placed yet
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def rate_devices(p: Arrays, room: Room, v: int, rated: Flags) -> int:
     """Rate the devices that can run task v; return the best rating."""
     m = room.limit.shape[0]
@@ -60,7 +60,7 @@ def rate_devices(p: Arrays, room: Room, v: int, rated: Flags) -> int:
     return best
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def mask_full(p: Arrays, room: Room, v: int, row: Floats, rated: Flags) -> bool:
     """Set the ready times of devices without room for task v to infinity; return whether any is left."""
     best = rate_devices(p, room, v, rated)
@@ -70,7 +70,7 @@ def mask_full(p: Arrays, room: Room, v: int, row: Floats, rated: Flags) -> bool:
     return bool(best > NO_ROOM)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def hold(p: Arrays, room: Room, v: int, d: int) -> None:
     """Count task v on device d; objects whose last reader it is are let go everywhere."""
     room.kept[d] += room.resident[v]

@@ -160,6 +160,29 @@ def _packed_blocker(p: Arrays, s: AnnealState, v: int) -> int:
 
 
 @njit(cache=True, nogil=True)
+def accept(
+    p: Arrays,
+    s: AnnealState,
+    rng: Words,
+    start: Floats,
+    finish: Floats,
+    result: float,
+    best_value: float,
+    best_assign: Ints,
+    best_order: Ints,
+) -> float:
+    """Take over the times of an accepted proposal; return the best makespan."""
+    s.start[:] = start
+    s.finish[:] = finish
+    if below(rng, 4) == 0 or result < best_value:
+        trace_packed(p, s)
+    if result < best_value:
+        copy_solution(s, best_assign, best_order)
+        return result
+    return best_value
+
+
+@njit(cache=True, nogil=True)
 def anneal_packed(
     p: Arrays,
     s: AnnealState,
@@ -187,13 +210,7 @@ def anneal_packed(
             revert(s.order, s.position, s.assign, change)
             continue
         value = result
-        s.start[:] = start
-        s.finish[:] = finish
-        if below(rng, 4) == 0 or result < best_value:
-            trace_packed(p, s)
-        if result < best_value:
-            best_value = result
-            copy_solution(s, best_assign, best_order)
+        best_value = accept(p, s, rng, start, finish, result, best_value, best_assign, best_order)
     return value, best_value
 
 

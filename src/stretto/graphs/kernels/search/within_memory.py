@@ -16,8 +16,8 @@ from stretto.core.kernels.shapes import Arrays, Floats, Ints, Words
 from stretto.graphs.kernels.construct.arrival import ready_everywhere
 from stretto.graphs.kernels.construct.profile import find_fit, open_profile, take
 from stretto.graphs.kernels.construct.room import Room, tally
-from stretto.graphs.kernels.search.anneal import AnnealState, copy_solution, put_solution
-from stretto.graphs.kernels.search.decode_packed import PackScratch, decode_packed, trace_packed
+from stretto.graphs.kernels.search.anneal import AnnealState, put_solution
+from stretto.graphs.kernels.search.decode_packed import PackScratch, accept, decode_packed, trace_packed
 from stretto.graphs.kernels.search.genetic import cross, mutate, tournament
 from stretto.graphs.kernels.search.moves import propose_move, readers_of, revert
 from stretto.graphs.kernels.search.ruin import MAX_WINDOW, rebuild_window
@@ -106,31 +106,8 @@ def anneal_within(
             revert(s.order, s.position, s.assign, change)
             continue
         value = result
-        best_value = _accept(p, s, rng, start, finish, result, best_value, best_assign, best_order)
+        best_value = accept(p, s, rng, start, finish, result, best_value, best_assign, best_order)
     return value, best_value
-
-
-@njit(cache=True, nogil=True)
-def _accept(
-    p: Arrays,
-    s: AnnealState,
-    rng: Words,
-    start: Floats,
-    finish: Floats,
-    result: float,
-    best_value: float,
-    best_assign: Ints,
-    best_order: Ints,
-) -> float:
-    """Take over the times of an accepted proposal; return the best makespan."""
-    s.start[:] = start
-    s.finish[:] = finish
-    if below(rng, 4) == 0 or result < best_value:
-        trace_packed(p, s)
-    if result < best_value:
-        copy_solution(s, best_assign, best_order)
-        return result
-    return best_value
 
 
 @njit(cache=True, nogil=True)
@@ -168,7 +145,7 @@ def ruin_within(
         result = value_within(p, x, s.assign, s.order, tail, threshold, start, finish)
         if result <= threshold and result < np.inf:
             value = result
-            best_value = _accept(p, s, rng, start, finish, result, best_value, best_assign, best_order)
+            best_value = accept(p, s, rng, start, finish, result, best_value, best_assign, best_order)
             continue
         for i in range(size):
             v = old_order[i]

@@ -36,8 +36,6 @@ class SlurmModel:
         self.last_update = 0.0
         self.priorities_at = timing.first_priority_s
         self.idle_since = math.inf
-        #: Jobs that each scheduler started.
-        self.num_main, self.num_backfilled = 0, 0
 
     def run(self) -> None:
         """Run until every job has ended."""
@@ -161,9 +159,7 @@ class SlurmModel:
             clock = state.clock(now)
             nodes = able & state.part_nodes[entry.partition] & ~state.closed(clock, clock + state.limit[entry.job])
             # A heterogeneous job is for the backfill scheduler alone, and blocks its partition here.
-            if not state.is_gang(entry.job) and state.start_on(entry, nodes, now):
-                self.num_main += 1
-            else:
+            if state.is_gang(entry.job) or not state.start_on(entry, nodes, now):
                 failed.add(entry.partition)
                 able &= ~state.part_nodes[entry.partition]
 
@@ -190,7 +186,6 @@ class SlurmModel:
             return
         self.update_priorities(now)
         started = BackfillPass(self.state, self.scheduler, now).run()
-        self.num_backfilled += started
         self.last_backfill = now
         self.backfill_at = now + self.scheduler.bf_interval_s + self.timing.backfill_pass_s
         if started:

@@ -74,7 +74,6 @@ class SteeredModel(SlurmModel):
         super().__init__(setup, scheduler, timing)
         self.order_of, self.steering = order, steering
         self.look_at = steering.first_s
-        self.num_looks = 0
         users = setup.trace.user
         self.user = np.zeros(setup.trace.num_jobs, np.int32) if users is None else users
         self.latest_start: Floats = np.full(setup.trace.num_jobs, np.inf)
@@ -90,7 +89,6 @@ class SteeredModel(SlurmModel):
     def handle_other(self, now: float) -> None:
         """Decide, and give waiting jobs their labels."""
         self.look_at = now + self.steering.interval_s
-        self.num_looks += 1
         state, view = self.state, self.view(now)
         decision = self.order_of.decide(view)
         for index, due in decision.due_s.items():

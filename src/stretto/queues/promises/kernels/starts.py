@@ -142,27 +142,40 @@ def reserve(q, s, order, head):
 
 @njit(cache=True, nogil=True)
 def propose(q, num_procs, s, order):
-    """Offer the waiting jobs in the order of their keys; start those that fit, delay no reservation, break no promise.
+    """Offer the waiting jobs in the order of their keys at this moment."""
+    count = s.moment[0].num_waiting
+    key, need = np.empty(count), np.empty(count, np.int64)
+    for i in range(count):
+        key[i] = key_now(q, num_procs, s, order, s.waiting[i])
+        need[i] = q.procs[s.waiting[i]]
+    start_by_key(q, s, order, key, need)
+
+
+@njit(cache=True, nogil=True)
+def start_by_key(q, s, order, key, need):
+    """Start, in the order of their keys, waiting jobs that fit, delay no reservation and break no promise.
 
     Only jobs that fit at the beginning are sorted. Of the others only the first one matters, as the head.
+
+    Parameters
+    ----------
+    key, need
+        Of each waiting job; how many processors must be free for it to start. What they hold is lost.
     """
     m = s.moment[0]
     count = 0
     wide = -1
     wide_key = np.inf
-    keys = np.empty(m.num_waiting)
     fitting = np.empty(m.num_waiting, np.int64)
     for i in range(m.num_waiting):
         job = s.waiting[i]
-        key = key_now(q, num_procs, s, order, job)
-        if q.procs[job] <= m.free:
-            keys[count] = key
-            fitting[count] = job
+        if need[i] <= m.free:
+            key[count], need[count], fitting[count] = key[i], need[i], job
             count += 1
-        elif wide < 0 or key < wide_key:
+        elif wide < 0 or key[i] < wide_key:
             wide = job
-            wide_key = key
-    by_key = np.argsort(keys[:count], kind="mergesort")
+            wide_key = key[i]
+    by_key = np.argsort(key[:count], kind="mergesort")
     head = -1
     shadow = np.inf
     extra = np.int64(0)
@@ -172,13 +185,13 @@ def propose(q, num_procs, s, order):
         if m.free <= 0:
             break
         if order.reservation != NO_RESERVATION and head < 0:
-            if wide >= 0 and (wide_key < keys[at] or (wide_key == keys[at] and wide < job)):
+            if wide >= 0 and (wide_key < key[at] or (wide_key == key[at] and wide < job)):
                 head = wide
-            elif q.procs[job] > m.free:
+            elif need[at] > m.free:
                 head = job
             if head >= 0:
                 shadow, extra = reserve(q, s, order, head)
-        if q.procs[job] > m.free:
+        if need[at] > m.free:
             continue
         length = q.estimate[job]
         if order.reservation == BY_LENGTH:
