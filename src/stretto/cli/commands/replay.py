@@ -64,7 +64,7 @@ class ReplayOutput:
                 typer.Option(
                     "--backfill",
                     metavar="NAME",
-                    help="Who may pass the head; see stretto list backfills.",
+                    help="Which jobs may pass the head of the queue; see stretto list backfills.",
                     autocompletion=backfill_names,
                 ),
             ],
@@ -77,12 +77,15 @@ class ReplayOutput:
                 typer.Option(
                     "--as-steered",
                     metavar="30s",
-                    help="With --site: play what stretto steer slurm can do, with a look at the queue every so often.",
+                    help="With --site: simulate stretto steer slurm, with this interval between two decisions.",
                     show_default=False,
                 ),
             ],
             "tie": Annotated[
-                str, typer.Option("--tie", metavar="batch|one-event", help="One pass per moment, or one per event.")
+                str,
+                typer.Option(
+                    "--tie", metavar="batch|one-event", help="One scheduling pass per moment, or one per event."
+                ),
             ],
         },
     ),
@@ -115,7 +118,7 @@ def replay(
         typer.Option(
             "--strategy",
             metavar="NAME",
-            help="Order of the queue, or recorded: as it really was. See stretto list strategies.",
+            help="Order of the queue, or recorded for the recorded starts. See stretto list strategies.",
             autocompletion=strategy_names,
         ),
     ] = "fcfs",
@@ -126,7 +129,8 @@ def replay(
     calibrate: Annotated[
         bool,
         typer.Option(
-            "--calibrate", help="Replay under what the log shows: usable processors, outages, partitions, limits."
+            "--calibrate",
+            help="Replay under the conditions that the log shows: usable processors, outages, partitions, limits.",
         ),
     ] = False,
     energy: EnergyOptions,
