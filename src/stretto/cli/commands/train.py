@@ -208,7 +208,7 @@ def train(
 def _named(algorithm: str | None, source: str | None, force: bool) -> tuple[str, str]:
     """Return what learns, and on what."""
     if force:
-        raise InvalidInput("--force belongs to --continue: there is no run to take over", field="--force")
+        raise InvalidInput("--force works only with --continue: there is no run to take over", field="--force")
     if algorithm is None or source is None:
         example = "stretto train doppler workload:ffnn -c gpu:4 --budget 60s"
         hint = f"name an algorithm and what it learns on, for example: {example}; or a run to --continue"
