@@ -31,6 +31,7 @@ import numpy as np
 from doppler_graphs import HERE, Instance
 from league_drawn import drawn
 from league_instances import league
+from ledger import record
 from measure import print_table
 from queue_logs import commit
 
@@ -121,7 +122,7 @@ def behind(results: Results, graph: str) -> list[float]:
     return [own[s] / min(lists, *(values[s] for values in others.values())) - 1 for s in seeds]
 
 
-def report(results: Results, instances: list[Instance]) -> None:
+def report(results: Results, instances: list[Instance], options: argparse.Namespace) -> None:
     """Print the table: each policy's median above the best plan of all, and the verdict."""
     names = list(POLICIES)
     lines = [("graph", "tasks", "devices", *names, "behind", "least", "largest")]
@@ -146,6 +147,15 @@ def report(results: Results, instances: list[Instance]) -> None:
     print(f"{OWN} is first or within {WITHIN:.1%} on {first} of {len(medians)} ({low:.0%} to {high:.0%});", end=" ")
     over = sum(value > WORST for value in medians)
     print(f"worst deficit {max(medians):.2%}, above {WORST:.1%} on {over}")
+    if options.ledger:
+        claim = "doppler/league" if options.drawn is None else "doppler/league-drawn"
+        text = f"{len(medians)} graphs, {options.seconds:g} s by {options.clock} clock"
+        measured_at = ", ".join(sorted({row["commit"] for row in results.rows.values()}))
+        more = {"instances": text, "seeds": str(options.seeds), "note": f"measured at {measured_at}"}
+        ends = {"low": 100 * low, "high": 100 * high}
+        record(f"{claim}/first", 100 * first / len(medians), "% of graphs", bar=">= 90", **ends, **more)
+        more |= {"baseline": "best other policy", "bar": "<= 0.5"}
+        record(f"{claim}/worst-deficit", 100 * max(medians), "%", **more)
 
 
 def wilson(hits: int, number: int, z: float = 1.96) -> tuple[float, float]:
@@ -168,7 +178,10 @@ def main() -> None:
     parser.add_argument("--policies", default=",".join(POLICIES))
     parser.add_argument("--again", default="", help="policies to measure anew")
     parser.add_argument("--table", action="store_true", help="only print what has been measured")
+    parser.add_argument("--ledger", action="store_true", help="add the result to benchmarks/ledger.jsonl")
     options = parser.parse_args()
+    if options.ledger and options.graphs:
+        parser.error("--ledger needs all graphs")
     if options.clock == "cpu":
         time.perf_counter = time.process_time
     folder = HERE / "results"
@@ -177,7 +190,7 @@ def main() -> None:
     instances = list(league(options.graphs) if options.drawn is None else drawn(options.drawn, options.number))
     if not options.table:
         run(results, instances, options)
-    report(results, instances)
+    report(results, instances, options)
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from ledger import record
 from mars_cost import cost
 from mars_portfolio import portfolio
 from peer_venv import HERE
@@ -67,6 +68,11 @@ SEQUENCES = {
     "SDSC-SP2": ("SDSC-SP2-1998-4.2-cln", 397.8),
     "HPC2N": ("HPC2N-2002-2.2-cln", 49.9),
 }
+#: Methods whose figures go into the ledger, by their names in the table.
+RECORDED = {"mars": "mars", "first network alone": "first-network", "saf inside": "saf", "fcfs + easy": "fcfs-easy"}
+#: What is asked of MARS.
+BARS = {"slowdown": "<= 0.95", "slowdown-inside": "<= 0.85", "worst-log-inside": "<= 1.05"}
+BARS |= {"p99-wait": "<= 1", "longest-wait": "<= 2.5", "jain": ">= 0.95"}
 #: Logs with so little load that no job waits say nothing, and one whose header does not give its machine.
 LEFT_OUT = ("CERIT",)
 
@@ -194,6 +200,7 @@ def table(options: argparse.Namespace) -> None:
         if row["tag"] == options.tag:
             what = "parts" if row["what"] == "parts" else "logs"
             groups[what, row["weights"], str(row["max_jobs"]), row["slack"]][row["log"]].append(row["methods"])
+    held = ("shipped" if options.shipped else "held out", str(options.max_jobs))
     for key, by_log in groups.items():
         print(f"\n{' | '.join(key)}: {len(by_log)} logs, {min(map(len, by_log.values()))} thinnings at least")
         print(f"{'':30}{'slowdown':>20}{'worst':>7}{'inside':>8}{'worst':>7}{'p99':>6}{'longest':>9}{'Jain':>6}")
@@ -201,7 +208,14 @@ def table(options: argparse.Namespace) -> None:
             if "+ easy" in name and name not in ("fcfs + easy", "portfolio + easy"):
                 continue
             ratio = {log: np.array([_ratios(rows, name) for rows in found]) for log, found in by_log.items()}
-            _line(name, ratio)
+            figures = _line(name, ratio)
+            if options.ledger and key == ("logs", *held, options.slack) and name in RECORDED:
+                text = f"{len(by_log)} logs, {options.max_jobs} jobs each, {options.slack}"
+                measured_at = ", ".join(sorted({row["commit"] for row in _rows() if row["slack"] == options.slack}))
+                for what, value, more in figures:
+                    more |= {"instances": text, "bar": BARS[what] if name == "mars" else ""}
+                    more |= {"seeds": f"{options.thinnings} thinnings", "note": f"measured at {measured_at}"}
+                    record(f"mars/logs/{RECORDED[name]}/{what}", value, "ratio", **more)
 
 
 def _ratios(rows: dict[str, Any], name: str) -> list[float]:
@@ -216,7 +230,8 @@ def _ratios(rows: dict[str, Any], name: str) -> list[float]:
     return [np.log(slowdown / best), np.log(slowdown / inside), *waits, np.log(one["jain"] / base["jain"])]
 
 
-def _line(name: str, ratio: dict[str, Floats]) -> None:
+def _line(name: str, ratio: dict[str, Floats]) -> list[tuple[str, float, dict[str, Any]]]:
+    """Print a method's line and return what the ledger keeps of it."""
     by_log = np.array([one.mean(axis=0) for one in ratio.values()])
     rng = np.random.default_rng(0)
     drawn = [
@@ -228,6 +243,15 @@ def _line(name: str, ratio: dict[str, Floats]) -> None:
         f"{name:30}{mean[0]:7.3f} ({low:.3f}-{high:.3f}){worst[0]:7.2f}{mean[1]:8.3f}{worst[1]:7.2f}"
         f"{mean[2]:6.2f}{mean[3]:9.2f}{mean[4]:6.2f}"
     )
+    best, easy = "best fixed order in hindsight", "FCFS with EASY, without promises"
+    return [
+        ("slowdown", mean[0], {"low": low, "high": high, "baseline": f"{best} without promises"}),
+        ("slowdown-inside", mean[1], {"baseline": f"{best} inside the promises"}),
+        ("worst-log-inside", worst[1], {"baseline": f"{best} inside the promises"}),
+        ("p99-wait", mean[2], {"baseline": easy}),
+        ("longest-wait", mean[3], {"baseline": easy}),
+        ("jain", mean[4], {"baseline": easy}),
+    ]
 
 
 def sequences(options: argparse.Namespace) -> None:
@@ -344,6 +368,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seeds", type=lambda text: [int(one) for one in text.split(",")], default=[0])
     parser.add_argument("--generated", default="")
     parser.add_argument("--recorded", action="store_true")
+    parser.add_argument("--ledger", action="store_true", help="add logs, with one slack, to benchmarks/ledger.jsonl")
     return parser.parse_args()
 
 

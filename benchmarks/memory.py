@@ -15,6 +15,7 @@ import argparse
 import statistics
 
 import numpy as np
+from ledger import record
 from measure import print_table
 
 from stretto.core.builder import GraphBuilder
@@ -65,6 +66,7 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="the first instance; others than those looked at before")
     parser.add_argument("--policies", default=",".join(SEARCHES))
     parser.add_argument("--exact-limit", type=float, default=2.0)
+    parser.add_argument("--ledger", action="store_true", help="add the result to benchmarks/ledger.jsonl")
     options = parser.parse_args()
     names = options.policies.split(",")
     found: dict[str, list[tuple[float, bool, bool]]] = {name: [] for name in names}
@@ -91,6 +93,10 @@ def main() -> None:
         ratio = f"{statistics.median(row[0] for row in rows):.3f}" if rows else "-"
         bad = str(sum(row[1] for row in rows)), str(sum(row[2] for row in rows))
         lines.append((name, str(count), str(len(rows)), *bad, ratio))
+        if options.ledger and count:
+            text = f"{count} solvable of {options.instances} instances from {options.first} on"
+            record(f"memory/{name}/feasible", 100 * len(rows) / count, "%", bar=">= 100", instances=text)
+            record(f"memory/{name}/beyond", sum(row[1] for row in rows), "plans", bar="<= 0", instances=text)
     print_table(lines)
 
 

@@ -34,6 +34,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 import numpy as np  # noqa: E402
+from benchmarks.ledger import record  # noqa: E402
 from benchmarks.real_host_tasks import compute, copy, task, warm  # noqa: E402
 
 from stretto.core.cluster import Cluster  # noqa: E402
@@ -195,7 +196,7 @@ def run_one(name: str, rep: int, num_tasks: int, round_s: tuple[float, float], l
 # The result ----------------------------------------------------------------------------------------
 
 
-def print_result(rows: list[dict[str, Any]]) -> None:
+def print_result(rows: list[dict[str, Any]], is_recorded: bool) -> None:
     """Print mean completion times and the paired ratios of symphony to the others."""
     by = {(row["name"], row["rep"]): row for row in rows}
     reps = sorted({rep for _, rep in by if all((name, rep) in by for name in CONTENDERS)})
@@ -206,17 +207,24 @@ def print_result(rows: list[dict[str, Any]]) -> None:
     print(f"{'contender':<12} {'completion':>11} {'makespan':>9}   symphony / it: completion     makespan")
     for name in CONTENDERS:
         cells = [f"{np.mean([by[name, rep][key] for rep in reps]):8.2f} s" for key in ("mean_s", "makespan_s")]
-        ratios = [_ratio(by, reps, name, key) for key in ("mean_s", "makespan_s")] if name != "symphony" else []
+        pairs = [_ratio(by, reps, name, key) for key in ("mean_s", "makespan_s")] if name != "symphony" else []
+        ratios = [f"{m:.3f} [{low:.3f}, {high:.3f}]{' *'[high < 1 or low > 1]}" for low, m, high in pairs]
         print(f"{name:<12} {cells[0]:>11} {cells[1]:>9}   {'      '.join(ratios)}")
+        for (low, m, high), what in zip(pairs if is_recorded else [], ("", "/makespan"), strict=False):
+            more = {"low": low, "high": high, "bar": "" if what else "< 1", "seeds": f"{len(reps)} repetitions"}
+            more |= {"baseline": name, "instances": f"{rows[0]['num_tasks']} tasks"}
+            record(f"symphony/real-host/{name}{what}", m, "ratio", **more)
     costs = [by["symphony", rep]["sampling_cost"] for rep in reps]
     print(f"every task ran exactly once; sampling took {np.mean(costs):.2%} of a core, at most {max(costs):.2%}")
 
 
-def _ratio(by: dict[tuple[str, int], dict[str, Any]], reps: list[int], name: str, key: str) -> str:
+def _ratio(
+    by: dict[tuple[str, int], dict[str, Any]], reps: list[int], name: str, key: str
+) -> tuple[float, float, float]:
+    """Return the geometric mean of the paired ratios of symphony to another, between the ends of its interval."""
     logs = [np.array([np.log(by["symphony", rep][key] / by[name, rep][key])]) for rep in reps]
     low, high = Bootstrap().interval(logs)
-    mark = "*" if high < 0 or low > 0 else " "
-    return f"{np.exp(np.mean(logs)):.3f} [{np.exp(low):.3f}, {np.exp(high):.3f}]{mark}"
+    return float(np.exp(low)), float(np.exp(np.mean(logs))), float(np.exp(high))
 
 
 def main() -> None:
@@ -226,6 +234,7 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, default=200)
     parser.add_argument("--learned", action="store_true", help="start with what the repetition before has learned")
     parser.add_argument("--table", action="store_true", help="only print what the file has")
+    parser.add_argument("--ledger", action="store_true", help="add the result to benchmarks/ledger.jsonl")
     parser.add_argument("--hidden", nargs=3, metavar=("KIND", "SEED", "CORE"), help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.hidden:
@@ -247,7 +256,7 @@ def main() -> None:
                     with asked.out.open("a") as file:
                         file.write(json.dumps(rows[-1]) + "\n")
                     print(f"{rep} {name}: {rows[-1]['mean_s']:.2f} s", file=sys.stderr)
-    print_result(rows)
+    print_result(rows, asked.ledger)
 
 
 if __name__ == "__main__":

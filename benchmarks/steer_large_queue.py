@@ -21,6 +21,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ledger import record
+
 from stretto.api.options.slurm import SteerOptions
 from stretto.api.steer import make_order, warm_up_promises
 from stretto.engines.slurm.client.client import Commands, SlurmClient
@@ -134,6 +136,7 @@ def main() -> None:
     parser.add_argument("--looks", type=int, default=4)
     parser.add_argument("--depth", type=int, default=200)
     parser.add_argument("--call-ms", type=float, default=7.0, help="time to tell Slurm one label")
+    parser.add_argument("--ledger", action="store_true", help="add the result to benchmarks/ledger.jsonl")
     given = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory() as folder:
@@ -145,6 +148,12 @@ def main() -> None:
             print(json.dumps({key: round(value, 3) for key, value in row.items()}), flush=True)
     times, growth = rows[-1]["jobs"] / rows[0]["jobs"], rows[-1]["cpu_s"] / rows[0]["cpu_s"]
     print(f"{times:g} times the jobs take {growth:.2f} times the CPU time")
+    if given.ledger:
+        claim = f"steer/{rows[-1]['jobs']:.0f}-{given.strategy}{'-promise' if given.promise else ''}"
+        text = f"{rows[-1]['jobs']:,.0f} waiting jobs, {given.strategy}, depth {given.depth}"
+        record(f"{claim}/cpu", rows[-1]["cpu_s"], "s", instances=text)
+        record(f"{claim}/calls", rows[-1]["calls"], "calls", instances=text)
+        record(f"{claim}/cpu-growth", growth, "ratio", baseline=f"{rows[0]['jobs']:,.0f} jobs", instances=text)
 
 
 if __name__ == "__main__":

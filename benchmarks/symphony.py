@@ -28,6 +28,7 @@ os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # research/
 
 import numpy as np
+from ledger import record
 from measure import print_table
 from peer_venv import HERE
 from queue_logs import commit
@@ -64,7 +65,10 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--streams", type=int, default=NUM_HELD_OUT)
     parser.add_argument("--policy", type=Path, help="weights for passenger, the shipped ones if not given")
+    parser.add_argument("--ledger", action="store_true", help="add what passenger finds to benchmarks/ledger.jsonl")
     options = parser.parse_args()
+    if options.ledger and options.what != "passenger":
+        parser.error("--ledger is for passenger")
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     rows: list[Row] = []
     for row in BENCHMARKS[options.what](options):
@@ -73,6 +77,8 @@ def main() -> None:
     (HERE / "results").mkdir(exist_ok=True)
     target = HERE / "results" / f"symphony-{options.what}-{options.case}-{stamp}.jsonl"
     target.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    if options.ledger:
+        _add_to_ledger(rows, options)
     lines = SUMMARIES.get(options.what, _plain)(rows)
     print()
     print_table(lines)
@@ -182,6 +188,18 @@ def _passenger_summary(rows: list[Row]) -> list[tuple[str, ...]]:
         p99 = f"{row['symphony_p99_ratio']:.3f}"
         lines.append((row["rack"], str(row["processors"]), *texts, *figures, p99))
     return lines
+
+
+def _add_to_ledger(rows: list[Row], options: argparse.Namespace) -> None:
+    for row in rows:
+        claim, (low, middle, high) = f"symphony/passenger/{row['rack']}", row["symphony_ratio"]
+        more = {"instances": f"{row['rack']}, {options.streams} held-out streams", "seeds": str(options.seeds)}
+        more |= {"baseline": f"{row['best_rule']}, the best rule with beliefs"}
+        record(f"{claim}/start", row["start_ratio"][1], "ratio", **more)
+        record(claim, middle, "ratio", low=low, high=high, bar="<= 0.95", **more)
+        record(f"{claim}/p99", row["symphony_p99_ratio"], "ratio", bar="<= 1", **more)
+        more |= {"baseline": "what the oracle gains over that rule", "bar": ">= 60"}
+        record(f"{claim}/room", 100 * row["symphony_room"], "%", **more)
 
 
 def gradient(options: argparse.Namespace) -> Iterator[Row]:

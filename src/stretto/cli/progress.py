@@ -86,6 +86,16 @@ def format_clock(seconds: float) -> str:
     return f"{hours}:{rest // 60:02d}:{rest % 60:02d}" if hours else f"{rest // 60}:{rest % 60:02d}"
 
 
+#: Shown while a kernel is compiled, which takes most of the first minute of a new installation.
+COMPILING = "compiling, on first use only"
+
+
+def compiling_note() -> str:
+    """Say that a kernel is being compiled; nothing while none is, or before kernels were imported."""
+    kernels = sys.modules.get("stretto.core.kernels.compile")
+    return COMPILING if kernels is not None and kernels.is_compiling() else ""
+
+
 #: Work shorter than this passes without a word.
 SILENT_S = 2.0
 
@@ -164,7 +174,8 @@ class ProgressLine(LiveLine):
         elapsed = time.monotonic() - self._begin
         if elapsed < SILENT_S:
             return Text("")
-        news = f" | {self.note}" if self.note else ""
+        note = compiling_note() or self.note
+        news = f" | {note}" if note else ""
         return Text(f"{self.doing} | {elapsed:.0f} s{news}", style="dim", no_wrap=True, overflow="ellipsis")
 
 
@@ -185,7 +196,7 @@ class ProgressBar(LiveLine):
     def line(self, width: int) -> Text:
         """Return the present line for a terminal of so many columns."""
         clock = f"{self.done}/{self.total} {format_clock(time.monotonic() - self._begin)}"
-        return bar_line(self.doing, self.done / max(1, self.total), clock, self.note, width=width)
+        return bar_line(self.doing, self.done / max(1, self.total), clock, compiling_note() or self.note, width=width)
 
 
 class JobsBar(TerminalDisplay):
@@ -202,7 +213,19 @@ class JobsBar(TerminalDisplay):
         return super().__enter__()
 
     def _show(self) -> None:
-        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import (
+            BarColumn,
+            Progress,
+            ProgressColumn,
+            TaskProgressColumn,
+            TextColumn,
+            TimeRemainingColumn,
+        )
+        from rich.text import Text
+
+        class CompilingColumn(ProgressColumn):
+            def render(self, task: object) -> Text:
+                return Text(compiling_note(), style="dim")
 
         columns = (
             TextColumn("{task.description}", markup=False),
@@ -210,6 +233,7 @@ class JobsBar(TerminalDisplay):
             TaskProgressColumn(),
             TimeRemainingColumn(),
             TextColumn("left", style="dim"),
+            CompilingColumn(),
         )
         self._progress = Progress(*columns, console=stderr(), transient=True, redirect_stdout=False)
         self._task = self._progress.add_task(self.doing, total=None)

@@ -37,11 +37,16 @@ def call_builder(path: Path, name: str, *, allow_code: bool) -> tuple[Any, tuple
     if not callable(build):
         known = [one for one, value in vars(module).items() if callable(value) and not one.startswith("_")]
         raise UnknownName(f"function of {path}", name, known)
-    made = build()
-    if isinstance(made, tuple) and len(made) == 2 and isinstance(made[1], tuple):
-        return made[0], made[1]
+    try:
+        made = build()
+    except Exception as error:  # somebody else's program
+        raise InvalidInput(f"{name}() failed: {type(error).__name__}: {error}", source=where) from error
+    if isinstance(made, tuple) and len(made) == 2:
+        model, args = made
+        return model, args if isinstance(args, tuple) else (args,)
+    found = f"a tuple of {len(made)}" if isinstance(made, tuple) else type(made).__name__
     raise InvalidInput(
-        f"{name} returned {type(made).__name__}, expected the model and a tuple of example arguments, as in "
+        f"{name} returned {found}, expected two values: the model and its example arguments, as in "
         "return apply, (weights, batch)",
         source=where,
     )

@@ -20,11 +20,11 @@ from typing import Any
 
 import numba
 from numba import njit
-from numba.core import caching
+from numba.core import caching, event
 
 from stretto.core.host.private_files import make_private_folder
 
-__all__ = ["njit"]
+__all__ = ["is_compiling", "njit"]
 
 #: The package. A kernel is a module below a folder ``kernels``, or called so; its name is its dotted path from here.
 _PACKAGE = Path(__file__).resolve().parents[2]
@@ -130,5 +130,27 @@ def load_index(cache: caching.IndexDataCacheFile) -> dict[Any, Any]:
     return found
 
 
+class CompilingListener(event.Listener):  # type: ignore[misc]
+    """Counts the kernels that are being compiled now: a kernel's callees are compiled inside it."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+
+    def on_start(self, event: event.Event) -> None:
+        self.depth += 1
+
+    def on_end(self, event: event.Event) -> None:
+        self.depth -= 1
+
+
+_compiling = CompilingListener()
+
+
+def is_compiling() -> bool:
+    """Say whether a kernel is being compiled; one that is read from disk is not."""
+    return _compiling.depth > 0
+
+
+event.register("numba:compile", _compiling)
 caching.CacheImpl._locator_classes.insert(0, KernelLocator)
 caching.IndexDataCacheFile._load_index = load_index
