@@ -168,7 +168,7 @@ def _without_type(record: Callable[[Any], tuple[str, str] | None]) -> Callable[[
 app = typer.Typer(
     name="stretto",
     cls=_Group,
-    help="Decide what runs where, and in which order, on clusters whose processors differ.",
+    help="Decide what runs where, and in which order, on clusters with different processors.",
     epilog=_EPILOG,
     rich_markup_mode=None,
     add_completion=True,

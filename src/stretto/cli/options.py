@@ -233,7 +233,7 @@ MoneyOption = Annotated[
     typer.Option(
         "--money",
         metavar="WEIGHT",
-        help="mars: weight of cost, that is, how many units of the measure one USD is worth.",
+        help="mars: weight of cost (how many units of the measure one USD is worth).",
         show_default="0",
     ),
 ]

@@ -56,7 +56,7 @@ def serve(
     ] = 300.0,
     max_body: Annotated[str, typer.Option("--max-body", metavar="SIZE", help="Largest size of a request.")] = "32MiB",
 ) -> None:
-    """Show runs in the browser, and answer programs over HTTP; Ctrl-C stops it."""
+    """Show runs in the browser, and serve the HTTP API. Ctrl-C stops the server."""
     from stretto.core.units import parse_bytes, stating_unit
     from stretto.runlog.place import default_path
 

@@ -121,7 +121,7 @@ def steer_slurm(
     on: Annotated[bool, typer.Option("--on", help="Allow steering again.")] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Steer the queue of Slurm."""
+    """Reorder the waiting jobs of a Slurm queue. Without --apply, nothing is changed."""
     from stretto.api import steer as steer_queue
     from stretto.api import steer_off, steer_on
 
