@@ -42,8 +42,8 @@ from stretto.racks.rules import oracle, play
 from stretto.racks.simulator import RackBatch
 from stretto.racks.symphony.cases import HELD_OUT_SEED, Case, World, case, generated_world, rack_case
 from stretto.racks.symphony.network import fresh_weights, load_weights
+from stretto.racks.symphony.player import StreamPlayer
 from stretto.racks.symphony.scheduler import SymphonyScheduler
-from stretto.racks.symphony.trainer import StreamPlayer
 
 NUM_HELD_OUT = 32
 #: Racks of the belief's benchmark beside the two NICs.

@@ -26,8 +26,9 @@ from stretto.racks.kernels.policy_score import NetWeights
 from stretto.racks.symphony.cases import World, generated_world, rack_case
 from stretto.racks.symphony.loss import Lessons
 from stretto.racks.symphony.network import SHIPPED, flat, fresh_weights, load_weights, save_weights
+from stretto.racks.symphony.player import StreamPlayer
 from stretto.racks.symphony.settings import TRAINING
-from stretto.racks.symphony.trainer import Descent, StreamPlayer
+from stretto.racks.symphony.trainer import Descent
 
 FIRST = Path(__file__).with_name("first_round.npz")
 PRESETS = {"m1": 4, "m2": 4, "small-rack": 4, "hgx8": 4}

@@ -16,8 +16,8 @@ from stretto.racks.rules import oracle, play
 from stretto.racks.simulator import RackBatch
 from stretto.racks.symphony.cases import World, observe
 from stretto.racks.symphony.network import fresh_weights
+from stretto.racks.symphony.player import StreamPlayer
 from stretto.racks.symphony.settings import TRAINING
-from stretto.racks.symphony.trainer import StreamPlayer
 
 
 def cases() -> Iterator[tuple[str, Any]]:

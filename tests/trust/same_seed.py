@@ -98,10 +98,11 @@ def symphony_weights() -> str:
     """Return the weights after two iterations."""
     from stretto.racks.symphony.cases import case
     from stretto.racks.symphony.network import fresh_weights
-    from stretto.racks.symphony.trainer import ExpertIteration, StreamPlayer
+    from stretto.racks.symphony.sources import Threads
+    from stretto.racks.symphony.trainer import ExpertIteration
 
-    player = StreamPlayer(case("two-nics").world(seed=3, num_instances=4))
-    learner = ExpertIteration([player], fresh_weights(0), seed=3)
+    source = Threads(case("two-nics").world(seed=3, num_instances=4))
+    learner = ExpertIteration(source, fresh_weights(0), seed=3)
     learner.step()
     learner.step()
     return digest_of(*learner.weights)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from stretto.api.train_result import TrainingResult
     from stretto.core.problem import Problem
     from stretto.learning.loop import LoopResult
-    from stretto.learning.trainer import StepRow, Trainer
+    from stretto.learning.trainer import Farm, StepRow, Trainer
     from stretto.runlog import Run
 
 T = TypeVar("T")
@@ -27,7 +27,7 @@ DEFAULT_BUDGET_S = 60.0
 #: The name of a training's checkpoint in its run of the log.
 STATE = "checkpoint.npz"
 #: Which parameters mean something for each kind of source.
-_MEANT = {"graph": ("cluster", "start", "engine"), "queue": ("procs",), "rack": ()}
+_MEANT = {"graph": ("cluster", "start", "engine"), "queue": ("procs",), "rack": ("dask",)}
 #: Packages of the extra that training needs.
 _LEARN = ("jax", "jaxlib", "optax")
 
@@ -65,6 +65,8 @@ class TrainOptions:
         Sizes of dimensions that a model (ONNX) leaves open, such as ``{"batch": 8}``.
     num_threads
         Threads that play episodes.
+    dask
+        The address of a Dask scheduler whose workers play the streams of a rack; the result is the same.
     log
         Keep the training in the run log, from where :func:`continue_training` resumes it.
     watch
@@ -74,6 +76,7 @@ class TrainOptions:
     procs: int | None = None
     dims: Mapping[str, int] | None = None
     num_threads: int = 2
+    dask: str | None = None
     log: bool = False
     watch: TrainWatch | None = None
 
@@ -137,6 +140,7 @@ def continue_training(
     budget_s: float | None = None,
     episodes: int | None = None,
     force: bool = False,
+    dask: str | None = None,
     watch: TrainWatch | None = None,
     on_row: Callable[[StepRow], None] | None = None,
 ) -> TrainingResult:
@@ -171,7 +175,7 @@ def continue_training(
     return _train(
         request,
         _Checkpoint(None, True, info.id, state),
-        TrainOptions(procs=known.get("procs"), log=True, watch=watch),
+        TrainOptions(procs=known.get("procs"), dask=dask, log=True, watch=watch),
         on_row,
     )
 
@@ -240,12 +244,13 @@ def _train(
     watch = options.watch or TrainWatch()
     budget = TrainBudget(request.limit_s)
     make = _trainer_named(request.algorithm)
-    subject = _subject(request, options.procs, getattr(make, "learns_on", "graph"), watch)
-    spec = TrainingSpec(
-        request.seed, request.episodes, request.limit_s, request.start, options.num_threads, subject.executor
-    )
-    trainer = _completed(make(subject.value, spec), subject, spec)
+    subject = _subject(request, options, getattr(make, "learns_on", "graph"), watch)
     with ExitStack() as stack:
+        farm = None if options.dask is None else stack.enter_context(_farm_at(options.dask))
+        spec = TrainingSpec(
+            request.seed, request.episodes, request.limit_s, request.start, options.num_threads, subject.executor, farm
+        )
+        trainer = _completed(make(subject.value, spec), subject, spec)
         path = stack.enter_context(files.file(is_logged=options.log))
         run = TrainingRun(trainer, algorithm=request.algorithm, path=path)
         if files.is_resumed:
@@ -281,6 +286,12 @@ def _train(
     return result
 
 
+def _farm_at(address: str) -> AbstractContextManager[Farm]:
+    from stretto.engines.dask.farm import farm_at
+
+    return farm_at(address)
+
+
 def learns_on(algorithm: str) -> str:
     """Return what an algorithm learns on: ``graph``, ``queue`` or ``rack``."""
     return str(getattr(_trainer_named(algorithm), "learns_on", "graph"))
@@ -305,12 +316,13 @@ def _completed(trainer: Trainer[StepRow], subject: Subject, spec: object) -> Tra
     return completed(trainer, subject.value, spec)  # type: ignore[arg-type, return-value]
 
 
-def _subject(request: _Request, procs: int | None, kind: str, watch: TrainWatch) -> Subject:
+def _subject(request: _Request, options: TrainOptions, kind: str, watch: TrainWatch) -> Subject:
     """Read what is learned on."""
     from stretto.api.train_inputs import Subject, graph_subject, queue_subject, rack_named
 
     source, name = request.source, getattr(request.source, "name", str(request.source))
-    given = {"cluster": request.cluster, "start": request.start, "engine": request.engine, "procs": procs}
+    given: dict[str, object] = {"cluster": request.cluster, "start": request.start, "engine": request.engine}
+    given |= {"procs": options.procs, "dask": options.dask}
     for option, value in given.items():
         if value is not None and option not in _MEANT[kind]:
             hint = "; give the size of the machine with --procs" if (kind, option) == ("queue", "cluster") else ""
@@ -321,7 +333,7 @@ def _subject(request: _Request, procs: int | None, kind: str, watch: TrainWatch)
     watch.phase(f"reading {name}")
     if kind == "graph":
         return graph_subject(source, request.cluster, request.engine)  # type: ignore[arg-type]
-    subject = queue_subject(source, procs)  # type: ignore[arg-type]
+    subject = queue_subject(source, options.procs)  # type: ignore[arg-type]
     for text in subject.notes:
         watch.remark(f"note: {text}")
     return subject

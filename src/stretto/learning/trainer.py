@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import ClassVar, Protocol, TypeVar
 
@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 from stretto.core.plan import Plan
 from stretto.errors import InvalidInput
 
+S = TypeVar("S")
+T = TypeVar("T")
+R = TypeVar("R")
 Arrays = dict[str, NDArray[np.generic]]
 #: What JSON can hold of a trainer's state.
 Meta = dict[str, object]
@@ -119,6 +122,14 @@ class Executor(Protocol):
         ...
 
 
+class Farm(Protocol):
+    """Workers elsewhere, which call a function for many items."""
+
+    def map(self, function: Callable[[S, T], R], shared: S, items: Sequence[T]) -> list[R]:
+        """Return ``function(shared, item)`` of every item, in their order; what is shared travels once."""
+        ...
+
+
 @dataclass(frozen=True)
 class TrainingSpec:
     """The settings of a training, besides what it learns on.
@@ -134,6 +145,8 @@ class TrainingSpec:
         algorithm's own choice.
     engine
         Where the last stage measures its plans; None stays with the simulator.
+    farm
+        Workers that play streams, for algorithms that can use them; None plays in threads of this process.
     """
 
     seed: int = 0
@@ -142,6 +155,7 @@ class TrainingSpec:
     start: str | None = None
     num_threads: int = 2
     engine: Executor | None = None
+    farm: Farm | None = None
 
     def __post_init__(self) -> None:
         if self.seed < 0:

@@ -19,8 +19,8 @@ from stretto.racks.simulator import RackBatch
 from stretto.racks.symphony.cases import World
 from stretto.racks.symphony.loss import Lessons, expected_cost, scores
 from stretto.racks.symphony.network import fresh_weights, unflat
+from stretto.racks.symphony.player import StreamPlayer
 from stretto.racks.symphony.settings import TRAINING
-from stretto.racks.symphony.trainer import StreamPlayer
 
 
 def _moments(make, num: int):

@@ -11,7 +11,7 @@ from racks.rack_cases import random_action, small_rack, two_nics
 from racks.symphony.reference_network import reference_scores
 from stretto.core.machine import rack_of
 from stretto.core.machine_presets import power8_m1, power8_m2
-from stretto.errors import InvalidInput, UnknownName
+from stretto.errors import UnknownName
 from stretto.racks.kernels import policy_inputs as inputs
 from stretto.racks.kernels.policy_inputs import NUM_INPUTS, fill_candidates, fill_inputs
 from stretto.racks.kernels.policy_play import network_action
@@ -21,9 +21,11 @@ from stretto.racks.rules import play
 from stretto.racks.simulator import RackBatch
 from stretto.racks.symphony.cases import World, case
 from stretto.racks.symphony.network import SHAPES, flat, fresh_weights, load_weights, save_weights, unflat
+from stretto.racks.symphony.player import StreamPlayer
 from stretto.racks.symphony.scheduler import SymphonyScheduler
 from stretto.racks.symphony.settings import TRAINING
-from stretto.racks.symphony.trainer import ExpertIteration, StreamPlayer
+from stretto.racks.symphony.sources import Threads
+from stretto.racks.symphony.trainer import ExpertIteration
 from stretto.racks.workloads.generated import generated
 from stretto.racks.workloads.graphs import PAPER_MIX
 from stretto.racks.workloads.kernels import PAPER_KERNELS
@@ -123,24 +125,19 @@ def test_the_untrained_start_does_about_as_well_as_the_rules_with_beliefs():
 
 def test_expert_iteration_improves_on_a_bad_start_and_repeats():
     model, streams = two_nics(num_instances=6)
-    player = StreamPlayer(World.of(model, streams))
+    world = World.of(model, streams)
     start = fresh_weights(0)
     bad = start._replace(direct=-0.3 * start.direct)
     params = replace(TRAINING, share=1.0, num_streams=4, rate=0.05, inertia=0.5)
     ends = []
-    for _ in range(2):
-        learner = ExpertIteration([player], bad, seed=1, params=params)
+    for num_threads in (1, 3):
+        learner = ExpertIteration(Threads(world, num_threads), bad, seed=1, params=params)
         for _ in range(4):
             learner.step()
         ends.append(learner.weights.direct)
     np.testing.assert_array_equal(*ends)
-    every = range(6)
+    every, player = range(6), StreamPlayer(world)
     assert player.mean_s(learner.weights, every, seed=9) < 0.95 * player.mean_s(bad, every, seed=9)
-
-
-def test_there_must_be_a_rack_to_learn_on():
-    with pytest.raises(InvalidInput, match="no rack"):
-        ExpertIteration([], fresh_weights(0), seed=0)
 
 
 def _scheduler():

@@ -162,6 +162,15 @@ def train(
             show_default="the simulator only",
         ),
     ] = None,
+    dask: Annotated[
+        str | None,
+        typer.Option(
+            "--dask",
+            metavar="ADDRESS",
+            help="symphony: let the workers of this Dask scheduler play the streams.",
+            show_default="threads of this process",
+        ),
+    ] = None,
     out: TrainOutput,
     dim: DimOption = None,
 ) -> None:
@@ -181,7 +190,7 @@ def train(
         if state.continue_run is not None:
             refuse_with(context, "--continue", _ON_RECORD, "the resumed training already fixes it")
             result = continue_training(
-                state.continue_run, budget_s=limit_s, episodes=limits.episodes, force=state.force, watch=bar
+                state.continue_run, budget_s=limit_s, episodes=limits.episodes, force=state.force, dask=dask, watch=bar
             )
         else:
             algorithm, source = _named(algorithm, source, state.force)
@@ -200,7 +209,7 @@ def train(
                 resume=state.resume,
                 start=state.start,
                 engine=engine,
-                options=TrainOptions(procs=procs, log=out.log, watch=bar),
+                options=TrainOptions(procs=procs, dask=dask, log=out.log, watch=bar),
             )
     _show(result, source or "", out, state.checkpoint)
 

@@ -1,8 +1,9 @@
-"""Many evaluations on Dask's workers: one function, one problem, a seed for each call."""
+"""Many calls on Dask's workers: of one function on one problem, with a seed each, or of what a training plays."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
 from stretto import catalog, registry
@@ -11,8 +12,8 @@ from stretto.core.graph import TaskGraph
 from stretto.core.planner import Budget, Planner
 from stretto.core.problem import Problem
 from stretto.core.workload import Workload
-from stretto.engines.dask.dask_types import Client
-from stretto.errors import InvalidInput
+from stretto.engines.dask.dask_types import Client, Future
+from stretto.errors import EngineFailure, InvalidInput, MissingExtra
 from stretto.files.clusters.cluster_toml import read_cluster
 from stretto.files.clusters.cluster_writer import write_cluster
 from stretto.files.document import Document
@@ -20,6 +21,53 @@ from stretto.files.graphs.native import FORMAT
 from stretto.graphs.simulator import simulate
 
 Result = TypeVar("Result")
+Shared = TypeVar("Shared")
+Item = TypeVar("Item")
+#: How long a scheduler may take to answer, and to have a worker.
+_PATIENCE_S = 20.0
+
+
+class DaskFarm:
+    """Workers that call a function for many items; what the calls share travels once to each worker.
+
+    A worker that dies costs only the calls it had not returned.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._held: tuple[object, Future] | None = None
+
+    def map(self, function: Callable[[Shared, Item], Result], shared: Shared, items: Sequence[Item]) -> list[Result]:
+        """Return ``function(shared, item)`` of every item, in their order."""
+        if self._held is None or self._held[0] is not shared:
+            # A task, not scattered data: should the worker that holds it die, Dask makes it again.
+            self._held = shared, self._client.submit(_itself, shared, pure=False)
+        futures = [self._client.submit(function, self._held[1], item, pure=False) for item in items]
+        results: list[Result] = self._client.gather(futures)
+        return results
+
+
+@contextmanager
+def farm_at(address: str) -> Iterator[DaskFarm]:
+    """Connect to the scheduler at an address, and wait until it has a worker."""
+    try:
+        from distributed import Client
+    except ModuleNotFoundError:
+        raise MissingExtra("distributed", "dask", "training on Dask's workers") from None
+    try:
+        client = Client(address, set_as_default=False, timeout=_PATIENCE_S)
+    except (OSError, ValueError) as error:
+        raise EngineFailure(f"no Dask scheduler answers at {address!r}: {error}") from error
+    with client:
+        try:
+            client.wait_for_workers(1, timeout=_PATIENCE_S)
+        except TimeoutError as error:
+            raise EngineFailure(f"the Dask scheduler at {address!r} has no workers") from error
+        yield DaskFarm(client)
+
+
+def _itself(shared: Shared) -> Shared:
+    return shared
 
 
 def farm(

@@ -19,7 +19,9 @@ from stretto.racks.kernels.policy_score import NetWeights
 from stretto.racks.rules import play
 from stretto.racks.symphony.cases import Case, case
 from stretto.racks.symphony.network import SHAPES, fresh_weights, load_weights, save_weights
-from stretto.racks.symphony.trainer import ExpertIteration, StreamPlayer
+from stretto.racks.symphony.player import StreamPlayer
+from stretto.racks.symphony.sources import LessonSource, Threads, Workers
+from stretto.racks.symphony.trainer import ExpertIteration
 
 #: Rules that the result is compared with; they take no training.
 OPPONENTS = (
@@ -62,16 +64,21 @@ class SymphonyRun:
     def __init__(self, rack: Case | str, spec: TrainingSpec, *, start: NetWeights | None = None) -> None:
         self.case = case(rack) if isinstance(rack, str) else rack
         self.spec = spec
-        world = self.case.world(seed=spec.seed, num_instances=NUM_TRAIN)
         others = self.case.world(seed=_VALIDATION_SEED + spec.seed, num_instances=NUM_VALIDATION)
         self.start = start if start is not None else load_weights()[0]
-        self.learner = ExpertIteration([StreamPlayer(world)], self.start, seed=spec.seed)
+        self.learner = ExpertIteration(self._source(), self.start, seed=spec.seed)
         self.best, self.best_s = self.start, math.inf
         self.judging_s = 0.0
         self._validation = StreamPlayer(others)
         self._held_out = StreamPlayer(self.case.world(seed=None, num_instances=NUM_HELD_OUT))
         self._others: dict[str, float] = {}
         self._untrained_s = math.nan
+
+    def _source(self) -> LessonSource:
+        spec = self.spec
+        if spec.farm is not None:
+            return Workers(spec.farm, self.case, seed=spec.seed, num_instances=NUM_TRAIN)
+        return Threads(self.case.world(seed=spec.seed, num_instances=NUM_TRAIN), spec.num_threads)
 
     @property
     def identity(self) -> Mapping[str, object]:
