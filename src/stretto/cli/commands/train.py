@@ -73,6 +73,15 @@ _BUDGET = {
         ),
     ],
 }
+_DaskOption = Annotated[
+    str | None,
+    typer.Option(
+        "--dask",
+        metavar="ADDRESS",
+        help="symphony: simulate the streams on the workers of this Dask scheduler.",
+        show_default="threads of this process",
+    ),
+]
 _STATE = {
     "checkpoint": Annotated[
         Path | None,
@@ -162,15 +171,7 @@ def train(
             show_default="the simulator only",
         ),
     ] = None,
-    dask: Annotated[
-        str | None,
-        typer.Option(
-            "--dask",
-            metavar="ADDRESS",
-            help="symphony: let the workers of this Dask scheduler play the streams.",
-            show_default="threads of this process",
-        ),
-    ] = None,
+    dask: _DaskOption = None,
     out: TrainOutput,
     dim: DimOption = None,
 ) -> None:
