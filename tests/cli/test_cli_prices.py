@@ -100,7 +100,7 @@ def test_a_pool_on_the_spot_market(run: Run, catalogue: Path, tmp_path: Path) ->
     [
         (("list", "--gpu", "T5"), ("unknown accelerator 'T5'", "T4")),
         (("list", "--provider", "acne"), ("did you mean acme",)),
-        (("list", "--procs", "99"), ("no offer has all",)),
+        (("list", "--procs", "99"), ("no offer matches all",)),
         (("list", "--memory", "much"), ("'much' is not a size",)),
         (("pool", "--nodes", "x"), ("--nodes", "'x'")),
         (("pool", "--nodes", "0"), ("at least one node",)),

@@ -55,12 +55,12 @@ def test_recorded_has_the_mean_wait_of_the_log(run: Run, log: Path) -> None:
 def test_the_first_sentence_says_what_the_log_waited(run: Run, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     ran = run("replay", log)
-    assert ran.out.startswith("The log waited ")
+    assert ran.out.startswith("In the log, jobs waited ")
     assert "fcfs with backfill easy on 64 processors" in " ".join(ran.out.split())
     for word in ("recorded wait", "departure", "rank correlation", "Why the replay may differ"):
         assert word in ran.out
     assert max(map(len, ran.out.splitlines())) <= 80
-    assert run("replay", log, "--strategy", "recorded").out.startswith("The log waited ")
+    assert run("replay", log, "--strategy", "recorded").out.startswith("In the log, jobs waited ")
 
 
 def test_calibrate_applies_what_it_says(run: Run, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:

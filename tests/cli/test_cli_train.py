@@ -84,7 +84,7 @@ def test_a_budget_ends_the_training(run: Run, diamond: Path) -> None:
 def test_resuming_goes_on_where_it_stopped(run: Run, diamond: Path, tmp_path: Path) -> None:
     words = ("train", "pretend", diamond, "-c", CLUSTER, "--checkpoint", tmp_path / "c.npz", "--output", "json")
     assert run(*words, "--episodes", "8").json["episodes"] == 8
-    run(*words, "--resume", "--start", "scratch").assert_refused("--start", "has its weights already")
+    run(*words, "--resume", "--start", "scratch").assert_refused("--start", "already has its weights")
     again = run(*words, "--episodes", "16", "--resume").json
     assert [row["episode"] for row in again["history"]] == [4, 8, 12, 16]
 

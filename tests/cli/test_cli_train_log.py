@@ -59,7 +59,7 @@ def test_a_training_of_another_machine_is_taken_over_by_force(run: Run, diamond:
     again = ("train", "--continue", first["run_id"], "--episodes", "12", "--output", "json")
     run(*again).assert_refused(f"stretto train --continue {first['run_id']} --force")
     assert run(*again, "--force").code == 0
-    run(*words, "--force").assert_refused("--force belongs to --continue")
+    run(*words, "--force").assert_refused("--force works only with --continue")
 
 
 def test_nothing_is_left_behind_without_the_log(run: Run, diamond: Path, home: Path) -> None:
@@ -81,7 +81,7 @@ def test_what_cannot_be_gone_on_with_is_refused(run: Run, diamond: Path, home: P
         bare = {"algorithm": "pretend", "graph": str(diamond), "seed": 0, "cluster_source": CLUSTER}
         log.start("train", "bare", bare).finish("done", {})
     run("train", "--continue", "latest", "-c", CLUSTER).assert_refused("cluster")
-    run("train", "--continue", "latest").assert_refused("keeps no state")
+    run("train", "--continue", "latest").assert_refused("has no saved state")
 
 
 def test_mars_tells_of_every_generation_and_goes_on(run: Run, home: Path, tmp_path: Path) -> None:

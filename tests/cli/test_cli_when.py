@@ -71,7 +71,7 @@ def test_the_sentence_names_bounds_and_the_likely_start(run: Run) -> None:
         (["--job", "row:200", "--if", "colour=red"], "cannot be changed"),
         (["--job", "row:200", "--if", "nodes=2"], "procs=N"),
         (["--job", "row:200", "--at", "1s"], "submitted later"),
-        (["--job", "row:2", "--at", "900h"], "does not wait"),
+        (["--job", "row:2", "--at", "900h"], "is not waiting at that time"),
         (["--job", "row:2", "--at", "2024-01-01"], "calendar"),
         (["--all"], "--at"),
         (["--all", "--at", "1h", "--job", "row:2"], "--all"),

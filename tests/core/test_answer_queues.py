@@ -29,15 +29,16 @@ def test_replays_are_told_by_their_waits_and_troubles() -> None:
     spread = "5 % of jobs wait more than 2.0 min, the longest 1.0 h"
     start = "Under fcfs with backfill easy on 8 processors, jobs wait 1.0 min on average; "
     assert replay_answer(replayed()) == f"{start}{spread}."
-    assert replay_answer(replayed(is_recorded=True)) == f"The log waited 1.0 min on average; {spread}."
+    assert replay_answer(replayed(is_recorded=True)) == f"In the log, jobs waited 1.0 min on average; {spread}."
     assert replay_answer(replayed(num_unplayed=90)).startswith("Interrupted after 10 of 100 jobs: Under fcfs")
     waits = some(recorded=some(mean=30.0), replayed=some(mean=90.0))
     beside = replay_answer(replayed(departure=some(waits=waits)))
-    assert (
-        beside == "The log waited 30 s on average; fcfs with backfill easy on 8 processors would have waited 1.5 min."
+    assert beside == (
+        "In the log, jobs waited 30 s on average; under fcfs with backfill easy on 8 processors, "
+        "they would have waited 1.5 min."
     )
     shown = replay_answer(replayed(departure=some(waits=waits), calibration=1))
-    assert "on 8 processors under the conditions that the log shows would have" in shown
+    assert "on 8 processors and under the conditions that the log shows, they would have" in shown
     kept = replay_answer(replayed(promises=some(given=1200, broken=0)))
     assert kept.endswith("; none of 1,200 promised latest starts was broken.")
     assert replay_answer(replayed(promises=some(given=3, broken=1))).endswith(
@@ -73,7 +74,7 @@ def ranked(*lines: Any, rank_by: str = "mean_wait_s", without: int = 0) -> str:
 
 
 def test_strategies_are_told_by_the_best_the_next_and_fcfs() -> None:
-    assert ranked(line("recorded", 60.0)) == "The log waited 1.0 min on average."
+    assert ranked(line("recorded", 60.0)) == "In the log, jobs waited 1.0 min on average."
     assert ranked(line("saf", 60.0)) == "saf: mean wait 1.0 min; longest wait 1.7 min."
     assert ranked(line("saf", 30.0), line("sjf", 60.0), line("fcfs", 120.0)) == (
         "saf is best: mean wait 50 % below sjf, the next, and 75 % below fcfs; longest wait 1.7 min."

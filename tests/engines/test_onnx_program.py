@@ -183,5 +183,5 @@ def test_lost_weights_and_missing_inputs_are_said() -> None:
         placement.split()
     with pytest.raises(InvalidInput, match="needs the input 'x'; given: same"):
         placement.runner(random_weights=0)({"same": np.zeros(4, np.float32)})
-    with pytest.raises(InvalidInput, match="takes none"):
+    with pytest.raises(InvalidInput, match="takes no example arguments"):
         stretto.place(model, 1, devices=1)

@@ -85,7 +85,7 @@ def test_an_edited_command_of_a_finished_task_is_noticed(capsys: pytest.CaptureF
 def test_force_without_a_run_to_resume_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = run(capsys, "workload:fork-join", "-c", "cpu:1", "--force")
     assert code == 2
-    assert "--force belongs to --resume" in err
+    assert "--force works only with --resume" in err
 
 
 def test_a_run_of_another_machine_is_resumed_by_force(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -76,11 +76,11 @@ def test_a_python_file_is_executed_only_when_allowed(model: Path) -> None:
     [
         ("model.py", {}, "say which function builds the model"),
         ("model.py:none", {"allow_code": True}, "unknown function of model.py 'none'; known: apply, build, wrong"),
-        ("model.py:wrong", {"allow_code": True}, "wrong returned int, expected the model and a tuple"),
+        ("model.py:wrong", {"allow_code": True}, "wrong returned int, expected two values"),
         ("model.py:build", {"allow_code": True, "dims": {"batch": 2}}, "only ONNX models have open dimensions"),
         ("missing.py:build", {"allow_code": True}, "no such file"),
         ("workload:ffnn", {"allow_code": True}, "is read, not executed"),
-        ("workload:ffnn", {"costs": "costs.json"}, "for functions of JAX"),
+        ("workload:ffnn", {"costs": "costs.json"}, "only to functions of JAX"),
     ],
 )
 def test_mistakes_are_explained(

@@ -130,7 +130,7 @@ def test_what_is_not_known_is_said() -> None:
     none = replace(SITE, nodes=tuple(SiteNode(node.name, node.cpus) for node in SITE.nodes))
     with pytest.raises(InvalidInput, match="no node of site 'lab' states its power_w"):
         energy_of(on_site(none, ResourceRequest()))
-    with pytest.raises(InvalidInput, match="states no power"):
+    with pytest.raises(InvalidInput, match="power of the machine is unknown"):
         energy_of(flat([1], [1]))
 
 

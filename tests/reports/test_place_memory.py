@@ -88,7 +88,7 @@ def test_weights_are_those_that_the_caller_names_or_assumed_by_size() -> None:
     assert any("of 1.049 MB or more are assumed to be weights" in note for note in by_size.notes)
     named = stretto.place(layers, *arguments, devices=2, policy="heft", weights=(1,))
     assert any("Weights are the arguments 1, as given. Weights: 33.55 MB" in note for note in named.notes)
-    with pytest.raises(InvalidInput, match="'w' is no argument of the function; it has 0, 1"):
+    with pytest.raises(InvalidInput, match="'w' is not an argument of the function, which has 0, 1"):
         stretto.place(layers, *arguments, devices=2, policy="heft", weights="w")
     with pytest.raises(InvalidInput, match="optimizer_state"):
         stretto.place(layers, *arguments, devices=2, policy="heft", optimizer_state=-1)

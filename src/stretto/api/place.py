@@ -125,7 +125,10 @@ def place(
     if is_onnx_model(fn):
         _check_arguments(model, _OF_ONNX, "an ONNX model")
         if example_args:
-            raise InvalidInput("an ONNX model takes none: sizes of open dimensions are dims=", field="example_args")
+            raise InvalidInput(
+                "an ONNX model takes no example arguments; set sizes of open dimensions with dims=",
+                field="example_args",
+            )
         named = read_onnx_model(fn)
         chosen = _known_policy(policy, params)
         return place_onnx(named, model.get("dims") or {}, where, chosen, params, budget, setting)
@@ -215,7 +218,7 @@ def place_model(
     if allow_code:
         raise InvalidInput(f"{model} is read, not executed", field="--allow-code")
     if costs is not None:
-        raise InvalidInput("a table of measured costs is for functions of JAX", field="--costs")
+        raise InvalidInput("a table of measured costs applies only to functions of JAX", field="--costs")
     if str(model).endswith((".onnx", ".onnx.gz")):
         return place(model, devices=devices, memory=memory, dims=dims, **options)
     where = devices_of(devices, memory=memory)

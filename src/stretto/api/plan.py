@@ -112,7 +112,7 @@ def plan(
     if pools is not None:
         for name, given in (("cluster", cluster), ("discipline", discipline)):
             if given is not None:
-                raise InvalidInput("cannot be combined with pools: a plan on pools has its own", field=name)
+                raise InvalidInput("cannot be combined with pools: a plan on pools makes its own choice", field=name)
         return _plan_pools(graph, pools, policy, params, budget, setting, dims)
     return evaluate(problem(graph, cluster, dims=dims), policy, params=params, budget=budget, setting=setting)
 

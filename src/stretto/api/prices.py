@@ -47,7 +47,7 @@ def find_offers(catalogue: str | Path, wanted: OfferFilter | None = None, *, spo
         spot=spot,
     )
     if not found:
-        raise InvalidInput("no offer has all that was asked for", source=str(catalogue))
+        raise InvalidInput("no offer matches all requirements", source=str(catalogue))
     return found
 
 

@@ -216,7 +216,7 @@ def energy(
     found = Evaluation(result, result.metrics, float("nan"), jobs, machine_of(jobs, machine))
     used = metered(found, options or EnergyOptions()).energy
     if used is None:
-        raise InvalidInput("the machine states no power: give the watts of a node", field="power")
+        raise InvalidInput("the power of the machine is unknown: give the watts of a node", field="power")
     return used
 
 

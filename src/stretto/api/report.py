@@ -112,7 +112,7 @@ def trace_meant(sources: Sequence[str | Path] | TraceLike) -> TraceLike | None:
     listed = [sources] if isinstance(sources, (str, Path)) else list(sources)
     traces = [source for source in listed if is_trace(source)]
     if traces and len(listed) > 1:
-        raise InvalidInput("a trace has a page of its own: leave out the other sources", source=str(traces[0]))
+        raise InvalidInput("a trace has a separate page: omit the other sources", source=str(traces[0]))
     return traces[0] if traces else None
 
 

@@ -158,7 +158,9 @@ def _check_partition(name: str, names: list[str]) -> None:
         return
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f"; did you mean {near[0]}?" if near else ""
-    raise InvalidInput(f"{name!r} is none of this Slurm's: {', '.join(sorted(names))}{hint}", field="--partition")
+    raise InvalidInput(
+        f"{name!r} is not in this Slurm, which has: {', '.join(sorted(names))}{hint}", field="--partition"
+    )
 
 
 def _follow(

@@ -167,7 +167,7 @@ def continue_training(
     if not (isinstance(algorithm, str) and isinstance(source, str) and isinstance(seed, int)):
         raise InvalidInput("does not say what was trained on what", field=f"run {info.id}")
     if state is None:
-        raise InvalidInput("keeps no state of a training", field=f"run {info.id}")
+        raise InvalidInput("has no saved state of a training", field=f"run {info.id}")
     if force:
         with RunLog.open() as log:
             log.resume(info.id, force=True)
@@ -212,13 +212,13 @@ class _Checkpoint(NamedTuple):
             return
         there = self.path is not None and self.path.is_file()
         if self.is_resumed and self.path is None:
-            raise InvalidInput("name the --checkpoint to continue from", field="--resume")
+            raise InvalidInput("name the --checkpoint to resume from", field="--resume")
         if self.is_resumed and not there:
-            raise InvalidInput("there is no checkpoint to continue from", source=str(self.path), field="--resume")
+            raise InvalidInput("there is no checkpoint to resume from", source=str(self.path), field="--resume")
         if not self.is_resumed and there:
-            raise InvalidInput("holds a training already: --resume continues it", source=str(self.path))
+            raise InvalidInput("already contains a training: use --resume to continue it", source=str(self.path))
         if self.is_resumed and start is not None:
-            raise InvalidInput("a training that is continued has its weights already", field="--start")
+            raise InvalidInput("a resumed training already has its weights", field="--start")
 
     @contextmanager
     def file(self, *, is_logged: bool) -> Iterator[Path | None]:

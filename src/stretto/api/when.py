@@ -182,7 +182,7 @@ def when(
         raise InvalidInput(f"job {names.of(row)} is submitted later, at {submit + known.zero_s:,.0f} s", field="at")
     if now > submit and queue.start_s[index] <= now:
         begin = float(queue.start_s[index]) + known.zero_s
-        raise InvalidInput(f"job {names.of(row)} does not wait then: it started at {begin:,.0f} s", field="at")
+        raise InvalidInput(f"job {names.of(row)} is not waiting at that time: it started at {begin:,.0f} s", field="at")
     wanted = None if change is None else RequestChange.parse(change)
     changed = None if wanted is None else changed_queue(queue, index, wanted)
     predictor = StartPredictor(queue, coverage=coverage, seed=seed)
@@ -240,14 +240,14 @@ def moment_of(at: str | float, trace: Trace) -> float:
         try:
             date = datetime.fromisoformat(text)
         except ValueError:
-            raise InvalidInput(f"{at!r} is no date such as 2024-03-01T12:00", field="at") from None
+            raise InvalidInput(f"{at!r} is not a date such as 2024-03-01T12:00", field="at") from None
         return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - trace.origin_unix_s
     if text.endswith("d") and text[:-1].replace(".", "", 1).isdecimal():
         return 86400.0 * float(text[:-1])
     try:
         return parse_seconds(text)
     except InvalidInput:
-        raise InvalidInput(f"{at!r} is neither seconds nor a time such as 36h nor a date", field="at") from None
+        raise InvalidInput(f"{at!r} is not a number of seconds, a time such as 36h, or a date", field="at") from None
 
 
 def _prepared(

@@ -58,7 +58,7 @@ _TYPE = re.compile(r" <[^<>]*>$")
 _EPILOG = (
     "Exit codes: 0 success; 1 internal error (STRETTO_DEBUG=1 shows the traceback); 2 wrong input or usage; "
     "3 an engine failed; 4 a plan misses its deadline or budget; 130 interrupted, a partial result was printed if "
-    "there was one; 141 the reader of a pipe went away. More: stretto help exit-codes, stretto help environment, "
+    "there was one; 141 the reader of a pipe was closed. More: stretto help exit-codes, stretto help environment, "
     "stretto help sources."
 )
 
@@ -168,7 +168,7 @@ def _without_type(record: Callable[[Any], tuple[str, str] | None]) -> Callable[[
 app = typer.Typer(
     name="stretto",
     cls=_Group,
-    help="Decide what runs where, and in which order, on clusters whose processors differ.",
+    help="Decide what runs where, and in which order, on clusters with different processors.",
     epilog=_EPILOG,
     rich_markup_mode=None,
     add_completion=True,

@@ -87,24 +87,24 @@ ClusterOption = Annotated[
         "--cluster",
         "-c",
         metavar="CLUSTER",
-        help="Machines: shorthand such as cpu:8x1.0,gpu:2x5.0@10GB/s, or a TOML file.",
+        help="The cluster: shorthand such as cpu:8x1.0,gpu:2x5.0@10GB/s, or a TOML file.",
         show_default=False,
     ),
 ]
 OutputOption = Annotated[
     Output,
-    typer.Option(
-        "--output", help="A table for people, one JSON document for programs, or quiet: the one value that matters."
-    ),
+    typer.Option("--output", help="A table to read, one JSON document for programs, or quiet: only the main value."),
 ]
-SeedOption = Annotated[int, typer.Option("--seed", metavar="N", help="Same seed, same result.")]
+SeedOption = Annotated[
+    int, typer.Option("--seed", metavar="N", help="Seed of random numbers. The same seed gives the same result.")
+]
 TimeLimitOption = Annotated[
     float | None,
     typer.Option(
         "--time-limit",
         metavar="TIME",
         parser=parse_time,
-        help="How long a search may take, such as 5s or 10m; heuristics take no notice.",
+        help="How long a search may take, such as 5s or 10m. Heuristics ignore it.",
         show_default="the policy's own",
     ),
 ]
@@ -118,7 +118,10 @@ DisciplineOption = Annotated[
 ]
 ContentionOption = Annotated[
     ContentionChoice,
-    typer.Option("--contention", help="How transfers share a link: not at all, one after the other, or fairly."),
+    typer.Option(
+        "--contention",
+        help="How transfers share a link: not at all (none), one after the other (fifo), or fairly (fair).",
+    ),
 ]
 ParamOption = Annotated[
     list[str] | None,
@@ -131,10 +134,10 @@ ParamOption = Annotated[
     ),
 ]
 PlanFileArgument = Annotated[
-    Path, typer.Argument(metavar="PLAN.json", help="What stretto plan --save wrote.", show_default=False)
+    Path, typer.Argument(metavar="PLAN.json", help="A plan written by stretto plan --save.", show_default=False)
 ]
 LogOption = Annotated[
-    bool, typer.Option("--log/--no-log", help="Keep this in the run log, for stretto serve and stretto report.")
+    bool, typer.Option("--log/--no-log", help="Record this in the run log, for stretto serve and stretto report.")
 ]
 TraceArgument = Annotated[
     str,
@@ -162,7 +165,8 @@ WindowOption = Annotated[
     typer.Option("--window", metavar="START:COUNT", help="Only these jobs, counted from 0.", show_default="all"),
 ]
 StrictOption = Annotated[
-    bool, typer.Option("--strict", help="Stop at the first row at fault; otherwise such rows are left out and told.")
+    bool,
+    typer.Option("--strict", help="Stop at the first invalid row. By default, invalid rows are left out and reported."),
 ]
 EstimatesOption = Annotated[
     str,
@@ -173,7 +177,7 @@ EstimatesOption = Annotated[
         autocompletion=estimate_names,
     ),
 ]
-KillOption = Annotated[bool, typer.Option("--kill", help="Jobs end at their wall limit, the user's estimate.")]
+KillOption = Annotated[bool, typer.Option("--kill", help="End jobs at their wall limit (the user's estimate).")]
 PoolRuleOption = Annotated[
     str,
     typer.Option(
@@ -202,7 +206,7 @@ NetsOption = Annotated[
     typer.Option(
         "--nets",
         metavar="FILE",
-        help="mars: networks to choose from beside those of Stretto, as stretto train mars --save writes them.",
+        help="mars: additional networks to choose from, written by stretto train mars --save.",
         show_default=False,
     ),
 ]
@@ -211,7 +215,7 @@ DefaultOption = Annotated[
     typer.Option(
         "--default",
         metavar="NAME",
-        help="mars: your present policy: followed unless another order is surely cheaper, and the guard.",
+        help="mars: your present policy, which is also the guard. Followed unless another order is surely cheaper.",
         show_default="fcfs",
     ),
 ]
@@ -230,13 +234,13 @@ MoneyOption = Annotated[
     typer.Option(
         "--money",
         metavar="WEIGHT",
-        help="mars: weight of cost: how many units of the measure one USD is worth.",
+        help="mars: weight of cost (how many units of the measure one USD is worth).",
         show_default="0",
     ),
 ]
 PriceOption = Annotated[
     float | None,
-    typer.Option("--price", metavar="USD", help="mars: of a processor for an hour.", show_default="0.05"),
+    typer.Option("--price", metavar="USD", help="mars: price of a processor per hour.", show_default="0.05"),
 ]
 MARS_OPTIONS = {
     "nets": NetsOption,
@@ -252,7 +256,7 @@ REPLAY_RULES = {
         typer.Option(
             "--backfill",
             metavar="NAME",
-            help="Who may pass the head; see stretto list backfills.",
+            help="Which jobs may pass the head of the queue; see stretto list backfills.",
             autocompletion=backfill_names,
         ),
     ],
@@ -278,7 +282,7 @@ SiteOption = Annotated[
     typer.Option(
         "--site",
         metavar="FILE",
-        help="Instead of --procs: nodes and partitions, from a site file, slurm.conf or scontrol show.",
+        help="Nodes and partitions, in place of --procs: a site file, slurm.conf or output of scontrol show.",
         show_default=False,
     ),
 ]
@@ -294,7 +298,10 @@ ENERGY_OPTIONS = {
     "carbon": Annotated[
         str | None,
         typer.Option(
-            "--carbon", metavar="FILE.csv", help="Of a trace: grams of CO2 per kWh by hour.", show_default=False
+            "--carbon",
+            metavar="FILE.csv",
+            help="For a trace: file with grams of CO2 per kWh for each hour.",
+            show_default=False,
         ),
     ],
     "carbon_start": Annotated[
@@ -302,7 +309,7 @@ ENERGY_OPTIONS = {
         typer.Option(
             "--carbon-start",
             metavar="TIME",
-            help="The time in that file at which the trace begins.",
+            help="The time in the carbon file at which the trace begins.",
             show_default="as recorded",
         ),
     ],

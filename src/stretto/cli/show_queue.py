@@ -52,7 +52,7 @@ def _trace_rows(found: TraceFacts) -> dict[str, str]:
     if found.mean_wait_s is not None:
         rows["recorded wait"] = f"{format_wait(found.mean_wait_s)} mean"
     if found.num_held:
-        rows["held"] = f"{format_count(found.num_held, 'job')} before they could be considered"
+        rows["held"] = f"{format_count(found.num_held, 'job')} before they became eligible"
     if found.num_users:
         accounts = f" in {found.num_accounts:,} accounts" if found.num_accounts else ""
         rows["users"] = f"{found.num_users:,}{accounts}"

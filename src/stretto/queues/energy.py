@@ -230,7 +230,8 @@ def _start(result: QueueResult, given: float | None) -> float:
 def _of_pools(result: QueueResult, power: NodePower | None, until: float) -> tuple[_Draws, _Draws, list[str]]:
     if power is None:
         raise InvalidInput(
-            "the machine states no power: give the watts of a node, or a site whose nodes have power_w", field="power"
+            "the power of the machine is unknown: give the watts of a node, or a site whose nodes have power_w",
+            field="power",
         )
     notes = []
     begin, end, watts = [], [], []

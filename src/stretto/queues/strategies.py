@@ -135,7 +135,9 @@ FIRST = PoolRule(codes.FIRST_FIT, "the first pool in which the job fits")
 CHEAPEST = PoolRule(codes.CHEAPEST, "of the pools in which the job fits, the one where it costs least")
 FASTEST = PoolRule(codes.FASTEST, "of the pools in which the job fits, the fastest")
 BURST = PoolRule(codes.BURST, "pool 0; another where that saves the deadline, or more than it costs")
-PACK = PoolRule(codes.PACK, "as burst; room on nodes that are up costs its part only, a new node what it idles, too")
+PACK = PoolRule(
+    codes.PACK, "as burst, but a job pays only its part of a node that is up, and also the idle time of a new node"
+)
 
 OWNED = PoolRule(codes.OWNED, "pool 0; another only for jobs that do not fit it")
 

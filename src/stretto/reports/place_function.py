@@ -69,7 +69,7 @@ def _trace(fn: Function, args: Sequence[Argument], kwargs: Mapping[str, Argument
             f"cannot be traced on {_shapes(args, kwargs)}: {type(error).__name__}: {reason}", field=f"fn {name}"
         ) from error
     if not program.operations:
-        raise InvalidInput("it computes nothing that could be placed", field=f"fn {name}")
+        raise InvalidInput("it has no operations that could be placed", field=f"fn {name}")
     return program
 
 

@@ -32,10 +32,11 @@ class PlanRequest(JobRequest):
     """A graph, given or generated, to be planned on a cluster."""
 
     graph: str | JsonObject | None = Field(
-        default=None, description="The document itself, in any format that Stretto reads; its content decides which."
+        default=None,
+        description="The document itself, in any format that Stretto reads; the format is recognized by content.",
     )
     encoding: Literal["text", "base64"] = Field(default="text", description="Encoding of `graph` if it is text.")
-    workload: Name | None = Field(default=None, description="Instead of a graph: a built-in generator.")
+    workload: Name | None = Field(default=None, description="A built-in generator, in place of a graph.")
     workload_params: dict[str, Scalar] = Field(default_factory=dict, max_length=20)
     cluster: str | None = Field(
         default=None, max_length=1_000_000, description="Shorthand such as cpu:8x1.0,gpu:2x5.0@10GB/s, or TOML."
@@ -64,10 +65,11 @@ class TraceRequest(Request):
     """Jobs, given or generated."""
 
     trace: str | None = Field(
-        default=None, description="The document itself: SWF, sacct, CSV and others; its content decides which."
+        default=None,
+        description="The document itself: SWF, sacct, CSV and others; the format is recognized by content.",
     )
     encoding: Literal["text", "base64"] = Field(default="text", description="Encoding of `trace`; gzip needs base64.")
-    generator: Name | None = Field(default=None, description="Instead of a trace: a generator.")
+    generator: Name | None = Field(default=None, description="A generator, in place of a trace.")
     generator_params: dict[str, Scalar] = Field(default_factory=dict, max_length=20)
 
 
@@ -78,7 +80,9 @@ class ReplayRequest(TraceRequest, JobRequest):
     backfill: Name = "easy"
     estimates: Name = "user"
     procs: int | None = Field(default=None, ge=1, le=2**31 - 1, description="Processors; as recorded when null.")
-    pools: str | None = Field(default=None, max_length=1_000_000, description="Instead of procs: shorthand, or TOML.")
+    pools: str | None = Field(
+        default=None, max_length=1_000_000, description="Pools in place of procs: shorthand or TOML."
+    )
     pool_rule: Name = "cheapest"
     kill: bool = False
 
@@ -98,18 +102,20 @@ class ReplayRequest(TraceRequest, JobRequest):
 class WhenRequest(TraceRequest):
     """Recorded or generated jobs, of which one, or all that wait at a moment, are asked for."""
 
-    job: str | None = Field(default=None, max_length=64, description="Its id, or row:N; the last one when null.")
+    job: str | None = Field(default=None, max_length=64, description="Id of the job, or row:N; null = the last job.")
     at: str | float | None = Field(
-        default=None, description="Seconds of the trace, a time such as 36h, or a date; its submission when null."
+        default=None, description="Seconds of the trace, a time such as 36h, or a date; null = the job's submission."
     )
-    all: bool = Field(default=False, description="Every job that waits `at` a moment, in place of one.")
+    all: bool = Field(default=False, description="Every job that waits at the time `at`, in place of one job.")
     change: str | None = Field(default=None, max_length=200, description="Another request, such as limit=2h,procs=16.")
     strategy: Name = "fcfs"
     backfill: Literal["easy", "none", "promise"] = "easy"
-    slack: str | None = Field(default=None, max_length=40, description="Of backfill promise, such as 24h+4e+1wait.")
+    slack: str | None = Field(
+        default=None, max_length=40, description="Slack of backfill promise, such as 24h+4e+1wait."
+    )
     procs: int | None = Field(default=None, ge=1, le=2**31 - 1, description="Processors; as recorded when null.")
     coverage: float = Field(default=0.9, ge=0.5, le=0.99)
-    learn: int = Field(default=500, ge=0, le=5000, description="Past jobs to learn from.")
+    learn: int = Field(default=500, ge=0, le=5000, description="How many past jobs to learn from.")
     seed: int = Field(default=0, ge=0, lt=2**31)
 
     model_config = ConfigDict(
@@ -131,13 +137,13 @@ class WhatIfRequest(JobRequest):
 
     policy: Name | None = Field(default=None, description="Policy of a plan, or rule of a rack.")
     policy_params: dict[str, Scalar] = Field(default_factory=dict, max_length=20)
-    cluster: str | None = Field(default=None, max_length=1_000_000, description="Other machines for the same graph.")
+    cluster: str | None = Field(default=None, max_length=1_000_000, description="Another cluster for the same graph.")
     strategy: Name | None = Field(default=None, description="Strategy of a replay.")
     backfill: Name | None = Field(default=None, description="Backfilling of a replay.")
     pool_rule: Name | None = Field(default=None, description="Rule that picks the pool of a job, in a replay on pools.")
     pools: str | None = Field(default=None, max_length=1_000_000, description="Other pools for the same jobs.")
     wait_usd_per_hour: float | None = Field(
-        default=None, ge=0, le=1e9, description="Value of one hour less of waiting, for the pool rule burst."
+        default=None, ge=0, le=1e9, description="For the pool rule burst: value of reducing the wait by an hour."
     )
     time_limit_s: float | None = Field(default=None, gt=0, le=3600)
 
@@ -182,7 +188,7 @@ class RunSummary(BaseModel):
     num_events: int
     settings: JsonObject
     summary: JsonObject
-    live: JsonObject | None = Field(default=None, description="Of a live run: `share` done and `text`.")
+    live: JsonObject | None = Field(default=None, description="For a live run: the completed `share`, and `text`.")
 
 
 class RunDetail(RunSummary):
@@ -219,7 +225,7 @@ class OutputPiece(BaseModel):
     attempt: int
     stream: Literal["stdout", "stderr"]
     text: str
-    is_cut: bool = Field(description="Whether this is only the end of it.")
+    is_cut: bool = Field(description="Whether this is only the end of the output.")
 
 
 class TaskOutput(BaseModel):

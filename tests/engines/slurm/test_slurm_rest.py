@@ -251,7 +251,7 @@ def test_a_book_remembers_the_way_but_not_the_token(tmp_path: Path) -> None:
     ("words", "reason"),
     [
         (["--token-file", "t"], "is for --rest"),
-        (["--rest", "http://127.0.0.1:1", "--conf", "x"], "not by both"),
+        (["--rest", "http://127.0.0.1:1", "--conf", "x"], "not both"),
         (["--rest", "nowhere"], "is not a URL like"),
     ],
 )

@@ -245,7 +245,7 @@ def test_tasks_of_an_array_are_told_apart(place: Bed, tmp_path: Path) -> None:
 def test_an_unknown_partition_is_an_error(place: Bed, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["steer", "slurm", "--conf", place.conf, "--once", "--partition", "letf"]) == 2
     said = capsys.readouterr().err
-    assert "--partition: 'letf' is none of this Slurm's: all, left, right; did you mean left?" in said
+    assert "--partition: 'letf' is not in this Slurm, which has: all, left, right; did you mean left?" in said
     assert main(["steer", "slurm", "--conf", place.conf, "--once", "--partition", "left"]) == 0
 
 

@@ -47,7 +47,7 @@ def test_only_machines_that_hold_the_largest_task(prices: Path) -> None:
     learning = replace(GRAPH, gpus=np.array([0.0, 1.0]))
     assert [pool.name for pool in offer_pools(prices, learning)[0]] == ["gpu"]
     huge = replace(GRAPH, cores=np.array([1.0, 400.0]))
-    with pytest.raises(InvalidInput, match="no offer on demand that holds the largest task"):
+    with pytest.raises(InvalidInput, match="no on-demand offer that can hold the largest task"):
         offer_pools(prices, huge)
 
 

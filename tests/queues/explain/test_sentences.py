@@ -30,7 +30,7 @@ def test_one_sentence_answers() -> None:
     )
     details = [found.words.detail(one) for one in found.wait.stretches]
     assert details == [
-        "job 4700 had a reservation (at first for 09:40); this job fitted, and would have come in the way",
+        "job 4700 had a reservation (at first for 09:40); this job fitted, but would have delayed it",
         "0 processors free, 4 needed; job 4700 of user bo held them; it was first in the queue",
     ]
     assert found.words.head(found.wait) == "It was first in the queue since 09:40, for 10.0 min."

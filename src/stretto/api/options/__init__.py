@@ -246,7 +246,7 @@ class Record:
 
     def __post_init__(self) -> None:
         if self.force and self.resume is None:
-            raise InvalidInput("--force belongs to --resume: there is no run to take over", field="--force")
+            raise InvalidInput("--force works only with --resume: there is no run to take over", field="--force")
 
 
 @dataclass(frozen=True)
@@ -375,5 +375,5 @@ def split_names(text: str, field: str) -> list[str]:
     """Return the names of a list with commas between them, each once."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
-        raise InvalidInput(f"{text!r} names nothing", field=field)
+        raise InvalidInput(f"{text!r} contains no name", field=field)
     return list(dict.fromkeys(names))

@@ -32,7 +32,7 @@ class EnergyOptions:
 
     def __post_init__(self) -> None:
         if self.idle_power is not None and self.power is None:
-            raise InvalidInput("needs --power, the watts of a busy node", field="--idle-power")
+            raise InvalidInput("needs --power, the power of a busy node in watts", field="--idle-power")
         if self.carbon_start is not None and self.carbon is None:
             raise InvalidInput("needs --carbon FILE.csv", field="--carbon-start")
 

@@ -68,7 +68,7 @@ class SteerOptions:
 
         slack = Slack.parse(DEFAULT_SLACK if self.slack is None else self.slack)
         if slack.time_s == math.inf:
-            raise InvalidInput("inf promises nothing: leave --backfill out", field="--slack")
+            raise InvalidInput("inf promises nothing: omit --backfill promise", field="--slack")
         return PromisedOrder(order, slack, 2 * self.interval_s + 30.0)
 
     @property
@@ -100,7 +100,9 @@ class SlurmPlace:
         if self.rest is None and self.token_file is not None:
             raise InvalidInput("is for --rest URL", field="--token-file")
         if self.rest is not None and self.conf is not None:
-            raise InvalidInput("Slurm is reached by its programs (--conf) or by --rest, not by both", field="--conf")
+            raise InvalidInput(
+                "Slurm is used through its programs (--conf) or through --rest, not both", field="--conf"
+            )
 
     def rest_place(self) -> RestPlace | None:
         """Return the REST daemon, where that is meant."""

@@ -13,12 +13,12 @@ from stretto.cli.options import ClusterOption, DimOption, GraphArgument, OutputO
 def bound(
     graph: GraphArgument,
     cluster: ClusterOption = None,
-    exact: Annotated[bool, typer.Option("--exact", help="Ask CP-SAT as well; slow, for small graphs.")] = False,
+    exact: Annotated[bool, typer.Option("--exact", help="Also use CP-SAT (slow; for small graphs).")] = False,
     time_limit: TimeLimitOption = None,
     dim: DimOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Print what no schedule can beat: a lower bound."""
+    """Print a lower bound: a time that no schedule can beat."""
     from stretto.api import bound as lower_bound
     from stretto.api.inputs import with_dims
     from stretto.cli.progress import ProgressLine, in_background

@@ -99,16 +99,20 @@ class CompareOutput:
             "backfill": Annotated[
                 str,
                 typer.Option(
-                    "--backfill", metavar="A,B,...|all", help="Of a trace: who may pass the head of the queue."
+                    "--backfill", metavar="A,B,...|all", help="For a trace: which jobs may pass the head of the queue."
                 ),
             ],
             "estimates": EstimatesOption,
             "pool_rule": PoolRuleOption,
             "windows": Annotated[
                 int,
-                typer.Option("--windows", metavar="N", min=0, help="Of a trace: random windows of it; 0 = all of it."),
+                typer.Option(
+                    "--windows", metavar="N", min=0, help="For a trace: number of random windows; 0 = the whole trace."
+                ),
             ],
-            "window_size": Annotated[int, typer.Option("--window-size", metavar="N", min=1, help="Jobs of a window.")],
+            "window_size": Annotated[
+                int, typer.Option("--window-size", metavar="N", min=1, help="Number of jobs in a window.")
+            ],
             "kill": KillOption,
             "strict": StrictOption,
             "seed": SeedOption,
@@ -118,7 +122,7 @@ class CompareOutput:
                 typer.Option(
                     "--rank-by",
                     metavar="FIGURE",
-                    help="Of a trace: what decides which strategy is best, such as p99_wait_s or carbon_kg.",
+                    help="For a trace: the figure that decides which strategy is best (p99_wait_s, carbon_kg, ...).",
                 ),
             ],
         },
@@ -141,7 +145,7 @@ class CompareOutput:
                 typer.Option(
                     "--baseline",
                     metavar="NAME",
-                    help="Compare the others with this one, case by case, with 95 % intervals.",
+                    help="Compare the others with this policy, case by case, with 95 % intervals.",
                     show_default=False,
                 ),
             ],
@@ -168,18 +172,20 @@ def compare(
         typer.Option(
             "--policies",
             metavar="A,B,...|all",
-            help="Names, or all that can plan these graphs.",
+            help="Policies to compare; all = every policy that can plan these graphs.",
             autocompletion=policy_lists,
         ),
     ] = "all",
-    seeds: Annotated[str, typer.Option("--seeds", metavar="N,N,...", help="One run of each policy per seed.")] = "0",
+    seeds: Annotated[
+        str, typer.Option("--seeds", metavar="N,N,...", help="Seeds; each policy runs once per seed.")
+    ] = "0",
     planning: GraphPlanning,
     strategies: Annotated[
         str | None,
         typer.Option(
             "--strategies",
             metavar="A,B,...|all",
-            help="Of a trace: orders of the queue.",
+            help="For a trace: orders of the queue to compare.",
             show_default="all",
             autocompletion=strategy_lists,
         ),

@@ -10,7 +10,7 @@ from stretto.cli.console import Output, new_table, print_json, stdout
 from stretto.cli.options import OutputOption
 
 config = typer.Typer(
-    help="Show the settings in force and the files that hold them.",
+    help="Show the current settings and the files that contain them.",
     rich_markup_mode=None,
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -22,7 +22,8 @@ BUILT_IN = "built in"
 def show_settings(
     context: typer.Context,
     command: Annotated[
-        str | None, typer.Argument(metavar="COMMAND", help="Only this command's.", show_default="all commands")
+        str | None,
+        typer.Argument(metavar="COMMAND", help="Show only the settings of this command.", show_default="all commands"),
     ] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
@@ -46,7 +47,7 @@ def show_settings(
 
 @config.command("path")
 def show_path(output: OutputOption = Output.TABLE) -> None:
-    """Print the files that may hold settings, the stronger last."""
+    """Print the files that may contain settings. Later files override earlier ones."""
     from stretto.config import config_files, user_file
 
     files = config_files()

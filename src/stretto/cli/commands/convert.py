@@ -30,11 +30,11 @@ def convert(
     target: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write.", show_default=False)],
     format: Annotated[
         str | None,
-        typer.Option("--format", metavar="NAME", help="Of the output.", show_default="by the ending"),
+        typer.Option("--format", metavar="NAME", help="Format of the output.", show_default="by the ending"),
     ] = None,
     from_format: Annotated[
         str | None,
-        typer.Option("--from", metavar="NAME", help="Of the input.", show_default="recognised by content"),
+        typer.Option("--from", metavar="NAME", help="Format of the input.", show_default="recognised by content"),
     ] = None,
     dim: DimOption = None,
     output: OutputOption = Output.TABLE,

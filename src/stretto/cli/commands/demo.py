@@ -30,17 +30,18 @@ _PICTURE_OF = 0
 
 
 def demo(
-    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where the pictures go.")] = Path("out"),
+    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Folder for the pictures.")] = Path("out"),
     time_limit: Annotated[
-        float, typer.Option("--time-limit", metavar="TIME", parser=parse_time, help="For each search, per graph.")
+        float,
+        typer.Option("--time-limit", metavar="TIME", parser=parse_time, help="Time limit of each search, per graph."),
     ] = 3.0,
     train_seconds: Annotated[
-        float, typer.Option("--train-seconds", metavar="SECONDS", min=0, help="For the training; 0 leaves it out.")
+        float, typer.Option("--train-seconds", metavar="SECONDS", min=0, help="Length of the training; 0 skips it.")
     ] = 12.0,
     seed: SeedOption = 0,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """See it work: built-in workloads, a few policies, a training, pictures."""
+    """Show what Stretto does: built-in workloads, a few policies, a training, pictures."""
     from stretto.api.demo import write_files
     from stretto.api.inputs import load_cluster
     from stretto.cli.commands.compare import GraphPlanning, run_comparison

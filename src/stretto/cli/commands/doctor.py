@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def doctor(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
     """Check the installation: versions, extras, engines, caches, the run log.
 
-    Ends with code 2 when something needs attention; a missing extra does not.
+    The exit code is 2 if something needs attention. A missing extra does not count.
     """
     from stretto.cli import health
     from stretto.core.answers.facts import doctor_answer

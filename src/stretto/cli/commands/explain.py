@@ -71,14 +71,14 @@ def explain(
         bool,
         typer.Option(
             "--alternatives/--no-alternatives",
-            help="Replay changes of the job: a smaller limit, fewer processors, other partitions.",
+            help="Also replay changes of the job: a smaller limit, fewer processors, other partitions.",
         ),
     ] = True,
     mars: MarsOptions,
     seed: SeedOption = 0,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Say why a job waited, who held what it needed, and what would have let it start earlier."""
+    """Explain why a job waited, which jobs held what it needed, and what would have let it start earlier."""
     from stretto.api.explain import repeated_rows, replay_notes
     from stretto.api.inputs import cut_window
     from stretto.api.options import mars_settings

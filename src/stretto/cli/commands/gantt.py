@@ -21,18 +21,21 @@ def gantt(
     ],
     target: Annotated[
         Path,
-        typer.Option("-o", "--file", metavar="FILE", help="Ends in .png, .svg, .pdf or .html.", show_default=False),
+        typer.Option(
+            "-o", "--file", metavar="FILE", help="The file to write: .png, .svg, .pdf or .html.", show_default=False
+        ),
     ],
     cluster: ClusterOption = None,
     policy: Annotated[
-        str, typer.Option("--policy", metavar="NAME", help="Plans the graph.", autocompletion=policy_names)
+        str,
+        typer.Option("--policy", metavar="NAME", help="The policy that plans the graph.", autocompletion=policy_names),
     ] = "heft",
     time_limit: TimeLimitOption = None,
     seed: SeedOption = 0,
     dim: DimOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Draw which device runs what and when."""
+    """Draw which device runs which task, and when."""
     from stretto.api import gantt as draw
     from stretto.api.inputs import with_dims
     from stretto.api.plan import planner_of

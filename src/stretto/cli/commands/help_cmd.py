@@ -10,24 +10,24 @@ import typer
 EXIT_CODES = {
     0: "success",
     1: "internal error; STRETTO_DEBUG=1 shows the traceback",
-    2: "wrong input or usage; one line on stderr says what, where and what to do",
-    3: "an engine failed: a task for good, or a service that did not answer",
-    4: "a plan on pools was made, and misses its deadline or its budget",
-    130: "interrupted with Ctrl-C; what was found until then has been printed and saved",
-    141: "the reader of a pipe went away",
+    2: "invalid input or usage; one line on stderr says what is wrong, where, and what to do",
+    3: "an engine failed: a task failed permanently, or a service did not answer",
+    4: "a plan on pools was made, but it misses its deadline or its budget",
+    130: "interrupted with Ctrl-C; results found until then were printed and saved",
+    141: "the reader of a pipe was closed",
 }
 ENVIRONMENT = {
-    "NO_COLOR": "set to anything: no colours, not even on a terminal",
+    "NO_COLOR": "set to any value: no colors, even on a terminal",
     "STRETTO_CONFIG": "the user's file of settings, in place of ~/.config/stretto/config.toml",
     "STRETTO_DATA": "the folder of real traces and graphs, for tests and benchmarks",
-    "STRETTO_DEBUG": "set to anything: internal errors with their traceback",
+    "STRETTO_DEBUG": "set to any value: internal errors show their traceback",
     "STRETTO_HOME": "the folder of the run log, in place of ~/.local/state/stretto",
     "STRETTO_<OPTION>": "the default of an option, such as STRETTO_CLUSTER; see stretto config show",
     "STRETTO_<COMMAND>_<OPTION>": "the same for one command, such as STRETTO_PLAN_POLICY",
     "NUMBA_CACHE_DIR": "the folder of compiled kernels, in place of ~/.cache/stretto/kernels",
 }
 SOURCES = {
-    "FILE": "any known format, found by its content; gzip is unpacked",
+    "FILE": "any known format, recognized by its content; gzip is unpacked",
     "FILE#MEMBER": "one graph of an archive or a workload, by name or number",
     "workload:NAME?key=value&...": "a built-in graph; see stretto list workloads",
     "trace:NAME?key=value&...": "a generated queue of jobs: trace:lublin, trace:fitted",

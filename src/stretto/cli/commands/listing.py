@@ -31,7 +31,7 @@ def list_components(
     what: Annotated[What, typer.Argument(help="What to list.", show_default=False)],
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """List the policies, formats, workloads, or rules of queues and racks that exist."""
+    """List the available policies, formats, workloads, or rules for queues and racks."""
     from stretto.cli.describe import describe, names_of
 
     if output is Output.QUIET:

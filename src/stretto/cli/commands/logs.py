@@ -16,15 +16,19 @@ if TYPE_CHECKING:
 
 def logs(
     run: Annotated[
-        str, typer.Argument(metavar="RUN", help="The id of a run, a beginning of it, or 'latest'.", show_default=False)
+        str,
+        typer.Argument(metavar="RUN", help="The id of a run, the beginning of an id, or 'latest'.", show_default=False),
     ],
     task: Annotated[
-        str | None, typer.Argument(metavar="[TASK]", help="Only this task.", show_default="all tasks")
+        str | None,
+        typer.Argument(metavar="[TASK]", help="Print only the output of this task.", show_default="all tasks"),
     ] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for more until the run has ended.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Wait for more output until the run has ended.")
+    ] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Print stdout and stderr of the commands of a run; those of one task go to stdout and stderr."""
+    """Print stdout and stderr of the commands of a run. Output of a single task goes to stdout and stderr."""
     from stretto.api import logs as pieces
 
     found = pieces(run, task, follow=follow)

@@ -20,31 +20,42 @@ if TYPE_CHECKING:
 def nextflow(
     context: typer.Context,
     trace: Annotated[
-        Path, typer.Argument(metavar="TRACE", help="The file of nextflow run -with-trace.", show_default=False)
+        Path,
+        typer.Argument(metavar="TRACE", help="The trace file written by nextflow run -with-trace.", show_default=False),
     ],
     work: Annotated[
         Path | None,
-        typer.Option("--work", metavar="DIR", help="The work directory: tells the edges.", show_default=False),
+        typer.Option(
+            "--work", metavar="DIR", help="The work directory, from which the edges are read.", show_default=False
+        ),
     ] = None,
     dag: Annotated[
         Path | None,
         typer.Option(
             "--dag",
             metavar="FILE",
-            help="Tells the edges in place of --work: WfFormat, or the processes (-with-dag, .dot or .mmd).",
+            help="Source of the edges in place of --work: WfFormat, or the process graph of -with-dag (.dot or .mmd).",
             show_default=False,
         ),
     ] = None,
     graph: Annotated[
         Path | None,
-        typer.Option("--graph", metavar="FILE", help="Write the task graph, for stretto plan.", show_default=False),
+        typer.Option(
+            "--graph", metavar="FILE", help="Write the task graph to this file, for stretto plan.", show_default=False
+        ),
     ] = None,
     config: Annotated[
         Path | None,
-        typer.Option("--config", metavar="FILE", help="Write a nextflow.config with these needs.", show_default=False),
+        typer.Option(
+            "--config",
+            metavar="FILE",
+            help="Write a nextflow.config with the recommended requests.",
+            show_default=False,
+        ),
     ] = None,
     quantile: Annotated[
-        float, typer.Option("--quantile", metavar="Q", help="Of memory and time; never below what was observed.")
+        float,
+        typer.Option("--quantile", metavar="Q", help="Quantile for memory and time; never below the observed values."),
     ] = 0.95,
     cluster: Annotated[
         str | None,
@@ -52,16 +63,17 @@ def nextflow(
             "--cluster",
             "-c",
             metavar="CLUSTER",
-            help="Nodes to choose from, whose kind is what the directive calls them; sets maxForks, too.",
+            help="Nodes to choose from; their kind is the value of the directive. Also sets maxForks.",
             show_default=False,
         ),
     ] = None,
     directive: Annotated[
-        str, typer.Option("--directive", metavar="NAME", help="What names a node: machineType or queue.")
+        str,
+        typer.Option("--directive", metavar="NAME", help="The directive that selects a node: machineType or queue."),
     ] = "machineType",
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Print what the processes of a Nextflow run used and need; write its graph and a configuration."""
+    """Print what the processes of a Nextflow run used and should request. Write its graph and a configuration."""
     from stretto.api import nextflow as read_run
     from stretto.api import save
     from stretto.errors import InvalidInput

@@ -47,7 +47,7 @@ class PlaceOutput:
             "emit": Annotated[
                 str | None,
                 typer.Option(
-                    "--emit", metavar="NAME", help="Write the placement: json or a framework.", show_default=False
+                    "--emit", metavar="NAME", help="Write the placement as json or for a framework.", show_default=False
                 ),
             ],
             "target": Annotated[
@@ -74,13 +74,19 @@ def place(
         typer.Option(
             "--devices",
             metavar="DEVICES",
-            help="Shorthand such as a100:2,l4:2 or gpu:4@16GB/s, or a TOML file.",
+            help="The devices: shorthand such as a100:2,l4:2 or gpu:4@16GB/s, or a TOML file.",
             show_default=False,
         ),
     ],
     policy: Annotated[
         str | None,
-        typer.Option("--policy", metavar="NAME", help="Decides.", show_default="doppler", autocompletion=policy_names),
+        typer.Option(
+            "--policy",
+            metavar="NAME",
+            help="The policy that places the operations; see stretto list policies.",
+            show_default="doppler",
+            autocompletion=policy_names,
+        ),
     ] = None,
     time_limit: TimeLimitOption = None,
     seed: SeedOption = 0,
@@ -90,17 +96,17 @@ def place(
     allow_code: Annotated[bool, typer.Option("--allow-code", help="Execute the Python file that MODEL names.")] = False,
     memory: Annotated[
         str | None,
-        typer.Option("--memory", metavar="SIZE", help="Of each device, such as 16GB.", show_default="as stated"),
+        typer.Option("--memory", metavar="SIZE", help="Memory of each device, such as 16GB.", show_default="as stated"),
     ] = None,
     costs: Annotated[
         str | None,
         typer.Option(
-            "--costs", metavar="FILE", help="Measured costs that stretto calibrate wrote.", show_default="profiles"
+            "--costs", metavar="FILE", help="Measured costs, written by stretto calibrate.", show_default="profiles"
         ),
     ] = None,
     out: PlaceOutput,
 ) -> None:
-    """Place a model on devices: which device runs which operation, within memory; with --emit, write it out."""
+    """Decide which device runs which operation of a model, within memory. With --emit, write the result."""
     from stretto.api import emit_placement, place_model
     from stretto.api.inputs import parse_params
     from stretto.cli.progress import ProgressLine
@@ -168,11 +174,11 @@ def _report(placement: Placement, output: Output, target: Path | None) -> None:
 def calibrate(
     target: Annotated[Path, typer.Argument(metavar="OUT.json", help="The table to write.", show_default=False)],
     repeats: Annotated[
-        int, typer.Option("--repeats", metavar="N", min=1, help="The shortest of so many runs counts.")
+        int, typer.Option("--repeats", metavar="N", min=1, help="Number of runs per operation; the shortest counts.")
     ] = 7,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Measure operations and copies on the devices that JAX sees here, for stretto place --costs."""
+    """Measure the cost of operations and copies on the devices that JAX sees, for stretto place --costs."""
     import json
 
     from stretto.api import calibrate as measure
@@ -211,14 +217,15 @@ def pipeline(
     graph: GraphArgument,
     cluster: ClusterOption = None,
     microbatches: Annotated[
-        int, typer.Option("--microbatches", metavar="N", min=1, help="How many; those in flight take memory.")
+        int,
+        typer.Option("--microbatches", metavar="N", min=1, help="Number of microbatches. Those in flight take memory."),
     ] = 8,
     time_limit: TimeLimitOption = None,
     seed: SeedOption = 0,
     dim: DimOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Divide a graph into stages on devices for throughput: the least time between two microbatches, within memory."""
+    """Divide a graph into stages on devices, to minimize the time between two microbatches within memory."""
     from stretto.api import pipeline as plan_stages
     from stretto.api.inputs import with_dims
     from stretto.cli.progress import ProgressLine

@@ -76,18 +76,25 @@ class PlanOutput:
             "pools": PoolsOption,
             "objective": Annotated[
                 str,
-                typer.Option("--objective", metavar="NAME", help="With --pools: cost, time or both is to be least."),
+                typer.Option("--objective", metavar="NAME", help="With --pools: what to minimize: cost, time or both."),
             ],
             "deadline": Annotated[
                 str | None,
                 typer.Option(
-                    "--deadline", metavar="TIME", help="With --pools: such as 2h or 90min.", show_default=False
+                    "--deadline",
+                    metavar="TIME",
+                    help="With --pools: the deadline, such as 2h or 90min.",
+                    show_default=False,
                 ),
             ],
             "budget": Annotated[
                 str | None,
                 typer.Option(
-                    "--budget", "--spend", metavar="USD", help="With --pools: such as 20USD.", show_default=False
+                    "--budget",
+                    "--spend",
+                    metavar="USD",
+                    help="With --pools: the budget, such as 20USD.",
+                    show_default=False,
                 ),
             ],
         },
@@ -100,7 +107,7 @@ class PlanOutput:
                 typer.Option(
                     "--save",
                     metavar="PLAN.json",
-                    help="Write the plan, to simulate or run it.",
+                    help="Write the plan to this file, to simulate or run it.",
                     show_default=False,
                 ),
             ],
@@ -125,7 +132,7 @@ def plan(
     dim: DimOption = None,
     out: PlanOutput,
 ) -> None:
-    """Plan a graph with one policy, and judge the plan; with --pools, say which nodes to rent and at what cost."""
+    """Plan a graph with one policy and evaluate the plan. With --pools, choose which nodes to rent."""
     if pools is None:
         limits = ("objective", "deadline", "budget")
         refuse_without(context, "--pools", limits, "on a --cluster, plans are made as short as possible")

@@ -31,14 +31,18 @@ CatalogueArgument = Annotated[
     ),
 ]
 GpuOption = Annotated[str | None, typer.Option("--gpu", metavar="NAME", help="An accelerator such as A100 or T4.")]
-GpusOption = Annotated[float, typer.Option("--gpus", metavar="N", help="At least so many of them.")]
-ProcsOption = Annotated[int, typer.Option("--procs", metavar="N", help="At least so many processors.")]
-MemoryOption = Annotated[str, typer.Option("--memory", metavar="SIZE", help="At least so much, such as 64GB.")]
-ProviderOption = Annotated[str | None, typer.Option("--provider", metavar="NAME", help="Such as aws, azure or gcp.")]
+GpusOption = Annotated[float, typer.Option("--gpus", metavar="N", help="At least this many GPUs.")]
+ProcsOption = Annotated[int, typer.Option("--procs", metavar="N", help="At least this many processors.")]
+MemoryOption = Annotated[str, typer.Option("--memory", metavar="SIZE", help="At least this much memory, such as 64GB.")]
+ProviderOption = Annotated[
+    str | None, typer.Option("--provider", metavar="NAME", help="The provider, such as aws, azure or gcp.")
+]
 RegionOption = Annotated[
     str | None, typer.Option("--region", metavar="NAME", help="A region or zone; * stands for anything, as in us-*.")
 ]
-MaxPriceOption = Annotated[float, typer.Option("--max-price", metavar="USD", help="Per hour.", show_default="any")]
+MaxPriceOption = Annotated[
+    float, typer.Option("--max-price", metavar="USD", help="Highest price per hour.", show_default="any")
+]
 
 
 #: What a machine must have.
@@ -63,8 +67,8 @@ def list_offers(
     catalogue: CatalogueArgument,
     *,
     wanted: OfferFilter,
-    spot: Annotated[bool, typer.Option("--spot", help="Prices of the spot market.")] = False,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", min=0, help="Show so many; 0 = all.")] = 20,
+    spot: Annotated[bool, typer.Option("--spot", help="Use prices of the spot market.")] = False,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=0, help="How many offers to show; 0 = all.")] = 20,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """List the offers that match, the cheapest first."""
@@ -92,19 +96,28 @@ def list_offers(
         {
             "nodes": Annotated[
                 str,
-                typer.Option("--nodes", metavar="[LEAST-]MOST", help="Nodes of the pool; with LEAST it is elastic."),
+                typer.Option(
+                    "--nodes",
+                    metavar="[LEAST-]MOST",
+                    help="Number of nodes in the pool; with LEAST the pool is elastic.",
+                ),
             ],
-            "speed": Annotated[float, typer.Option("--speed", metavar="X", help="Run times are divided by it.")],
+            "speed": Annotated[
+                float, typer.Option("--speed", metavar="X", help="Speed of the nodes; run times are divided by it.")
+            ],
             "provision": Annotated[
-                str, typer.Option("--provision", metavar="TIME", help="How long a new node takes to come up.")
+                str, typer.Option("--provision", metavar="TIME", help="How long a new node takes to start.")
             ],
             "billing": Annotated[
-                str, typer.Option("--billing", metavar="TIME", help="Unit of billing: each begun one is paid.")
+                str, typer.Option("--billing", metavar="TIME", help="Unit of billing; each started unit is paid.")
             ],
             "idle_shutdown": Annotated[
-                str | None, typer.Option("--idle-shutdown", metavar="TIME", help="Idle nodes go after this.")
+                str | None,
+                typer.Option(
+                    "--idle-shutdown", metavar="TIME", help="Release nodes that have been idle for this time."
+                ),
             ],
-            "name": Annotated[str | None, typer.Option("--name", metavar="NAME", help="Of the pool.")],
+            "name": Annotated[str | None, typer.Option("--name", metavar="NAME", help="Name of the pool.")],
         },
     ),
     spot=(
@@ -112,19 +125,23 @@ def list_offers(
         {
             "spot_series": Annotated[
                 str | None,
-                typer.Option("--spot-series", metavar="FILE", help="Buy on the spot market at the prices of a CSV."),
+                typer.Option(
+                    "--spot-series", metavar="FILE", help="Use the spot market, with the prices in this CSV file."
+                ),
             ],
             "bid": Annotated[
-                float, typer.Option("--bid", metavar="USD", help="Of the spot market.", show_default="any")
+                float,
+                typer.Option("--bid", metavar="USD", help="Highest price paid on the spot market.", show_default="any"),
             ],
             "hazard": Annotated[
-                float, typer.Option("--hazard", metavar="P", help="Of the spot market: interruptions per node-hour.")
+                float, typer.Option("--hazard", metavar="P", help="Interruptions per node-hour on the spot market.")
             ],
             "checkpoint": Annotated[
-                str | None, typer.Option("--checkpoint", metavar="TIME", help="Jobs keep their work this often.")
+                str | None, typer.Option("--checkpoint", metavar="TIME", help="Time between two checkpoints of a job.")
             ],
             "start": Annotated[
-                str | None, typer.Option("--start", metavar="DATE", help="Where in the spot series time begins.")
+                str | None,
+                typer.Option("--start", metavar="DATE", help="The date in the spot series at which time begins."),
             ],
         },
     ),
@@ -134,7 +151,8 @@ def pool_offer(
     catalogue: CatalogueArgument,
     *,
     instance: Annotated[
-        str | None, typer.Option("--instance", metavar="TYPE", help="This type; otherwise the cheapest that matches.")
+        str | None,
+        typer.Option("--instance", metavar="TYPE", help="Instance type; by default the cheapest that matches."),
     ] = None,
     wanted: OfferFilter,
     shape: PoolShape,

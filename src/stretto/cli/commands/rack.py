@@ -23,7 +23,7 @@ PaceOption = Annotated[
     typer.Option(
         "--pace",
         metavar="X",
-        help="Simulated seconds per second, for watching it in stretto serve.",
+        help="Simulated seconds per second, to watch the run in stretto serve.",
         show_default="as fast as it goes",
     ),
 ]
@@ -35,7 +35,7 @@ def rack(
         str,
         typer.Argument(
             metavar="CASE",
-            help="Rack and jobs: two-nics, small-rack, paper-rack, or a TOML file of machines.",
+            help="The rack: two-nics, small-rack, paper-rack, or a TOML file of machines.",
             autocompletion=rack_cases,
         ),
     ] = "small-rack",
@@ -48,7 +48,9 @@ def rack(
             autocompletion=rack_dispatchers,
         ),
     ] = "srpt-belief",
-    stream: Annotated[int, typer.Option("--stream", metavar="N", help="Which of the 16 held-out streams of jobs.")] = 0,
+    stream: Annotated[
+        int, typer.Option("--stream", metavar="N", help="Which of the 16 held-out streams of jobs to use.")
+    ] = 0,
     pace: PaceOption = None,
     weights: Annotated[
         Path | None,
@@ -65,7 +67,7 @@ def rack(
 ) -> None:
     """Simulate jobs on a rack with hidden load, and record the estimated load of every part.
 
-    The map of machines in stretto serve shows each part's believed utilization with its 95 % interval, live.
+    The map of machines in stretto serve shows the estimated utilization of each part live, with its 95 % interval.
     """
     from stretto.api import rack as play
     from stretto.api.rack import weights_state

@@ -62,12 +62,15 @@ class ReplayOutput:
                 typer.Option(
                     "--as-steered",
                     metavar="30s",
-                    help="With --site: play what stretto steer slurm can do, with a look at the queue every so often.",
+                    help="With --site: simulate stretto steer slurm, with this interval between two decisions.",
                     show_default=False,
                 ),
             ],
             "tie": Annotated[
-                str, typer.Option("--tie", metavar="batch|one-event", help="One pass per moment, or one per event.")
+                str,
+                typer.Option(
+                    "--tie", metavar="batch|one-event", help="One scheduling pass per moment, or one per event."
+                ),
             ],
         },
     ),
@@ -100,7 +103,7 @@ def replay(
         typer.Option(
             "--strategy",
             metavar="NAME",
-            help="Order of the queue, or recorded: as it really was. See stretto list strategies.",
+            help="Order of the queue, or recorded for the recorded starts. See stretto list strategies.",
             autocompletion=strategy_names,
         ),
     ] = "fcfs",
@@ -111,7 +114,8 @@ def replay(
     calibrate: Annotated[
         bool,
         typer.Option(
-            "--calibrate", help="Replay under what the log shows: usable processors, outages, partitions, limits."
+            "--calibrate",
+            help="Replay under the conditions that the log shows: usable processors, outages, partitions, limits.",
         ),
     ] = False,
     energy: EnergyOptions,

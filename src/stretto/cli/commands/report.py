@@ -44,7 +44,7 @@ _OF_TRACES = (
                 typer.Option(
                     "--backfill",
                     metavar="NAME",
-                    help="Of a trace: who may pass the head; see stretto list backfills.",
+                    help="For a trace: which jobs may pass the head of the queue; see stretto list backfills.",
                     autocompletion=backfill_names,
                 ),
             ],
@@ -53,7 +53,7 @@ _OF_TRACES = (
                 typer.Option(
                     "--rank-by",
                     metavar="FIGURE",
-                    help="Of a trace: what decides which policy is best, such as p95_wait_s or carbon_kg.",
+                    help="For a trace: the figure that decides which policy is best, such as p95_wait_s or carbon_kg.",
                 ),
             ],
             **ENERGY_OPTIONS,
@@ -75,22 +75,27 @@ def report(
     *,
     target: Annotated[
         Path,
-        typer.Option("-o", "--file", "--out", metavar="FILE.html", help="The page; it needs nothing else to be read."),
+        typer.Option("-o", "--file", "--out", metavar="FILE.html", help="The page to write; it is self-contained."),
     ] = Path("report.html"),
     figures: Annotated[
         Path | None,
-        typer.Option("--figures", metavar="DIR", help="Also write PNG, SVG and PDF here.", show_default=False),
+        typer.Option(
+            "--figures",
+            metavar="DIR",
+            help="Also write figures (PNG, SVG and PDF) into this directory.",
+            show_default=False,
+        ),
     ] = None,
     title: Annotated[str | None, typer.Option("--title", metavar="TEXT", show_default="from the runs")] = None,
     runs: Annotated[
-        Path | None, typer.Option("--runs", metavar="FILE", help="The run log.", show_default="your own")
+        Path | None, typer.Option("--runs", metavar="FILE", help="File of the run log.", show_default="your own")
     ] = None,
     strategies: Annotated[
         str | None,
         typer.Option(
             "--strategies",
             metavar="NAME,...",
-            help="Of a trace: the policies to compare, the present one first.",
+            help="For a trace: the policies to compare, the present policy first.",
             show_default="fcfs,sjf,saf",
         ),
     ] = None,
@@ -98,7 +103,7 @@ def report(
     policies: PolicyReportOptions,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Write a page about runs, plans and comparisons, or about policies on a trace, to keep and pass on."""
+    """Write a page about runs, plans and comparisons, or about policies on a trace."""
     from stretto.api.report import trace_meant
 
     check_target(target)

@@ -92,7 +92,10 @@ class Conduct:
             "plan": Annotated[
                 Path | None,
                 typer.Option(
-                    "--plan", metavar="FILE", help="Run the workflow by this saved or trained plan.", show_default=False
+                    "--plan",
+                    metavar="FILE",
+                    help="Run the workflow with this saved or trained plan.",
+                    show_default=False,
                 ),
             ],
             "policy": PolicyOption,
@@ -105,7 +108,7 @@ class Conduct:
                 typer.Option(
                     "--dispatch",
                     metavar="NAME",
-                    help="Place tasks while they run, in place of a plan: symphony, mct-belief, heft-online or greedy.",
+                    help="Place tasks at run time, without a plan: symphony, mct-belief, heft-online or greedy.",
                     autocompletion=run_dispatchers,
                     show_default=False,
                 ),
@@ -120,7 +123,7 @@ class Conduct:
                 typer.Option(
                     "--resume",
                     metavar="RUN_ID",
-                    help="Resume a run of the log, or 'latest': what it finished is not repeated.",
+                    help="Resume a run of the log, or 'latest'. Finished tasks are not repeated.",
                     show_default=False,
                 ),
             ],
@@ -128,14 +131,12 @@ class Conduct:
                 bool,
                 typer.Option(
                     "--force",
-                    help="With --resume: even if it cannot be seen whether another process still writes the run.",
+                    help="With --resume: continue even if another process may still write the run.",
                 ),
             ],
             "telemetry": Annotated[
                 bool,
-                typer.Option(
-                    "--telemetry", help="Keep what this host's counters say beside the run, for stretto serve."
-                ),
+                typer.Option("--telemetry", help="Record the counters of this host during the run, for stretto serve."),
             ],
         },
     ),
@@ -145,17 +146,18 @@ class Conduct:
             "commands": Annotated[
                 bool,
                 typer.Option(
-                    "--commands", help="Run the commands that a WfFormat file records; by default time passes."
+                    "--commands",
+                    help="Run the commands in a WfFormat file; by default, tasks only wait for their duration.",
                 ),
             ],
             "attempts": Annotated[
-                int, typer.Option("--attempts", metavar="N", help="How often a failing task is tried.")
+                int, typer.Option("--attempts", metavar="N", help="How often to try a failing task.")
             ],
             "keep_going": Annotated[
-                bool, typer.Option("--keep-going", help="After a failure, run whatever does not depend on it.")
+                bool, typer.Option("--keep-going", help="After a failure, run the tasks that do not depend on it.")
             ],
             "rerun": Annotated[
-                bool, typer.Option("--rerun", help="Of a TOML file, run also tasks whose outputs are up to date.")
+                bool, typer.Option("--rerun", help="For a TOML file: also run tasks whose outputs are up to date.")
             ],
             "discipline": DisciplineOption,
         },
@@ -168,30 +170,34 @@ def run(
         str | None,
         typer.Argument(
             metavar="WORKFLOW",
-            help="A TOML file of commands, kernels:NAME?key=value, a graph (its tasks then pass time only), or a plan.",
+            help="A TOML file of commands, kernels:NAME?key=value, a graph (its tasks only wait), or a plan.",
             show_default=False,
         ),
     ] = None,
     cluster: ClusterOption = None,
     engine: Annotated[
-        str, typer.Option("--engine", metavar="NAME", help="What runs it; see stretto engines.")
+        str, typer.Option("--engine", metavar="NAME", help="The engine that runs it; see stretto engines.")
     ] = "local",
     engine_param: EngineParamOption = None,
     planning: RunPlanning,
     scale: Annotated[
-        float, typer.Option("--scale", metavar="S", help="Real seconds per second of a graph, where tasks pass time.")
+        float,
+        typer.Option("--scale", metavar="S", help="Real seconds per second of the graph, for tasks that only wait."),
     ] = 1.0,
     conduct: Conduct,
     record: Record,
     gantt: Annotated[
         Path | None,
         typer.Option(
-            "--gantt", metavar="FILE", help="Draw what ran when: .png, .svg, .pdf or .html.", show_default=False
+            "--gantt",
+            metavar="FILE",
+            help="Draw the schedule of the run: .png, .svg, .pdf or .html.",
+            show_default=False,
         ),
     ] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Run a workflow for real: plan it, run it on an engine, keep a record."""
+    """Run a workflow: plan it, run it on an engine, and record the run."""
     from stretto.api.inputs import parse_params
     from stretto.api.run import RunOptions
     from stretto.api.run import run as run_work

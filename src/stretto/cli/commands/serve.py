@@ -20,32 +20,43 @@ _LIBRARIES = ("fastapi", "starlette", "uvicorn", "pydantic", "anyio", "prometheu
 def serve(
     host: Annotated[
         str,
-        typer.Option("--host", metavar="ADDRESS", help="Where to listen; other machines reach all but the default."),
+        typer.Option(
+            "--host",
+            metavar="ADDRESS",
+            help="Address to listen on. Only the default cannot be reached from other machines.",
+        ),
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", metavar="N", help="0 takes a free one.")] = 8137,
+    port: Annotated[int, typer.Option("--port", metavar="N", help="Port; 0 selects a free port.")] = 8137,
     token_file: Annotated[
         Path | None,
         typer.Option(
             "--token-file",
             metavar="FILE",
-            help="Holds the token that clients must show; STRETTO_TOKEN does the same.",
+            help="File with the token that clients must send; alternatively set STRETTO_TOKEN.",
             show_default="one is made and kept beside the run log",
         ),
     ] = None,
     no_token: Annotated[
-        bool, typer.Option("--no-token", help="Let every user of this machine in; only on this machine's own address.")
+        bool,
+        typer.Option(
+            "--no-token", help="Allow every user of this machine without a token; only on this machine's own address."
+        ),
     ] = False,
-    no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the link and open nothing.")] = False,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Print the link, and do not open a browser.")
+    ] = False,
     runs: Annotated[
-        Path | None, typer.Option("--runs", metavar="FILE", help="The run log.", show_default="your own")
+        Path | None, typer.Option("--runs", metavar="FILE", help="File of the run log.", show_default="your own")
     ] = None,
-    workers: Annotated[int, typer.Option("--workers", metavar="N", help="Processes that plan and replay.")] = 2,
+    workers: Annotated[
+        int, typer.Option("--workers", metavar="N", help="Number of processes that plan and replay.")
+    ] = 2,
     max_job_seconds: Annotated[
-        float, typer.Option("--max-job-seconds", metavar="SECONDS", help="Longer jobs are ended.")
+        float, typer.Option("--max-job-seconds", metavar="SECONDS", help="Time limit of a job.")
     ] = 300.0,
-    max_body: Annotated[str, typer.Option("--max-body", metavar="SIZE", help="Of a request.")] = "32MiB",
+    max_body: Annotated[str, typer.Option("--max-body", metavar="SIZE", help="Largest size of a request.")] = "32MiB",
 ) -> None:
-    """Show runs in the browser, and answer programs over HTTP; Ctrl-C stops it."""
+    """Show runs in the browser, and serve the HTTP API. Ctrl-C stops the server."""
     from stretto.core.units import parse_bytes, stating_unit
     from stretto.runlog.place import default_path
 

@@ -41,7 +41,7 @@ def show(
     dim: DimOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Summarise a graph, a workload of several, a cluster, a trace or a site."""
+    """Summarize a graph, a workload, a cluster, a trace or a site."""
     from stretto.api.inputs import is_site, is_trace, load_cluster, load_site, with_dims
     from stretto.api.show import names_cluster
     from stretto.cli.show_queue import show_site, show_trace

@@ -22,7 +22,7 @@ def simulate(
     context: typer.Context,
     plan_file: PlanFileArgument,
     graph: Annotated[
-        str | None, typer.Option("--graph", metavar="GRAPH", help="Another graph than the recorded one.")
+        str | None, typer.Option("--graph", metavar="GRAPH", help="Use this graph instead of the recorded one.")
     ] = None,
     cluster: ClusterOption = None,
     contention: Annotated[
@@ -33,18 +33,21 @@ def simulate(
     noise: Annotated[
         float, typer.Option("--noise", metavar="CV", help="Coefficient of variation of the run times.")
     ] = 0.0,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the noise.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the noise.")] = 0,
     trace: Annotated[
         Path | None,
         typer.Option(
-            "--trace", metavar="FILE", help="Write a Chrome trace (Perfetto), or Pajé's if .paje.", show_default=False
+            "--trace",
+            metavar="FILE",
+            help="Write a trace for Chrome and Perfetto, or for Pajé if the name ends in .paje.",
+            show_default=False,
         ),
     ] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Execute a saved plan in the simulator.
 
-    Without further options this reproduces what was planned.
+    Without further options, this reproduces the planned schedule.
     """
     from stretto.api.simulate import simulate_file
 

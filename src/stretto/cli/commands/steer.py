@@ -23,20 +23,23 @@ SLURM_GROUP = (
     SlurmPlace,
     {
         "conf": Annotated[
-            Path | None, typer.Option("--conf", metavar="FILE", help="slurm.conf.", show_default="$SLURM_CONF")
+            Path | None,
+            typer.Option("--conf", metavar="FILE", help="The cluster's slurm.conf.", show_default="$SLURM_CONF"),
         ],
         "rest": Annotated[
             str | None,
-            typer.Option("--rest", metavar="URL", help="Reach Slurm by its slurmrestd, not by its programs."),
+            typer.Option("--rest", metavar="URL", help="Use slurmrestd at this address instead of Slurm's programs."),
         ],
         "token_file": Annotated[
             Path | None,
-            typer.Option("--token-file", metavar="FILE", help="Token for --rest.", show_default="$SLURM_JWT"),
+            typer.Option(
+                "--token-file", metavar="FILE", help="File with the token for --rest.", show_default="$SLURM_JWT"
+            ),
         ],
     },
 )
 steer = typer.Typer(
-    help="Reorder the waiting jobs of a live queue; a dry run by default.",
+    help="Reorder the waiting jobs of a live queue (dry run by default).",
     rich_markup_mode=None,
     no_args_is_help=True,
     context_settings=_SETTINGS,
@@ -53,22 +56,27 @@ steer = typer.Typer(
                 typer.Option(
                     "--mode",
                     metavar="sitefactor|priority",
-                    help="sitefactor is added to Slurm's own priority; priority takes its place.",
+                    help="sitefactor adds to Slurm's own priority; priority replaces it.",
                 ),
             ],
-            "interval": Annotated[str, typer.Option("--interval", metavar="TIME", help="Between looks at the queue.")],
+            "interval": Annotated[
+                str, typer.Option("--interval", metavar="TIME", help="Time between two readings of the queue.")
+            ],
             "budget": Annotated[
-                str, typer.Option("--budget", metavar="TIME", help="For a decision; a later one is dropped.")
+                str,
+                typer.Option(
+                    "--budget", metavar="TIME", help="Time limit of a decision; a later decision is discarded."
+                ),
             ],
             "depth": Annotated[
-                int, typer.Option("--depth", metavar="N", help="Jobs from the head on that are ordered.")
+                int, typer.Option("--depth", metavar="N", help="How many jobs to order, from the head of the queue.")
             ],
             "backfill": Annotated[
                 str | None,
                 typer.Option(
                     "--backfill",
                     metavar="promise",
-                    help="Promise every job a latest start; jobs that would miss it come first.",
+                    help="Promise every job a latest start. Jobs that would miss it come first.",
                     show_default=False,
                 ),
             ],
@@ -77,7 +85,7 @@ steer = typer.Typer(
                 typer.Option(
                     "--slack",
                     metavar="24h+4e+1wait",
-                    help="Of --backfill promise: how much later than planned at submission a job may start.",
+                    help="With --backfill promise: how much later than planned at submission a job may start.",
                     show_default="24h+4e+1wait",
                 ),
             ],
@@ -89,25 +97,31 @@ steer = typer.Typer(
 def steer_slurm(
     *,
     strategy: Annotated[
-        str, typer.Option("--strategy", metavar="NAME", help="See stretto list strategies; also portfolio and mars.")
+        str, typer.Option("--strategy", metavar="NAME", help="Order of the queue; see stretto list strategies.")
     ] = "saf",
-    apply: Annotated[bool, typer.Option("--apply", help="Tell Slurm; without this, only say what would be.")] = False,
+    apply: Annotated[
+        bool, typer.Option("--apply", help="Change the order in Slurm. Without this option, only print the changes.")
+    ] = False,
     options: SteerOptions,
-    partition: Annotated[str | None, typer.Option("--partition", metavar="NAME", help="Only this one.")] = None,
+    partition: Annotated[
+        str | None, typer.Option("--partition", metavar="NAME", help="Steer only the jobs of this partition.")
+    ] = None,
     history: Annotated[
-        str | None, typer.Option("--history", metavar="TRACE", help="Past jobs: sacct's output, jobcomp's, SWF, ...")
+        str | None, typer.Option("--history", metavar="TRACE", help="Past jobs: output of sacct or jobcomp, SWF, ...")
     ] = None,
     mars: MarsOptions,
     place: SlurmPlace,
-    once: Annotated[bool, typer.Option("--once", help="Look once; with --apply the order stays until --off.")] = False,
+    once: Annotated[
+        bool, typer.Option("--once", help="Order the queue once. With --apply, the order stays until --off.")
+    ] = False,
     off: Annotated[
         bool,
-        typer.Option("--off", help="Stop all steering, or that of --partition, and give Slurm its own order back."),
+        typer.Option("--off", help="Stop all steering, or that of --partition, and restore Slurm's own order."),
     ] = False,
     on: Annotated[bool, typer.Option("--on", help="Allow steering again.")] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Steer the queue of Slurm."""
+    """Reorder the waiting jobs of a Slurm queue. Without --apply, nothing is changed."""
     from stretto.api import steer as steer_queue
     from stretto.api import steer_off, steer_on
 

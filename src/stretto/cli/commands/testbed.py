@@ -12,7 +12,7 @@ from stretto.cli.options import OutputOption
 
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 testbed = typer.Typer(
-    help="Start and stop private engines to try things on.",
+    help="Start and stop private engines for trying things out.",
     rich_markup_mode=None,
     no_args_is_help=True,
     context_settings=_SETTINGS,
@@ -27,19 +27,30 @@ testbed.add_typer(slurm, name="slurm")
 
 DirOption = Annotated[
     Path | None,
-    typer.Option("--dir", metavar="DIR", help="Where it lives.", show_default="slurm-testbed beside the run log"),
+    typer.Option(
+        "--dir", metavar="DIR", help="Folder of the testbed.", show_default="slurm-testbed beside the run log"
+    ),
 ]
 
 
 @slurm.command("up")
 def slurm_up(
-    nodes: Annotated[int, typer.Option("--nodes", metavar="N", help="Nodes.")] = 4,
-    cpus: Annotated[int, typer.Option("--cpus", metavar="N", help="Processors of each, as far as Slurm knows.")] = 8,
-    gpus: Annotated[int, typer.Option("--gpus", metavar="N", help="GPUs of each of the last half of them.")] = 0,
+    nodes: Annotated[int, typer.Option("--nodes", metavar="N", help="Number of nodes.")] = 4,
+    cpus: Annotated[
+        int, typer.Option("--cpus", metavar="N", help="Processors of each node, as reported to Slurm.")
+    ] = 8,
+    gpus: Annotated[
+        int, typer.Option("--gpus", metavar="N", help="GPUs of each node in the second half of the nodes.")
+    ] = 0,
     auth: Annotated[
-        str, typer.Option("--auth", metavar="munge|none", help="none: everyone here may pretend to be anyone.")
+        str,
+        typer.Option(
+            "--auth",
+            metavar="munge|none",
+            help="Authentication. With none, every user of this machine can act as any other user.",
+        ),
     ] = "munge",
-    rest: Annotated[bool, typer.Option("--rest", help="Start slurmrestd too, and write a token for it.")] = False,
+    rest: Annotated[bool, typer.Option("--rest", help="Also start slurmrestd, and write a token for it.")] = False,
     dir: DirOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
@@ -64,7 +75,7 @@ def slurm_up(
 @slurm.command("down")
 def slurm_down(
     dir: DirOption = None,
-    keep: Annotated[bool, typer.Option("--keep", help="Keep the folder, with its logs.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the folder with its logs.")] = False,
 ) -> None:
     """Stop the private Slurm, with all jobs, and remove its folder."""
     from stretto.api.testbed import find_testbed
@@ -79,7 +90,7 @@ def slurm_down(
 
 @slurm.command("status")
 def slurm_status(dir: DirOption = None, output: OutputOption = Output.TABLE) -> None:
-    """Say what of the private Slurm is alive; exit code 3 when it is not up."""
+    """Show which parts of the private Slurm are running. The exit code is 3 if it is not up."""
     from stretto.api.testbed import find_testbed
 
     found = find_testbed(dir).status()

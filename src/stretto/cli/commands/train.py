@@ -59,7 +59,7 @@ _BUDGET = {
             "--budget",
             metavar="TIME",
             parser=parse_time,
-            help="Wall time: 60s, 10m or 2h; compiling counts.",
+            help="Wall time, such as 60s, 10m or 2h. It includes compiling.",
             show_default="60s",
         ),
     ],
@@ -68,17 +68,28 @@ _BUDGET = {
         typer.Option(
             "--episodes",
             metavar="N",
-            help="Stop after so many episodes, iterations of symphony, or generations of mars.",
+            help="Stop after this many episodes, iterations of symphony, or generations of mars.",
             show_default="as time allows",
         ),
     ],
 }
+_DaskOption = Annotated[
+    str | None,
+    typer.Option(
+        "--dask",
+        metavar="ADDRESS",
+        help="symphony: simulate the streams on the workers of this Dask scheduler.",
+        show_default="threads of this process",
+    ),
+]
 _STATE = {
     "checkpoint": Annotated[
         Path | None,
-        typer.Option("--checkpoint", metavar="FILE", help="Keep the state of the training here.", show_default=False),
+        typer.Option(
+            "--checkpoint", metavar="FILE", help="Save the state of the training to this file.", show_default=False
+        ),
     ],
-    "resume": Annotated[bool, typer.Option("--resume", help="Continue the training in the checkpoint.")],
+    "resume": Annotated[bool, typer.Option("--resume", help="Resume the training in the checkpoint.")],
     "continue_run": Annotated[
         str | None,
         typer.Option(
@@ -97,7 +108,7 @@ _STATE = {
         typer.Option(
             "--start",
             metavar="START",
-            help="First weights: generalist, scratch, or a checkpoint's file.",
+            help="Initial weights: generalist, scratch, or a checkpoint file.",
             show_default="the generalist, where there is one",
         ),
     ],
@@ -112,7 +123,7 @@ _OUT = {
         typer.Option(
             "--save",
             metavar="FILE",
-            help="Write the best plan, for stretto simulate; of a queue or a rack, the weights.",
+            help="Write the best plan, for stretto simulate. For a queue or a rack, write the weights.",
             show_default=False,
         ),
     ],
@@ -128,7 +139,7 @@ def train(
         str | None,
         typer.Argument(
             metavar="ALGORITHM",
-            help="What learns: doppler on a graph, mars on a queue, symphony on a rack.",
+            help="The trainer: doppler for a graph, mars for a queue, symphony for a rack.",
             show_default=False,
             autocompletion=trainer_names,
         ),
@@ -156,25 +167,17 @@ def train(
         typer.Option(
             "--engine",
             metavar="NAME",
-            help="Measure the plans of the last quarter there; the graph is then kernels:NAME?key=value.",
+            help="Engine that measures the plans of the last quarter; the graph must be kernels:NAME?key=value.",
             show_default="the simulator only",
         ),
     ] = None,
-    dask: Annotated[
-        str | None,
-        typer.Option(
-            "--dask",
-            metavar="ADDRESS",
-            help="symphony: let the workers of this Dask scheduler play the streams.",
-            show_default="threads of this process",
-        ),
-    ] = None,
+    dask: _DaskOption = None,
     out: TrainOutput,
     dim: DimOption = None,
 ) -> None:
-    """Learn for a while; Ctrl-C ends the training and keeps the best and the state.
+    """Train until the budget ends. Ctrl-C ends the training and keeps the best result and the state.
 
-    Every training is in the run log with its state, so that --continue resumes it exactly where it stopped.
+    Every training is in the run log with its state, so --continue resumes it exactly where it stopped.
     """
     from stretto.api.train import TrainOptions, continue_training, learns_on
     from stretto.api.train import train as learn
@@ -215,7 +218,7 @@ def train(
 def _named(algorithm: str | None, source: str | None, force: bool) -> tuple[str, str]:
     """Return what learns, and on what."""
     if force:
-        raise InvalidInput("--force belongs to --continue: there is no run to take over", field="--force")
+        raise InvalidInput("--force works only with --continue: there is no run to take over", field="--force")
     if algorithm is None or source is None:
         example = "stretto train doppler workload:ffnn -c gpu:4 --budget 60s"
         hint = f"name an algorithm and what it learns on, for example: {example}; or a run to --continue"

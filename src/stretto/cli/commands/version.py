@@ -14,7 +14,7 @@ _LIBRARIES = ("numpy", "numba", "ortools")
 
 
 def version(output: OutputOption = Output.TABLE) -> None:
-    """Print the version of Stretto and of what it stands on."""
+    """Print the versions of Stretto and its libraries."""
     if output is Output.QUIET:
         print(__version__)
         return

@@ -50,14 +50,19 @@ _FEW_OUTCOMES, _ALL_FUTURES = 20, 30
 _QUESTION = {
     "job": Annotated[
         str | None,
-        typer.Option("--job", metavar="ID|row:N", help="The job, as in the trace.", show_default="the last"),
+        typer.Option(
+            "--job",
+            metavar="ID|row:N",
+            help="The job: its id in the trace, or a row counted from 0.",
+            show_default="the last",
+        ),
     ],
     "at": Annotated[
         str | None,
         typer.Option(
             "--at",
             metavar="TIME",
-            help="Ask at this moment: seconds of the trace, 36h, 2d, or a date (UTC).",
+            help="Predict at this moment: seconds of the trace, 36h, 2d, or a date (UTC).",
             show_default="its submission",
         ),
     ],
@@ -67,11 +72,13 @@ _QUESTION = {
         typer.Option(
             "--if",
             metavar="limit=2h,nodes=2",
-            help="When would it start with another limit, procs, nodes or partition?",
+            help="Predict the start with another limit, procs, nodes or partition.",
         ),
     ],
-    "coverage": Annotated[float, typer.Option("--coverage", metavar="SHARE", help="Of starts in the intervals.")],
-    "learn": Annotated[int, typer.Option("--learn-jobs", metavar="N", help="Past jobs to learn from.", min=0)],
+    "coverage": Annotated[
+        float, typer.Option("--coverage", metavar="SHARE", help="Share of starts that the intervals should contain.")
+    ],
+    "learn": Annotated[int, typer.Option("--learn-jobs", metavar="N", help="How many past jobs to learn from.", min=0)],
 }
 
 
@@ -86,13 +93,13 @@ _QUESTION = {
                 typer.Option(
                     "--backfill",
                     metavar="easy|none|promise",
-                    help="Who may pass the head; promise also gives latest starts.",
+                    help="Which jobs may pass the head of the queue; promise also gives latest starts.",
                     autocompletion=backfill_names,
                 ),
             ],
             "slack": Annotated[
                 str | None,
-                typer.Option("--slack", metavar="24h+4e+1wait", help="Of backfill promise, as for stretto replay."),
+                typer.Option("--slack", metavar="24h+4e+1wait", help="For --backfill promise, as in stretto replay."),
             ],
             "estimates": EstimatesOption,
             "kill": KillOption,
@@ -104,20 +111,23 @@ def when(
     context: typer.Context,
     trace: Annotated[
         str | None,
-        typer.Argument(metavar="TRACE", help="A file, or trace:lublin?...; none with --slurm.", show_default=False),
+        typer.Argument(
+            metavar="TRACE", help="A file, or trace:lublin?...; not needed with --slurm.", show_default=False
+        ),
     ] = None,
     *,
     question: StartQuestion,
-    slurm: Annotated[bool, typer.Option("--slurm", help="Ask about the live queue of Slurm.")] = False,
+    slurm: Annotated[bool, typer.Option("--slurm", help="Use the live queue of Slurm.")] = False,
     history: Annotated[
-        str | None, typer.Option("--history", metavar="TRACE", help="With --slurm: past jobs, such as sacct's output.")
+        str | None,
+        typer.Option("--history", metavar="TRACE", help="With --slurm: past jobs, such as the output of sacct."),
     ] = None,
     strategy: Annotated[
         str,
         typer.Option(
             "--strategy",
             metavar="NAME",
-            help="Order of the queue; recorded = starts as the trace has them.",
+            help="Order of the queue; recorded = the recorded starts of the trace.",
             autocompletion=strategy_names,
         ),
     ] = "fcfs",
@@ -128,7 +138,7 @@ def when(
     seed: SeedOption = 0,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Say when a waiting job will start: latest (where promised), an interval, and most likely."""
+    """Predict when a waiting job will start: an interval, the most likely start, and any promised latest start."""
     told: dict[str, Any] = {"coverage": question.coverage, "learn": question.learn, "seed": seed}
     if slurm:
         names = ("trace", "at", "window", "procs", "site", "strategy", "backfill", "slack", "estimates", "kill")

@@ -32,16 +32,16 @@ def _waits(found: Evaluation) -> str:
     wait, spec = found.metrics.wait_s, found.result.spec
     spread = f"5 % of jobs wait more than {format_wait(wait.p95)}, the longest {format_wait(wait.max)}"
     if found.is_recorded:
-        return f"The log waited {format_wait(wait.mean)} on average; {spread}"
+        return f"In the log, jobs waited {format_wait(wait.mean)} on average; {spread}"
     rules = f"{spec['strategy']} with backfill {spec['backfill']}"
     procs = format_count(sum(pool.num_procs for pool in found.result.pools), "processor")
     if found.departure is None:
         return f"Under {rules} on {procs}, jobs wait {format_wait(wait.mean)} on average; {spread}"
-    where = " under the conditions that the log shows" if found.calibration is not None else ""
+    where = " and under the conditions that the log shows" if found.calibration is not None else ""
     waits = found.departure.waits
     return (
-        f"The log waited {format_wait(waits.recorded.mean)} on average; {rules} on {procs}{where} would have waited "
-        f"{format_wait(waits.replayed.mean)}"
+        f"In the log, jobs waited {format_wait(waits.recorded.mean)} on average; under {rules} on {procs}{where}, they "
+        f"would have waited {format_wait(waits.replayed.mean)}"
     )
 
 
@@ -72,7 +72,7 @@ def strategies_answer(found: QueueComparison) -> str:
     lines = found.summary()
     orders = [line for line in lines if not line.is_recorded]
     if not orders:
-        return f"The log waited {format_wait(lines[0].ranges['mean_wait_s'].median)} on average."
+        return f"In the log, jobs waited {format_wait(lines[0].ranges['mean_wait_s'].median)} on average."
     figure, best = found.rank_by, orders[0]
     value = best.ranges[figure].median
     what = FIGURES[figure]

@@ -142,7 +142,7 @@ def _tables(value: Any, place: str) -> list[Mapping[str, Any]]:
 
 def _text(value: Any, place: str) -> str:
     if not isinstance(value, str):
-        raise InvalidInput(f"{value!r} is not a text", field=place)
+        raise InvalidInput(f"{value!r} is not a string", field=place)
     return value
 
 

@@ -109,7 +109,9 @@ def _leaves(name: object, leaves_of: Sequence[Sequence[int]], keywords: Mapping[
     if isinstance(name, str) and name in keywords:
         return keywords[name]
     known = [*map(str, range(len(leaves_of))), *keywords]
-    raise InvalidInput(f"{name!r} is no argument of the function; it has {', '.join(known) or 'none'}", field="weights")
+    raise InvalidInput(
+        f"{name!r} is not an argument of the function, which has {', '.join(known) or 'none'}", field="weights"
+    )
 
 
 def _parts(program: FlatProgram, weights: frozenset[int]) -> tuple[tuple[int, ...], dict[int, int]]:

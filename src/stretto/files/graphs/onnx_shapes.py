@@ -107,7 +107,7 @@ def _refuse_bomb(done: subprocess.CompletedProcess[bytes]) -> None:
             field="graph",
         )
     if done.returncode == _GROWN:
-        raise InvalidInput("the model grows without measure when its shapes are inferred", field="graph")
+        raise InvalidInput("the model grows beyond the memory limit when its shapes are inferred", field="graph")
 
 
 def _num_written_out(model: Proto) -> int:

@@ -310,7 +310,9 @@ def _run(graph: TaskGraph, task: int, identity: str) -> Json:
         assert graph.kind_duration_s is not None  # only then may the work be infinite
         seconds = float(graph.kind_duration_s[task].min())
     if not np.isfinite(seconds):
-        raise InvalidInput("the task can run nowhere, so it has no runtime", field=f"task {graph.task_name(task)!r}")
+        raise InvalidInput(
+            "the task cannot run on any device, so it has no runtime", field=f"task {graph.task_name(task)!r}"
+        )
     entry: Json = {"id": identity, "runtimeInSeconds": seconds}
     commands = graph.meta.get(COMMANDS)
     if isinstance(commands, (list, tuple)):

@@ -36,7 +36,7 @@ def offer_pools(path: str | Path, graph: TaskGraph) -> tuple[tuple[Pool, ...], t
     offers = read_catalogue(path)
     fitting = [offer for offer in offers if _holds(offer, graph)]
     if not fitting:
-        raise InvalidInput("has no offer on demand that holds the largest task of the graph", source=str(path))
+        raise InvalidInput("has no on-demand offer that can hold the largest task of the graph", source=str(path))
     cheapest = min(fitting, key=_rate)
     local = [offer for offer in fitting if (offer.provider, offer.region) == (cheapest.provider, cheapest.region)]
     chosen = _sizes(local, cheapest)

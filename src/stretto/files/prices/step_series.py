@@ -62,7 +62,7 @@ class StepSeries:
         begin_s = unix_s - self.origin_unix_s
         if begin_s < 0:
             first = datetime.fromtimestamp(self.origin_unix_s, UTC)
-            raise InvalidInput(f"the series begins only at {first.isoformat()}", field="start")
+            raise InvalidInput(f"the series does not begin before {first.isoformat()}", field="start")
         step = int(self._steps(begin_s))
         times = self.time_s[step:] - begin_s
         times[0] = 0.0

@@ -53,7 +53,7 @@ def missing_from_swf(trace: Trace) -> list[str]:
     if trace.requests:
         lost.append("nodes, tasks, memory per node, GPUs and constraints of requests")
     if trace.held_s is not None:
-        lost.append("how long jobs were held before they could be considered")
+        lost.append("how long jobs were held before they became eligible")
     if trace.limit_group is not None and bool(np.any(trace.limit_group >= 0)):
         lost.append("limits of arrays and singletons")
     for what, column in (("accounts", trace.account), ("QOS", trace.qos)):

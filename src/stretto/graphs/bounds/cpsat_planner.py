@@ -18,7 +18,7 @@ _MAX_CONSTRAINTS = 3_000_000
 
 @dataclass(frozen=True)
 class CpSat:
-    """Finds the best plan for small problems, with proof, and good ones for middling problems.
+    """Finds the best plan of small problems and proves it; finds good plans of medium-sized problems.
 
     The plan is for the ``sequence`` discipline without contention: the best schedule may wait.
     ``info`` says the ``status`` (``optimal``, ``feasible``, or ``interrupted`` by Ctrl-C), ``objective_s`` (the

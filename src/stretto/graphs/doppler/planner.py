@@ -40,7 +40,7 @@ from stretto.graphs.search.tabu import TabuChain, TabuSearch
 
 @dataclass(frozen=True)
 class DopplerPlanner(DevicePlanner):
-    """Doppler's two policies with local search, each starting from what the other found.
+    """Doppler's two policies and local search in turns, each starting from the best plan of the other.
 
     The search begins with the plans of heuristics and of the policies as they are. Then operators share the budget by
     what they gain per unit of it (a seeded bandit): windows, single steps, single tasks judged by longest paths, tabu

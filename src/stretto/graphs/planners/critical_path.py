@@ -25,7 +25,7 @@ from stretto.graphs.planners.listing import (
 
 @dataclass(frozen=True)
 class CriticalPath(DevicePlanner):
-    """The heuristic that teaches Doppler, and one of its baselines (Kwok, Ahmad 1999).
+    """The heuristic that Doppler's networks imitate first, and one of its baselines (Kwok, Ahmad 1999).
 
     The ready task of the highest b-level goes to the device with the earliest start; equal tasks
     and equal devices are drawn at random by the seed. Of all repetitions the shortest plan is kept.

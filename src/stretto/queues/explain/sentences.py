@@ -98,7 +98,7 @@ class WaitWords:
         if one.cause is Cause.RESERVATION and one.ahead:
             if one.reserved_s is not None:
                 text += f" (at first for {self._clock.at(one.reserved_s, beside_s=one.begin_s)})"
-            text += "; this job fitted, and would have come in the way"
+            text += "; this job fitted, but would have delayed it"
         return text + ("; it was first in the queue" if one.is_head and one.cause is not Cause.UNKNOWN else "")
 
     def _held_by(self, one: WaitStretch) -> str:

@@ -169,7 +169,7 @@ def describe(part: Trace, num_procs: int, corrections: Corrections) -> tuple[str
     if corrections.window_s > 0:
         usable = Spread.of(windowed_capacity(past, num_procs, corrections.window_s).usable)
         found.append(
-            f"usable processors follow what ran at once while jobs waited, in windows of "
+            f"usable processors follow the number in use while jobs waited, in windows of "
             f"{format_wait(corrections.window_s)}: {usable.mean:,.0f} of {num_procs:,} on average"
         )
     if corrections.has_outages:
@@ -177,7 +177,7 @@ def describe(part: Trace, num_procs: int, corrections: Corrections) -> tuple[str
         total = sum(one.end_s - one.begin_s for one in outages)
         where = f", in each {corrections.split_by}" if corrections.split_by else ""
         found.append(
-            f"no start in the stretches in which nothing started though a job waited that would have fitted"
+            f"no start in the stretches in which nothing started although a waiting job would have fitted"
             f"{where or f' ({len(outages):,}, {format_wait(total)} in all)'}"
         )
     if corrections.share != 1.0:

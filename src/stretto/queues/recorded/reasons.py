@@ -105,7 +105,7 @@ def _overload(trace: Trace, past: Occupancy, num_procs: int) -> Iterator[Reason]
     most = int(past.procs.value.max())
     if share >= _LEAST_OVER:
         sentence = (
-            f"more ran at once than the {num_procs:,} processors of the machine: up to {most:,}, "
+            f"more processors were in use at once than the {num_procs:,} of the machine: up to {most:,}, "
             f"for {format_percent(share)} of the time"
         )
         yield Reason("capacity", sentence, {"most_procs": most, "over_share": share})
@@ -119,7 +119,7 @@ def _capacity(trace: Trace, past: Occupancy, num_procs: int) -> Iterator[Reason]
         median = float(np.median(reduced))
         sentence = (
             f"on {format_percent(share, decimals=0)} of the days jobs waited and yet no more than "
-            f"{median:,.0f} processors (median) ran at once: drained nodes, unfilled nodes, or limits"
+            f"{median:,.0f} processors (median) were in use at once: drained nodes, unfilled nodes, or limits"
         )
         yield Reason("capacity", sentence, {"reduced_days_share": share, "median_usable_procs": median})
 
@@ -131,8 +131,8 @@ def _outages(trace: Trace, past: Occupancy, num_procs: int) -> Iterator[Reason]:
         longest = max(one.end_s - one.begin_s for one in found)
         sentence = (
             f"in {format_count(len(found), 'stretch').replace('stretchs', 'stretches')} of an hour or more, "
-            f"{format_wait(total)} in all (the longest {format_wait(longest)}), nothing started though a job waited "
-            "that the idle processors would have held"
+            f"{format_wait(total)} in all (the longest {format_wait(longest)}), nothing started, although a waiting "
+            "job would have fitted on the idle processors"
         )
         yield Reason("outages", sentence, {"num_outages": len(found), "total_s": total, "longest_s": longest})
 
@@ -151,7 +151,7 @@ def _queues(trace: Trace, past: Occupancy, num_procs: int) -> Iterator[Reason]:
         (short, shortest), (long, longest) = min(means, key=lambda m: m[1]), max(means, key=lambda m: m[1])
         if longest > _TIMES * shortest and longest - shortest > _LEAST_S:
             sentence = (
-                f"jobs that came while the machine had room for them waited {format_wait(longest)} on average in "
+                f"jobs that arrived while the machine had room for them waited {format_wait(longest)} on average in "
                 f"{column} {long} and {format_wait(shortest)} in {column} {short}: each has nodes or limits of its own"
             )
             yield Reason("partitions", sentence, {"longest_mean_wait_s": longest, "shortest_mean_wait_s": shortest})
@@ -174,7 +174,7 @@ def _means(trace: Trace, column: str, rows: NDArray[np.bool_]) -> list[tuple[str
 def _limits(trace: Trace, past: Occupancy, num_procs: int) -> Iterator[Reason]:
     most = user_limit(trace, known_waits(trace))
     if trace.user is not None and len(np.unique(trace.user)) > 1 and 0 < most <= _LIMIT_SHARE * num_procs:
-        sentence = f"no user ever ran more than {most:,} of the {num_procs:,} processors at once: there may be a limit"
+        sentence = f"no user ever used more than {most:,} of the {num_procs:,} processors at once: there may be a limit"
         yield Reason("limits", sentence, {"most_procs_of_a_user": most})
 
 
@@ -214,8 +214,8 @@ def _held(trace: Trace, past: Occupancy, num_procs: int) -> Iterator[Reason]:
     if len(held):
         mean = float(np.mean(held))
         sentence = (
-            f"{format_count(len(held), 'job')} were held after they were handed in, {format_wait(mean)} on average; "
-            "waits count from when they could be considered"
+            f"{format_count(len(held), 'job')} were held after their submission, {format_wait(mean)} on average; "
+            "waits count from when they became eligible"
         )
         yield Reason("held", sentence, {"num_jobs": len(held), "mean_held_s": mean})
 
@@ -223,5 +223,5 @@ def _held(trace: Trace, past: Occupancy, num_procs: int) -> Iterator[Reason]:
 def _delay(trace: Trace, past: Occupancy, num_procs: int) -> Iterator[Reason]:
     floor = floor_s(trace, num_procs)
     if floor > 0:
-        sentence = f"nine of ten jobs that came to a nearly idle machine waited {format_wait(floor)} or longer"
+        sentence = f"nine of ten jobs that arrived at a nearly idle machine waited {format_wait(floor)} or longer"
         yield Reason("delay", sentence, {"floor_s": floor})

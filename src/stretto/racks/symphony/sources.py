@@ -1,4 +1,4 @@
-"""Where lessons come from: streams that are played in threads here, or on workers elsewhere; both give the same."""
+"""Sources of training data: streams that are simulated in threads here, or on workers elsewhere. Both give the same."""
 
 from __future__ import annotations
 

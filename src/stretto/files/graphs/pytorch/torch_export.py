@@ -126,7 +126,7 @@ def _group(name: str, nodes: Iterable[Torch]) -> list[TorchGroup]:
     """
     work = [node for node in nodes if node.op == "call_function"]
     if not work:
-        raise InvalidInput("it computes nothing that could be placed", field=f"module {name}")
+        raise InvalidInput("it has no operations that could be placed", field=f"module {name}")
     paths = {module_path(node) for node in work}
     inner = {path for path in paths if path and not any(other.startswith(f"{path}.") for other in paths)}
     busy = {_call(node) for node in work if module_path(node) in inner and not is_cheap(node)}

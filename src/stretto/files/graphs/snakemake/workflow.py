@@ -58,7 +58,7 @@ def load_snakemake(source: str) -> TaskGraph:
     directory = _directory(Path(source), snakefile)
     rows = _job_rows(snakefile, directory)
     if not rows:
-        raise InvalidInput("has no jobs: its first rule asks for nothing", source=str(snakefile))
+        raise InvalidInput("has no jobs: its first rule requests nothing", source=str(snakefile))
     return graph_of_rows(rows, directory, read_history(directory))
 
 
