@@ -267,7 +267,7 @@ def test_lengths_are_forecast_when_jobs_arrive_and_again_when_their_user_has_tau
     first = [min(100.0, foresee(naive, job, 0.0, quantile)) for job in range(4)]
     assert queue.state.length.tolist() == first
     queue.advance(order, until_s=30.0)
-    # By the upper quartile the job of the user who was seen comes first, by a low quantile one of whom nothing is known.
+    # By the upper quartile the user who was seen comes first, by a low one the user of whom nothing is known.
     assert queue.state.start.tolist() == ([0.0, 30.0, -1.0, -1.0] if quantile else [0.0, -1.0, 30.0, -1.0])
     remember(naive, 0, 30.0, 30.0)
     assert queue.state.length[1] == min(100.0, foresee(naive, 1, 30.0, quantile)) != first[1]
