@@ -86,8 +86,8 @@ def assert_plan_equal(queue: PromiseQueue, wanted: PromiseReference) -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_what_is_counted_is_what_happened(seed: int) -> None:
     """Ends, outlived estimates and forced starts, seen from outside; and no refusal without a test."""
-    case, order = make_case(seed, outlive=True), order_of(3 * seed + 1)
-    queue = PromiseQueue.of(case.jobs, case.num_procs, case.slack_s)
+    case, order, rng = make_case(seed, outlive=True), order_of(3 * seed + 1), np.random.default_rng(seed)
+    queue = PromiseQueue.of(case.jobs, case.num_procs, 0.0)
     queue.state.key[:] = case.key
     queue.state.length[:] = case.length
     moment, ended, raised, forced = queue.state.moment[0], 0, 0, 0
@@ -104,11 +104,13 @@ def test_what_is_counted_is_what_happened(seed: int) -> None:
         raised += sum(after[job] != before[job] for job in after)
         if can_start:
             assert queue.allowed().dtype == np.bool_
-            queue.propose(order)
+            if rng.random() < 0.5:  # otherwise those who cannot wait are forced to start
+                queue.propose(order)
             proposed = len(running())
             queue.settle()
             forced += len(running()) - proposed
     assert (moment["num_ended"], moment["num_raised"], moment["num_forced"]) == (ended, raised, forced)
+    assert min(raised, forced) > 1
     assert ended == len(case.jobs.submit)
     assert moment["num_tests"] >= moment["num_refused"] >= 0
     assert moment["free"] == case.num_procs
