@@ -151,3 +151,12 @@ def test_what_stands_behind_the_last_step_counts_for_nothing() -> None:
         assert told(steps) == [(0.0, 2), (7.0, 3)]
         drop_before(steps, 7.0)
         assert told(steps) == [(7.0, 3)]
+
+
+def test_a_profile_may_fill_its_arrays() -> None:
+    steps = Steps(np.array([0.0, 5.0, 8.0]), np.array([2, 1, 3]), np.array([3]))
+    assert most_free(steps, 6.0, 99.0) == 3
+    assert step_at(steps, 99.0) == 3
+    assert [earliest(steps, 0, procs, 4.0) for procs in (1, 2, 3)] == [0, 0, 2]
+    assert [earlier(steps, 0, procs, 99.0, 200.0) for procs in (1, 2, 3, 4)] == [0.0, 8.0, 8.0, 200.0]
+    assert split(steps, 8.0) == 2

@@ -303,6 +303,14 @@ def test_a_mask_stops_testing_where_it_is_told_to() -> None:
     assert any(len(counts) > 1 for counts in seen)
 
 
+def test_a_job_that_does_not_fit_says_nothing_of_those_behind_it() -> None:
+    queue = PromiseQueue.of(Trace.of([0, 0, 0, 0], [5, 5, 5, 5], [4, 4, 3, 2]).arrays(), NUM_PROCS, 50.0)
+    assert queue.happen(preference())
+    assert queue.start(0)
+    assert queue.waiting.tolist() == [1, 2, 3]
+    assert queue.allowed().tolist() == [False, False, True]
+
+
 def test_the_next_event_is_never_before_now_and_infinite_at_the_end() -> None:
     queue = PromiseQueue.of(Trace.of([0, 3], [2, 2], [1, 1], [4, 4]).arrays(), NUM_PROCS, 0.0)
     times = []
