@@ -190,3 +190,14 @@ def test_wide_jobs_free_as_many_processors_as_they_hold() -> None:
     assert planned == {2: 50.0, 3: 10.0, 4: 90.0}  # two are free, five from 50 on, and seven from 90 on
     together = [(1, 0.0, 50.0, 3, 0.0), (2, 0.0, 40.0, 2, 10.0), (3, 1.0, 10.0, 6, NAN), (4, 1.0, 10.0, 2, NAN)]
     assert planned_starts(view(20.0, together, num_procs=7), [2, 3]) == {2: 50.0, 3: 20.0}
+
+
+def test_jobs_that_were_raised_once_stay_raised() -> None:
+    """Either of two jobs makes the other late; the third has time, and is not put among them."""
+    slack = Slack(60.0)
+    order = PromisedOrder(StrategyOrder("fcfs"), slack)
+    promises = {"1": 8.0, "2": 4.0, "3": 1000.0}
+    assert order.restore({"promises": promises, "slack": str(slack), "counts": {"given": 3}})
+    found = order.decide(view(2.0, [(1, 0.0, 10.0, 4, NAN), (2, 1.0, 10.0, 4, NAN), (3, 2.0, 10.0, 4, NAN)]))
+    assert found.due_s == {0: 8.0, 1: 5.0, 2: 1002.0}
+    assert (found.order, found.at_risk) == ((1, 0, 2), (1, 0))

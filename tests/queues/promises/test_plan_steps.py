@@ -133,6 +133,13 @@ def test_an_earlier_search_bounds_those_for_no_less() -> None:
     assert sorted(bounds[:, 2].tolist()) == [0.0, 1.0, 2.0, 4.0, 5.0, 6.0, 7.0, 99.0]
 
 
+def test_an_empty_machine_is_one_step_of_whole_processors() -> None:
+    steps = new_steps(3, 7)
+    assert told(steps) == [(0.0, 7)]
+    assert [array.dtype for array in steps] == [np.float64, np.int64, np.int64]
+    assert [len(array) for array in steps] == [3, 3, 1]
+
+
 def test_what_stands_behind_the_last_step_counts_for_nothing() -> None:
     for behind in (0.0, 1.0, 6.0, 8.0, 1e9):
         steps = Steps(np.array([0.0, 5.0, behind, behind]), np.array([2, 3, 99, 99]), np.array([2]))
@@ -144,3 +151,12 @@ def test_what_stands_behind_the_last_step_counts_for_nothing() -> None:
         assert told(steps) == [(0.0, 2), (7.0, 3)]
         drop_before(steps, 7.0)
         assert told(steps) == [(7.0, 3)]
+
+
+def test_a_profile_may_fill_its_arrays() -> None:
+    steps = Steps(np.array([0.0, 5.0, 8.0]), np.array([2, 1, 3]), np.array([3]))
+    assert most_free(steps, 6.0, 99.0) == 3
+    assert step_at(steps, 99.0) == 3
+    assert [earliest(steps, 0, procs, 4.0) for procs in (1, 2, 3)] == [0, 0, 2]
+    assert [earlier(steps, 0, procs, 99.0, 200.0) for procs in (1, 2, 3, 4)] == [0.0, 8.0, 8.0, 200.0]
+    assert split(steps, 8.0) == 2

@@ -254,26 +254,25 @@ def test_a_copy_of_a_small_queue_goes_on_alone_and_as_the_original_would(seed: i
     assert state_of(other) == state_of(whole)
 
 
-def test_lengths_are_forecast_when_jobs_arrive_and_again_when_their_user_has_taught_something() -> None:
-    """All jobs of user 0 run for a tenth of their estimate; the last one is forecast anew when the first has ended."""
+@pytest.mark.parametrize("quantile", [0, 3])
+def test_lengths_are_forecast_when_jobs_arrive_and_again_when_their_user_has_taught_something(quantile: int) -> None:
+    """Jobs run for three tenths of their estimate; the second is forecast anew when the first of its user has ended."""
     jobs = Trace.of(
-        [0, 0, 0, 1], [10, 10, 10, 10], [6, 6, 6, 6], [100, 100, 100, 100], user=np.array([0, 0, 1, 1], np.int32)
+        [0, 0, 0, 1], [30, 30, 30, 30], [6, 6, 6, 6], [100, 100, 100, 100], user=np.array([0, 0, 1, 1], np.int32)
     ).arrays()  # fmt: skip
-    order = preference(keys.SHORTEST, quantile=3, by_length=True)
+    order = preference(keys.SHORTEST, quantile=quantile, by_length=True)
     queue = PromiseQueue.of(jobs, NUM_PROCS, 1000.0, new_forecasts(jobs))
     queue.advance(order, until_s=1.0)
     naive = new_forecasts(jobs)
-    first = [min(100.0, foresee(naive, job, 0.0, 3)) for job in range(4)]
+    first = [min(100.0, foresee(naive, job, 0.0, quantile)) for job in range(4)]
     assert queue.state.length.tolist() == first
-    queue.advance(order, until_s=10.0)
-    assert queue.state.start.tolist() == [0.0, 10.0, -1.0, -1.0]
-    remember(naive, 0, 10.0, 10.0)
-    assert queue.state.length[1] == min(100.0, foresee(naive, 1, 10.0, 3)) < first[1]
+    queue.advance(order, until_s=30.0)
+    # By the upper quartile the user who was seen comes first, by a low one the user of whom nothing is known.
+    assert queue.state.start.tolist() == ([0.0, 30.0, -1.0, -1.0] if quantile else [0.0, -1.0, 30.0, -1.0])
+    remember(naive, 0, 30.0, 30.0)
+    assert queue.state.length[1] == min(100.0, foresee(naive, 1, 30.0, quantile)) != first[1]
     assert queue.state.length[2:].tolist() == first[2:]  # nothing was learned of their user
     assert queue.state.key[1] == queue.state.length[1]
-    queue.advance(order, until_s=20.0)
-    remember(naive, 1, 10.0, 20.0)
-    assert queue.state.start[2] == 20.0
 
 
 def test_slack_is_in_numbers_with_a_fraction_whatever_it_was_given_in() -> None:
@@ -302,6 +301,14 @@ def test_a_mask_stops_testing_where_it_is_told_to() -> None:
             queue.propose(preference(keys.LONGEST))
             queue.settle()
     assert any(len(counts) > 1 for counts in seen)
+
+
+def test_a_job_that_does_not_fit_says_nothing_of_those_behind_it() -> None:
+    queue = PromiseQueue.of(Trace.of([0, 0, 0, 0], [5, 5, 5, 5], [4, 4, 3, 2]).arrays(), NUM_PROCS, 50.0)
+    assert queue.happen(preference())
+    assert queue.start(0)
+    assert queue.waiting.tolist() == [1, 2, 3]
+    assert queue.allowed().tolist() == [False, False, True]
 
 
 def test_the_next_event_is_never_before_now_and_infinite_at_the_end() -> None:

@@ -83,6 +83,39 @@ def assert_plan_equal(queue: PromiseQueue, wanted: PromiseReference) -> None:
     assert profile == [(moments[i], free[i]) for i in range(len(moments)) if i == 0 or free[i] != free[i - 1]]
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_counted_is_what_happened(seed: int) -> None:
+    """Ends, outlived estimates and forced starts, seen from outside; and no refusal without a test."""
+    case, order, rng = make_case(seed, outlive=True), order_of(3 * seed + 1), np.random.default_rng(seed)
+    queue = PromiseQueue.of(case.jobs, case.num_procs, 0.0)
+    queue.state.key[:] = case.key
+    queue.state.length[:] = case.length
+    moment, ended, raised, forced = queue.state.moment[0], 0, 0, 0
+
+    def running() -> dict[int, float]:
+        jobs = queue.state.running[: moment["num_running"]]
+        return dict(zip(jobs.tolist(), queue.state.expected[jobs].tolist(), strict=True))
+
+    while queue.next_event_s() < np.inf:
+        before = running()
+        can_start = queue.happen(order)
+        after = running()
+        ended += len(before.keys() - after.keys())
+        raised += sum(after[job] != before[job] for job in after)
+        if can_start:
+            assert queue.allowed().dtype == np.bool_
+            if rng.random() < 0.5:  # otherwise those who cannot wait are forced to start
+                queue.propose(order)
+            proposed = len(running())
+            queue.settle()
+            forced += len(running()) - proposed
+    assert (moment["num_ended"], moment["num_raised"], moment["num_forced"]) == (ended, raised, forced)
+    assert min(raised, forced) > 1
+    assert ended == len(case.jobs.submit)
+    assert moment["num_tests"] >= moment["num_refused"] >= 0
+    assert moment["free"] == case.num_procs
+
+
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("outlive", [False, True])
 def test_the_plan_is_that_of_the_twin_at_every_event(seed: int, outlive: bool) -> None:
@@ -104,9 +137,9 @@ def test_the_plan_is_that_of_the_twin_at_every_event(seed: int, outlive: bool) -
     assert (queue.state.start >= 0).all()
 
 
-@pytest.mark.parametrize("first", range(0, 300, 10))
+@pytest.mark.parametrize("first", range(0, 300, 3))
 def test_the_kernel_equals_its_twin_and_keeps_every_promise(first: int) -> None:
-    for seed in range(first, first + 10):
+    for seed in range(first, first + 3):
         assert_equal(seed, outlive=False)
 
 
@@ -130,34 +163,3 @@ def test_the_cases_test_plans_refuse_and_force_starts() -> None:
     raised = [played(make_case(seed, outlive=True), order_of(seed)).state for seed in range(60)]
     assert sum(int(state.moment["num_raised"][0]) for state in raised) > 30
     assert any(np.any(state.start > state.due) for state in raised), "outlived estimates break promises, and are seen"
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_what_is_counted_is_what_happened(seed: int) -> None:
-    """Ends, outlived estimates and forced starts, seen from outside; and no refusal without a test."""
-    case, order = make_case(seed, outlive=True), order_of(3 * seed + 1)
-    queue = PromiseQueue.of(case.jobs, case.num_procs, case.slack_s)
-    queue.state.key[:] = case.key
-    queue.state.length[:] = case.length
-    moment, ended, raised, forced = queue.state.moment[0], 0, 0, 0
-
-    def running() -> dict[int, float]:
-        jobs = queue.state.running[: moment["num_running"]]
-        return dict(zip(jobs.tolist(), queue.state.expected[jobs].tolist(), strict=True))
-
-    while queue.next_event_s() < np.inf:
-        before = running()
-        can_start = queue.happen(order)
-        after = running()
-        ended += len(before.keys() - after.keys())
-        raised += sum(after[job] != before[job] for job in after)
-        if can_start:
-            assert queue.allowed().dtype == np.bool_
-            queue.propose(order)
-            proposed = len(running())
-            queue.settle()
-            forced += len(running()) - proposed
-    assert (moment["num_ended"], moment["num_raised"], moment["num_forced"]) == (ended, raised, forced)
-    assert ended == len(case.jobs.submit)
-    assert moment["num_tests"] >= moment["num_refused"] >= 0
-    assert moment["free"] == case.num_procs
