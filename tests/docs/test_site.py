@@ -74,10 +74,9 @@ def test_a_page_does_what_it_says(page: Path, capsys: pytest.CaptureFixture[str]
         said = run_page.Page(page.read_text()).run()
     capsys.readouterr()
     for one in said:
-        printed = {run_page.gist(line) for line in one.printed.splitlines()}
+        printed = run_page.gist(one.printed)  # as one line: where a sentence is broken depends on the length of numbers
         for line in one.shown.splitlines():
-            if line.strip():
-                assert run_page.gist(line) in printed, f"{page.name}: {one.command!r} no longer prints {line!r}"
+            assert run_page.gist(line) in printed, f"{page.name}: {one.command!r} no longer prints {line!r}"
 
 
 def test_most_pages_are_run() -> None:
