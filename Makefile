@@ -76,7 +76,7 @@ screens: $(VENV)/.dev chromium
 # Lines and branches that the tests reach; kernels as plain Python, for compiled code cannot be watched.
 coverage: $(VENV)/.dev chromium slurm torch ray
 	rm -f .coverage .coverage.*
-	-$(BIN)/coverage run -m pytest -n 2 -m "not long"
+	-$(BIN)/coverage run -m pytest -n 3 -m "not long"
 	NUMBA_DISABLE_JIT=1 PYTHONPATH=tests:. $(BIN)/coverage run tests/kernels_plain/plain_cases.py .coverage-cases.json
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage json -q -i -o .coverage.json
