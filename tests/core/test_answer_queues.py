@@ -52,7 +52,7 @@ def test_replays_are_told_by_their_waits_and_troubles() -> None:
     result = some(**{**vars(replayed().result), "num_dropped": 3})
     assert replay_answer(replayed(metrics=metrics, result=result, trace=some(num_without_limit=4))) == (
         f"{start}{spread}; 1 job killed at the time limit; 2 jobs after their deadline; 3 jobs left out; "
-        "assumed for 4 jobs without a time limit: run times are known in advance."
+        "4 jobs have no time limit, so their run times are assumed to be known in advance."
     )
     perfect = some(**{**vars(replayed().result), "spec": {"strategy": "f", "backfill": "e", "estimates": "perfect"}})
     assert "assumed" not in replay_answer(replayed(result=perfect, trace=some(num_without_limit=4)))
@@ -105,7 +105,7 @@ def test_longest_waits_and_the_log_stand_behind_the_best() -> None:
     log = ranked(line("recorded", 20.0), line("saf", 30.0), line("sjf", 60.0), without=2)
     assert log == (
         f"{start}; longest wait 1.7 min; the log itself did better, with 20 s; "
-        "assumed for 2 jobs without a time limit: run times are known in advance."
+        "2 jobs have no time limit, so their run times are assumed to be known in advance."
     )
     assert "log itself" not in ranked(line("recorded", 30.0), line("saf", 30.0), line("sjf", 60.0))
     busy = [line(name, 9.0, utilization=share) for name, share in (("recorded", 0.9), ("saf", 0.8), ("sjf", 0.4))]

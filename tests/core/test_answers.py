@@ -99,7 +99,7 @@ def test_equal_strategies_tie() -> None:
 def test_missing_time_limits_are_said() -> None:
     without = stretto.load_trace(TRACE)
     limited = replace(without, estimate_s=2 * without.run_s)
-    said = "assumed for 400 jobs without a time limit: run times are known in advance"
+    said = "400 jobs have no time limit, so their run times are assumed to be known in advance"
     for answer in (
         stretto.compare(without, 64, strategies=["fcfs", "saf"]).answer,
         evaluate_replay(without, 64, timed=False).answer,

@@ -64,7 +64,8 @@ def _troubles(found: Evaluation) -> list[str]:
 
 
 def _assumed_limits(num_jobs: int) -> str:
-    return f"assumed for {format_count(num_jobs, 'job')} without a time limit: run times are known in advance"
+    has, its = ("has", "its run time is") if num_jobs == 1 else ("have", "their run times are")
+    return f"{format_count(num_jobs, 'job')} {has} no time limit, so {its} assumed to be known in advance"
 
 
 def strategies_answer(found: QueueComparison) -> str:
