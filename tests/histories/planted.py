@@ -173,10 +173,14 @@ PLANTED: dict[str, Patch] = {
 }
 
 
-@contextlib.contextmanager
-def planted(name: str) -> Iterator[None]:
+def planted(name: str) -> contextlib.AbstractContextManager[None]:
     """Have one bug in production code."""
-    patch = PLANTED[name]
+    return patched(PLANTED[name])
+
+
+@contextlib.contextmanager
+def patched(patch: Patch) -> Iterator[None]:
+    """Have one function of production code changed."""
     module = importlib.import_module(patch.module)
     *path, last = patch.function.split(".")
     owner: Any = getattr(module, path[0]) if path else module

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stretto.engines.slurm.client.jobs import FAR_DAYS
+from stretto.engines.slurm.steer.tags import tag_of
 
 from .clock import EPOCH_S, Scheduler, VirtualProcess
 
@@ -58,6 +59,7 @@ class VirtualJob:
     end_s: float = math.nan
     changed_s: float = -1.0
     seen_s: float = 0.0  # when its parts of the priority were last shown
+    held_s: float = -1.0  # when a user held it last
     is_raced: bool = False
     is_forgotten: bool = False
     past_own: list[int | None] = field(default_factory=list)
@@ -85,6 +87,8 @@ class ResourceManager:
         self.lost_answers = 0  # how many of the next answers are lost
         self.broken_answers = 0  # how many of the next answers are cut off
         self.looked_s: dict[int, float] = {}  # when each process last got an answer about priorities
+        self.listed_s: dict[int, float] = {}  # and a list of the queue
+        self.delayed: list[Command] = []  # requests that came while the controller was stuck, the first first
         self.num_faults = 0  # commands that failed by a fault
         self.releases_recompute = True
         self.rights = "all"  # of the steering layer
@@ -123,8 +127,12 @@ class ResourceManager:
     def hold(self, job: VirtualJob) -> None:
         """Hold a waiting job: a priority that was set is lost."""
         if job.state == "PENDING":
-            job.is_raced = job.is_raced or (job.is_held and not job.own_hold)
+            # Held by the steerer, or marked as such because it was about to: nobody can tell whose hold it is.
+            tag = tag_of(job.comment)
+            is_marked = tag is not None and tag.is_holding
+            job.is_raced = job.is_raced or is_marked or (job.is_held and not job.own_hold)
             job.is_held = job.own_hold = True
+            job.held_s = self.clock.now_s
             job.priority = job.own_priority = None
             job.past_own.append(self.own_value(job))
 
@@ -167,13 +175,13 @@ class ResourceManager:
             self.reservations = dict(self._saved[-1][2])
             before, self.jobs = self.jobs, _copied(self._saved[-1][1])
             for number, job in self.jobs.items():
-                # A label that was removed and is back: whoever removed it may have ended. Nothing is promised then.
+                # A label that was removed and is back: whoever removed it may have ended. So may a job that had ended,
+                # whose label only a file knew. Nothing is promised then.
                 was = before.get(number)
-                if (
-                    was is not None
-                    and self.value(was) == self.own_value(was)
-                    and self.value(job) != self.own_value(job)
-                ):
+                if was is None or self.value(job) == self.own_value(job):
+                    continue
+                is_back = was.is_ended and not job.is_ended and self.rights == "no comments"
+                if is_back or self.value(was) == self.own_value(was):
                     job.is_forgotten = True
             self.clock.tell(f"Slurm has forgotten the last {self.clock.now_s - self._saved[-1][0]:.1f} s")
 
@@ -202,6 +210,8 @@ class ResourceManager:
 
     def _do(self, words: Sequence[str], process: VirtualProcess | None) -> tuple[int, str, str]:
         if words[0] == "squeue":
+            if process is not None:
+                self.listed_s[process.pid] = self.clock.now_s
             return 0, json.dumps({"jobs": [self._shown(job) for job in self.jobs.values()], "errors": []}), ""
         if words[0] == "sprio":
             if process is not None:
@@ -240,6 +250,11 @@ class ResourceManager:
             return 0, "", ""
         if words[1] == "release":
             if job.is_held or self.releases_recompute:
+                listed_s = self.listed_s.get(process.pid, -1.0) if process is not None else -1.0
+                if job.own_hold and job.held_s >= listed_s:
+                    job.is_raced = True
+                elif not job.own_hold:
+                    self._note_race(job, process)
                 job.is_held, job.priority = False, None
             return 0, "", ""
         changes = dict(word.split("=", 1) for word in words[3:])
@@ -257,12 +272,16 @@ class ResourceManager:
         return 0, "", ""
 
     def _set(self, job: VirtualJob, changes: dict[str, str], process: VirtualProcess | None) -> None:
+        self._note_race(job, process)
+        for name, text in changes.items():
+            setattr(job, {"sitefactor": "site", "priority": "priority"}[name], int(text))
+
+    def _note_race(self, job: VirtualJob, process: VirtualProcess | None) -> None:
+        """Note that a program changes a job of which it has not seen what somebody set lately."""
         looked_s = self.looked_s.get(process.pid, -1.0) if process is not None else -1.0
         is_shown = job.state == "PENDING" and not job.is_held
         if job.changed_s >= (min(looked_s, job.seen_s) if is_shown else 0.0):
             job.is_raced = True
-        for name, text in changes.items():
-            setattr(job, {"sitefactor": "site", "priority": "priority"}[name], int(text))
 
     def _change_reservation(self, words: Sequence[str]) -> tuple[int, str, str]:
         name = next(word for word in words if word.startswith("ReservationName=")).partition("=")[2]
@@ -341,9 +360,17 @@ class Command:
         self._clock.at(self._arrive_s, self._arrive)
 
     def _arrive(self) -> None:
+        if self._answer is not None:
+            return
         if self._clock.now_s < self._manager.stuck_until_s:  # in the order in which they came
+            if self not in self._manager.delayed:
+                self._manager.delayed.append(self)
             self._clock.at(self._manager.stuck_until_s + 1e-6 * self._arrive_s, self._arrive)
             return
+        for earlier in self._manager.delayed[:]:
+            if earlier is not self and earlier._arrive_s <= self._arrive_s:
+                self._manager.delayed.remove(earlier)
+                earlier._arrive()
         self._answer = self._manager.answer(self.args, self._process)
         self._release()
 

@@ -117,8 +117,12 @@ class World:
         is_run_over = self.truth is None or self.truth.status == "done"
         is_market_over = self.market is None or self.market.is_done
         is_queue_over = self.queue is None or self.queue.is_done
-        is_steering_over = self.steering is None or self.steering.is_off
+        is_steering_over = self.steering is None or (self.steering.is_off and not self._is_switching_off)
         return is_run_over and is_market_over and is_queue_over and is_steering_over
+
+    @property
+    def _is_switching_off(self) -> bool:
+        return any(one.name == "off" and one.is_running for one in self.clock.processes.values())
 
     def _check_end(self) -> None:
         need = self.clock.need
@@ -372,7 +376,7 @@ class World:
         self._switch_off(is_last=False)
 
     def _stuck(self, seconds: float) -> None:
-        self.manager.stuck_until_s = self.clock.now_s + seconds
+        self.manager.stuck_until_s = max(self.manager.stuck_until_s, self.clock.now_s + seconds)
 
     def _away(self, seconds: float) -> None:
         self.manager.away_until_s = self.clock.now_s + seconds

@@ -162,7 +162,8 @@ def _entries(text: str, what: str) -> list[Mapping[str, Any]]:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"Slurm's answer is not JSON: {error}", field=what) from None
+        # A controller that goes away cuts its answer off.
+        raise SlurmUnreachable(f"Slurm's answer about its {what} is not JSON: {error}") from None
     found = document.get(what) if isinstance(document, dict) else None
     if isinstance(document, dict) and document.get("errors"):
         # 22.05 ends well and prints an empty list when its controller is away: that is not an empty queue.

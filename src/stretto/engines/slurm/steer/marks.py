@@ -173,7 +173,11 @@ class ClusterMarks:
         if path.exists():
             path.unlink(missing_ok=True)
         elif isinstance(self.client, SlurmClient):
-            self.client.unreserve(mark.name)
+            try:
+                self.client.unreserve(mark.name)
+            except SlurmRefused:  # who may not make reservations may not remove one either, also where there is none
+                if mark.name in self.client.reservations():
+                    raise
 
     def _path(self, mark: Mark) -> Path:
         return self.folder / f"{hashlib.sha256(mark.name.encode()).hexdigest()[:16]}.mark"

@@ -160,7 +160,7 @@ def restore_priorities(
                 del store.jobs[job]
         _make_sure(store, released, client)
         for job in released:
-            _untag(store, now.jobs[job], client)
+            untag(store, now.jobs[job], client)
             del store.jobs[job]
     finally:
         store.write()
@@ -184,7 +184,7 @@ def _restore_one(store: LabelStore, job: int, client: QueueClient, now: Reading,
     found, before = now.jobs[job], store.jobs[job].before
     is_settled = state is LabelStatus.RETURNED and store.jobs[job].is_sure
     if is_settled or state in (LabelStatus.HELD, LabelStatus.CHANGED):
-        _untag(store, found, client)
+        untag(store, found, client)
         return False
     if store.mode == "sitefactor":
         # Slurm accepts this for jobs that are held or run, too: they may wait again later.
@@ -200,7 +200,8 @@ def _untagged(store: LabelStore, job: SlurmJob) -> dict[str, str]:
     return {"admincomment": plain} if store.is_tagged and plain != job.admin_comment else {}
 
 
-def _untag(store: LabelStore, job: SlurmJob, client: QueueClient) -> None:
+def untag(store: LabelStore, job: SlurmJob, client: QueueClient) -> None:
+    """Remove the tag of a job, and leave its value."""
     if change := _untagged(store, job):
         client.update(job, **change)
 

@@ -25,7 +25,7 @@ from stretto.engines.slurm.steer.leftovers import tagged_stores
 from stretto.engines.slurm.steer.order_state import OrderStateWriter, queue_identity
 from stretto.engines.slurm.steer.queue_figures import QueueFigures
 from stretto.engines.slurm.steer.queue_history import QueueHistory
-from stretto.engines.slurm.steer.restore_priorities import RestoreOutcome, reconcile, restore_priorities
+from stretto.engines.slurm.steer.restore_priorities import RestoreOutcome, reconcile, restore_priorities, untag
 from stretto.engines.slurm.steer.tags import tag_of
 from stretto.errors import InvalidInput
 from stretto.queues.promises.live import PromiseCounts, PromisedOrder
@@ -285,7 +285,19 @@ class Steerer:
         if changed := reconcile(self.store, reading):
             self._changed.update(changed)
             self._note("left-alone", jobs=changed)
+        self._untag_changed(reading)
         return reading
+
+    def _untag_changed(self, reading: Reading) -> None:
+        """Remove our tags from jobs that somebody else has changed.
+
+        Whoever restores them later, and is not shown their values, would believe the tag.
+        """
+        for job in self._changed & set(reading.jobs):
+            tag = tag_of(reading.jobs[job].admin_comment)
+            if tag is not None and (tag.mode, tag.partition) == (self.store.mode, self.store.partition):
+                self._keep()
+                untag(self.store, reading.jobs[job], self.client)
 
     def _decide(self, view: QueueView) -> tuple[QueueDecision, str]:
         """Return a decision, or an empty one and why there is none."""
