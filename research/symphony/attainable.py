@@ -35,7 +35,7 @@ from stretto.racks.rules import oracle
 from stretto.racks.simulator import new_state
 from stretto.racks.symphony.cases import World, generated_world, rack_case
 from stretto.racks.symphony.network import load_weights
-from stretto.racks.symphony.trainer import StreamPlayer
+from stretto.racks.symphony.player import StreamPlayer
 from stretto.racks.workloads.generated import generated
 from stretto.racks.workloads.streams import StreamSpec
 
