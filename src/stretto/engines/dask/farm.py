@@ -89,11 +89,7 @@ def farm(
     wanted = list(seeds)
     if len(set(wanted)) != len(wanted):
         raise InvalidInput("contains a seed twice; its result would be the same", field="seeds")
-    # A task, not scattered data: should the worker that holds it die, Dask makes it again.
-    text = client.submit(_text, FORMAT.write(graph), write_cluster(cluster), pure=False)
-    futures = [client.submit(_call, function, text, seed, pure=False) for seed in wanted]
-    results: list[Result] = client.gather(futures)
-    return results
+    return DaskFarm(client).map(_call, (function, FORMAT.write(graph), write_cluster(cluster)), wanted)
 
 
 def planned_makespan(
@@ -109,12 +105,9 @@ def planned_makespan(
     return evaluate
 
 
-def _text(graph: bytes, cluster: bytes) -> tuple[bytes, bytes]:
-    return graph, cluster
-
-
-def _call(function: Callable[[Problem, int], Result], text: tuple[bytes, bytes], seed: int) -> Result:
-    return function(_compiled(*text), seed)
+def _call(shared: tuple[Callable[[Problem, int], Result], bytes, bytes], seed: int) -> Result:
+    function, graph, cluster = shared
+    return function(_compiled(graph, cluster), seed)
 
 
 _LAST: list[tuple[bytes, bytes, Problem]] = []
